@@ -1,6 +1,6 @@
 /*
  * The fingerprint tells whether a trace belongs to a plan. It covers contents, and not the tables' arrangement: an
- * operation's accesses count, not their position in `accesses`; an instance's slots count, not the layout's position.
+ * operation's accesses count, not their position in `accesses`; a task's slots count, not the layout's position.
  * So it survives a file, which arranges layouts again. Fields on which no interpreter acts are left out: estimates,
  * bounds, the policy's name.
  *
@@ -111,10 +111,10 @@ uint32_t plan_activations_way(uint32_t activations)
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
-static uint64_t instance_operations(const struct plan *plan, const struct plan_instance *instance)
+static uint64_t task_operations(const struct plan *plan, const struct plan_task *task)
 {
-    uint64_t devices = instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
-    return plan->units[instance->unit].op_count * devices;
+    uint64_t devices = task->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[task->gang]);
+    return plan->units[task->unit].op_count * devices;
 }
 
 uint64_t plan_operations(const struct plan *plan)
@@ -123,8 +123,8 @@ uint64_t plan_operations(const struct plan *plan)
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         uint64_t once = 0;
-        for (uint32_t i = 0; i < segment->instance_count; i++)
-            once += instance_operations(plan, &plan->instances[segment->first_instance + i]);
+        for (uint32_t i = 0; i < segment->task_count; i++)
+            once += task_operations(plan, &plan->tasks[segment->first_task + i]);
         total += once * segment->repeat_count;
     }
     return total;
@@ -137,12 +137,12 @@ static bool has_staged(const struct plan *plan)
     return false;
 }
 
-/* Returns the end of the highest slot that an instance acquires for staged buffers, or for other buffers. */
-static uint64_t slots_end(const struct plan *plan, const struct plan_instance *instance, bool staged)
+/* Returns the end of the highest slot that a task acquires for staged buffers, or for other buffers. */
+static uint64_t slots_end(const struct plan *plan, const struct plan_task *task, bool staged)
 {
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     uint64_t end = 0;
-    uint32_t next = instance->layout;
+    uint32_t next = task->layout;
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         const struct plan_access *accesses = &plan->accesses[plan->ops[o].first_access];
         for (uint32_t a = 0; a < plan->ops[o].access_count; a++) {
@@ -161,13 +161,13 @@ static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 {
     uint32_t devices = plan->hardware.device_count;
     uint64_t total = 0;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        uint64_t own = slots_end(plan, instance, true);
-        bool gang = instance->gang != PLAN_NONE;
-        uint32_t first = gang ? plan->gangs[instance->gang].first : 0;
-        uint32_t of_host = devices + plan->hardware.devices[instance->device].host;
-        for (uint32_t p = 0; own > 0 && p < (gang ? plan_gang_size(&plan->gangs[instance->gang]) : 1); p++) {
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        uint64_t own = slots_end(plan, task, true);
+        bool gang = task->gang != PLAN_NONE;
+        uint32_t first = gang ? plan->gangs[task->gang].first : 0;
+        uint32_t of_host = devices + plan->hardware.devices[task->device].host;
+        for (uint32_t p = 0; own > 0 && p < (gang ? plan_gang_size(&plan->gangs[task->gang]) : 1); p++) {
             uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : of_host];
             if (own > *end) *end = own;
         }
@@ -197,10 +197,10 @@ static bool add_ranks(const struct plan *plan, const struct plan_buffer *buffer,
 /* Fills ends[] with the end of each host's highest range. */
 static void find_range_ends(const struct plan *plan, uint64_t *ends)
 {
-    for (uint32_t i = 0; plan->host_ranges && i < plan->instance_count; i++) {
-        uint32_t job = plan->units[plan->instances[i].unit].job;
+    for (uint32_t i = 0; plan->host_ranges && i < plan->task_count; i++) {
+        uint32_t job = plan->units[plan->tasks[i].unit].job;
         const struct plan_host_range *range = &plan->host_ranges[job];
-        uint64_t *end = &ends[plan->hardware.devices[plan->instances[i].device].host];
+        uint64_t *end = &ends[plan->hardware.devices[plan->tasks[i].device].host];
         if (range->bytes > 0 && range->offset_bytes + range->bytes > *end) *end = range->offset_bytes + range->bytes;
     }
 }
@@ -287,17 +287,17 @@ uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
 {
     uint64_t end = 0;
     bool staged = has_staged(plan);
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        if (!plan_runs_on(plan, instance, device)) continue;
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        if (!plan_runs_on(plan, task, device)) continue;
         if (staged) {
-            uint64_t own = slots_end(plan, instance, false);
+            uint64_t own = slots_end(plan, task, false);
             if (own > end) end = own;
             continue;
         }
-        uint32_t count = plan->units[instance->unit].acquire_count;
+        uint32_t count = plan->units[task->unit].acquire_count;
         for (uint32_t a = 0; a < count; a++) {
-            const struct plan_slot *slot = &plan->slots[plan->layouts[instance->layout + a]];
+            const struct plan_slot *slot = &plan->slots[plan->layouts[task->layout + a]];
             if (slot->offset_bytes + slot->bytes > end) end = slot->offset_bytes + slot->bytes;
         }
     }
@@ -483,7 +483,7 @@ static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op
         add(hash, access->offset_bytes);
     }
     for (uint32_t a = 0; a < op->after_count; a++) {
-        add(hash, plan->afters[op->first_after + a].instances);
+        add(hash, plan->afters[op->first_after + a].tasks);
         add(hash, plan->afters[op->first_after + a].op);
     }
 }
@@ -564,15 +564,15 @@ static void add_units(uint64_t *hash, const struct plan *plan)
     }
 }
 
-static void add_instances(uint64_t *hash, const struct plan *plan, uint32_t first, uint32_t count)
+static void add_tasks(uint64_t *hash, const struct plan *plan, uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < first + count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        add(hash, (uint64_t)instance->unit << 32 | instance->device);
-        if (instance->gang != PLAN_NONE) add(hash, ~(uint64_t)instance->gang);
-        if (instance->peer != PLAN_NONE) add(hash, instance->peer);
-        for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
-            add(hash, plan->layouts[instance->layout + a]);
+        const struct plan_task *task = &plan->tasks[i];
+        add(hash, (uint64_t)task->unit << 32 | task->device);
+        if (task->gang != PLAN_NONE) add(hash, ~(uint64_t)task->gang);
+        if (task->peer != PLAN_NONE) add(hash, task->peer);
+        for (uint32_t a = 0; a < plan->units[task->unit].acquire_count; a++)
+            add(hash, plan->layouts[task->layout + a]);
     }
 }
 
@@ -581,10 +581,10 @@ static void add_order(uint64_t *hash, const struct plan *plan)
     add(hash, plan->segment_count);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
-        add(hash, (uint64_t)segment->instance_count << 32 | segment->repeat_count);
-        add_instances(hash, plan, segment->first_instance, segment->instance_count);
+        add(hash, (uint64_t)segment->task_count << 32 | segment->repeat_count);
+        add_tasks(hash, plan, segment->first_task, segment->task_count);
     }
-    add_instances(hash, plan, plan_first_choice(plan), plan->choice_count);
+    add_tasks(hash, plan, plan_first_choice(plan), plan->choice_count);
 }
 
 static uint64_t fingerprint_of(const struct plan *plan, bool folders)

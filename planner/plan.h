@@ -9,7 +9,7 @@
  * has one for reading batches, and one for computations of its processor on host memory ("cpu"); on a machine with
  * storage two more, for reading from it and for writing to it. Places: 0 is host DRAM, 1 + d is device d's memory;
  * storage has the states for which there is no memory. A machine of several nodes has a host for each, with streams,
- * memory and storage of its own: "the host" is the host of the instance's device, and only its devices use the data in
+ * memory and storage of its own: "the host" is the host of the task's device, and only its devices use the data in
  * its memory (planner/plan_hosts.h).
  *
  * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the whole run. A device
@@ -18,12 +18,12 @@
  *
  * A P2P copy moves a boundary or its gradient from one device to the same buffer on another. It is an operation of the
  * device that fetches, which has to wait for a free slot, before a computation that needs the data. The copy begins the
- * buffer's life there and ends it on its source device, the instance's *peer*. So a boundary holds its slot on the peer
+ * buffer's life there and ends it on its source device, the task's *peer*. So a boundary holds its slot on the peer
  * until the fetch, the last use of that life. Where stages block (models/job/parallel.h), a computation without work
  * before the copy begins the life, after the stage's earlier computations.
  *
  * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. Each of its devices carries out
- * an instance on the gang for itself, with its own buffers of these names and its own slots at the same addresses.
+ * a task on the gang for itself, with its own buffers of these names and its own slots at the same addresses.
  * Where `peer` is a gang too, each device fetches from the device at its place there. A COLLECTIVE joins the devices
  * that differ only along its axes: it is one operation on a stream of each of them, begins when the last of them has
  * come to it and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered
@@ -46,14 +46,14 @@
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in host memory and
  * have lives and slots like those on a device, in an arena of their own after the host's other buffers. A staged buffer
- * lives within one instance, and of two consecutive accesses in its life either both are on one stream or one writes;
+ * lives within one task, and of two consecutive accesses in its life either both are on one stream or one writes;
  * so its release is its last use.
  *
  * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and COLLECTIVE (the same
  * buffers of several devices, models/cost/collective.h). A unit is a short list of operations that belong together: one
- * pass of one shard, with the copies before and after it. Units are templates; an instance is a unit on a device, with
- * the slots of the buffers that it acquires. The order of the instances is the *plan order*. A segment is a sequence of
- * instances and its number of repetitions. So a plan of thousands of steps stays small, and an operation's minibatch
+ * pass of one shard, with the copies before and after it. Units are templates; a task is a unit on a device, with
+ * the slots of the buffers that it acquires. The order of the tasks is the *plan order*. A segment is a sequence of
+ * tasks and its number of repetitions. So a plan of thousands of steps stays small, and an operation's minibatch
  * follows from counting (plan_walk.h).
  *
  * The rules, the same for both interpreters:
@@ -79,10 +79,10 @@
  * express directly.
  *
  * Choices. The order of a plan is one of many. The jobs of a plan with choices may be carried out in any other order:
- * each job its own instances in their order, on any device, each in one of the choices for its unit and that device
+ * each job its own tasks in their order, on any device, each in one of the choices for its unit and that device
  * (planner/policy/plan_dispatch.h). That every order is within memory follows from two conditions, which plan_check()
- * checks: the buffers of a unit live only in its instance, and each choice has memory for them. Choices are instances
- * that stand after the plan order's instances, in no segment.
+ * checks: the buffers of a unit live only in its task, and each choice has memory for them. Choices are tasks
+ * that stand after the plan order's tasks, in no segment.
  *
  * Training. A job runs one unit at a time. Shard 0 is the embedding layer by itself, the last shard ends with the head.
  * A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of shard S-1 (forward, loss, backward and
@@ -137,7 +137,7 @@ enum {
     PLAN_OPS_MAX = 1 << 26,
     PLAN_ITEMS_MAX = 1 << 26,
     PLAN_ACCESSES_MAX = 1 << 28, /* of all operations; also their orderings; also layout entries */
-    PLAN_INSTANCES_MAX = 1 << 28,
+    PLAN_TASKS_MAX = 1 << 28,
     PLAN_SLOTS_MAX = 1 << 20,
     PLAN_SEGMENTS_MAX = 1 << 24,
     PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all reservations */
@@ -245,7 +245,7 @@ struct plan_access {
 
 struct plan_op {
     uint8_t kind;    /* enum plan_op_kind */
-    uint8_t stream;  /* enum plan_stream_kind; stream of the instance's device */
+    uint8_t stream;  /* enum plan_stream_kind; stream of the task's device */
     uint8_t pass;    /* enum plan_pass; COMPUTE only */
     uint8_t collective; /* enum collective_kind; COLLECTIVE only, like axes and rounds */
     uint8_t axes;    /* set of axes along which it joins devices; not 0 */
@@ -258,9 +258,9 @@ struct plan_op {
     uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all rows */
 };
 
-/* An operation of the instance that is `instances` back (0: this one). */
+/* An operation of the task that is `tasks` back (0: this one). */
 struct plan_after {
-    uint32_t instances;
+    uint32_t tasks;
     uint32_t op;
 };
 
@@ -283,7 +283,7 @@ struct plan_slot {
 
 /* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends the
  * first stage's devices come before the last's, and each of these stages is also a gang, which carries out all other
- * instances. */
+ * tasks. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */
@@ -296,10 +296,10 @@ static inline uint32_t plan_gang_size(const struct plan_gang *gang)
     return size;
 }
 
-struct plan_instance {
+struct plan_task {
     uint32_t unit;
     uint32_t device; /* of a gang: its first device */
-    uint32_t gang;   /* PLAN_NONE: the instance is on one device */
+    uint32_t gang;   /* PLAN_NONE: the task is on one device */
     uint32_t peer;   /* source device of its P2P copies, or source gang of a gang; PLAN_NONE: none */
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
@@ -322,7 +322,7 @@ struct plan_host_range {
 enum { PLAN_HOST_ALIGNMENT = 4096 };
 
 struct plan_segment {
-    uint32_t first_instance, instance_count;
+    uint32_t first_task, task_count;
     uint32_t repeat_count; /* at least 1; repetitions of a segment are consecutive */
 };
 
@@ -438,9 +438,9 @@ struct plan {
     uint32_t reservation_count;        /* 0: all jobs share all devices */
     uint32_t *job_reservation;         /* per job, with reservations; else NULL */
     struct plan_host_range *host_ranges; /* per job, on the host of its devices; NULL: no job has one */
-    struct plan_instance *instances;
-    uint32_t instance_count;
-    uint32_t choice_count;       /* the last instances, which are choices; 0: there is only one order */
+    struct plan_task *tasks;
+    uint32_t task_count;
+    uint32_t choice_count;       /* the last tasks, which are choices; 0: there is only one order */
     struct plan_segment *segments;
     uint32_t segment_count;
 };
@@ -519,27 +519,27 @@ static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
     return buffer->on_device || buffer->kind == BUFFER_STAGED;
 }
 
-/* Return the number of devices that carry out an instance; the m-th of them; and that one's peer, where the instance has
+/* Return the number of devices that carry out a task; the m-th of them; and that one's peer, where the task has
  * peers. */
-static inline uint32_t plan_instance_members(const struct plan *plan, const struct plan_instance *instance)
+static inline uint32_t plan_task_members(const struct plan *plan, const struct plan_task *task)
 {
-    return instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
+    return task->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[task->gang]);
 }
-static inline uint32_t plan_instance_device(const struct plan *plan, const struct plan_instance *instance, uint32_t m)
+static inline uint32_t plan_task_device(const struct plan *plan, const struct plan_task *task, uint32_t m)
 {
-    return instance->gang == PLAN_NONE ? instance->device : plan->gang_devices[plan->gangs[instance->gang].first + m];
+    return task->gang == PLAN_NONE ? task->device : plan->gang_devices[plan->gangs[task->gang].first + m];
 }
-static inline uint32_t plan_instance_peer(const struct plan *plan, const struct plan_instance *instance, uint32_t m)
+static inline uint32_t plan_task_peer(const struct plan *plan, const struct plan_task *task, uint32_t m)
 {
-    return instance->gang == PLAN_NONE ? instance->peer : plan->gang_devices[plan->gangs[instance->peer].first + m];
+    return task->gang == PLAN_NONE ? task->peer : plan->gang_devices[plan->gangs[task->peer].first + m];
 }
 
-/* Returns true when the instance runs on the device. */
-static inline bool plan_runs_on(const struct plan *plan, const struct plan_instance *instance,
+/* Returns true when the task runs on the device. */
+static inline bool plan_runs_on(const struct plan *plan, const struct plan_task *task,
                                 uint32_t device)
 {
-    if (instance->gang == PLAN_NONE) return instance->device == device;
-    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    if (task->gang == PLAN_NONE) return task->device == device;
+    const struct plan_gang *gang = &plan->gangs[task->gang];
     for (uint32_t i = 0; i < plan_gang_size(gang); i++)
         if (plan->gang_devices[gang->first + i] == device) return true;
     return false;
@@ -558,10 +558,10 @@ static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, u
     return plan->reservation_count > 0 ? plan_reservation_devices(plan, plan->job_reservation[job])[at] : at;
 }
 
-/* Returns the first choice, after the instances of the plan order. */
+/* Returns the first choice, after the tasks of the plan order. */
 static inline uint32_t plan_first_choice(const struct plan *plan)
 {
-    return plan->instance_count - plan->choice_count;
+    return plan->task_count - plan->choice_count;
 }
 
 /* Returns the number of operations over all repetitions; a gang's count once for each of its devices. */

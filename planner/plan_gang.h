@@ -23,13 +23,13 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
 
 /* Finds the accesses [*first, *end) of the operation that a place of the gang makes: over a pipeline's ends the first
  * access for the first stage, the second for the last; else all. */
-static inline void plan_gang_own_accesses(const struct plan *plan, const struct plan_instance *instance,
+static inline void plan_gang_own_accesses(const struct plan *plan, const struct plan_task *task,
                                           const struct plan_op *op, uint32_t place, uint32_t *first, uint32_t *end)
 {
     *first = 0;
     *end = op->access_count;
     if (op->kind != OP_COLLECTIVE || !(op->axes & 1u << AXIS_ENDS)) return;
-    const struct parallel *p = &plan->jobs.jobs[plan->units[instance->unit].job].parallel;
+    const struct parallel *p = &plan->jobs.jobs[plan->units[task->unit].job].parallel;
     *first = place < p->tensor * parallel_replicas(p, 0) ? 0 : 1;
     *end = *first + 1;
 }

@@ -1,6 +1,6 @@
 /*
- * Consecutive instances of a unit are mostly on the same devices, so it is examined once per change of devices. A
- * buffer is on the host of its first instance; others must agree, rank by rank.
+ * Consecutive tasks of a unit are mostly on the same devices, so it is examined once per change of devices. A
+ * buffer is on the host of its first task; others must agree, rank by rank.
  */
 #include "planner/plan_hosts.h"
 
@@ -18,7 +18,7 @@
 
 struct survey {
     const struct plan *plan;
-    uint32_t *first;         /* per buffer: 1 + the first instance that uses it */
+    uint32_t *first;         /* per buffer: 1 + the first task that uses it */
     uint32_t *own;           /* per buffer that several hosts may have: 1 + its row of `has` */
     uint32_t own_count;
     bool *has;               /* [row][host] */
@@ -31,12 +31,12 @@ struct survey {
 };
 
 /* Borrowed. */
-static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
+static const uint32_t *devices_of(const struct plan *plan, const struct plan_task *task, uint32_t *count)
 {
     *count = 1;
-    if (instance->gang == PLAN_NONE) return &instance->device;
-    *count = plan_gang_size(&plan->gangs[instance->gang]);
-    return plan->gang_devices + plan->gangs[instance->gang].first;
+    if (task->gang == PLAN_NONE) return &task->device;
+    *count = plan_gang_size(&plan->gangs[task->gang]);
+    return plan->gang_devices + plan->gangs[task->gang].first;
 }
 
 static uint32_t host_of(const struct survey *s, uint32_t device)
@@ -63,12 +63,12 @@ static void add_buffer(struct survey *s, uint32_t buffer, uint32_t host)
     add(s, about->kind == BUFFER_STORED ? &use->stored_bytes : &use->memory_bytes, about->bytes);
 }
 
-static enum status compare(struct survey *s, uint32_t buffer, const struct plan_instance *instance)
+static enum status compare(struct survey *s, uint32_t buffer, const struct plan_task *task)
 {
     const struct plan *plan = s->plan;
     uint32_t count, before_count;
-    const uint32_t *devices = devices_of(plan, instance, &count);
-    const uint32_t *before = devices_of(plan, &plan->instances[s->first[buffer] - 1], &before_count);
+    const uint32_t *devices = devices_of(plan, task, &count);
+    const uint32_t *before = devices_of(plan, &plan->tasks[s->first[buffer] - 1], &before_count);
     uint32_t i = 0;
     while (i < count && i < before_count && host_of(s, devices[i]) == host_of(s, before[i])) i++;
     if (i == count || i == before_count) return STATUS_OK;
@@ -81,9 +81,9 @@ static enum status compare(struct survey *s, uint32_t buffer, const struct plan_
 
 static enum status use_buffer(struct survey *s, uint32_t buffer, uint32_t index)
 {
-    const struct plan_instance *instance = &s->plan->instances[index];
+    const struct plan_task *task = &s->plan->tasks[index];
     uint32_t count;
-    const uint32_t *devices = devices_of(s->plan, instance, &count);
+    const uint32_t *devices = devices_of(s->plan, task, &count);
     if (s->own[buffer] > 0) {
         bool *row = s->has + (size_t)(s->own[buffer] - 1) * hardware_host_count(&s->plan->hardware);
         for (uint32_t i = 0; i < count; i++)
@@ -91,18 +91,18 @@ static enum status use_buffer(struct survey *s, uint32_t buffer, uint32_t index)
         for (uint32_t i = 0; i < count; i++) row[host_of(s, devices[i])] = true;
         return STATUS_OK;
     }
-    if (s->first[buffer] > 0) return compare(s, buffer, instance);
+    if (s->first[buffer] > 0) return compare(s, buffer, task);
     s->first[buffer] = index + 1;
     for (uint32_t i = 0; i < count; i++) add_buffer(s, buffer, host_of(s, devices[i]));
     return STATUS_OK;
 }
 
-static void use_slot(struct survey *s, const struct plan_instance *instance, const struct plan_slot *slot)
+static void use_slot(struct survey *s, const struct plan_task *task, const struct plan_slot *slot)
 {
     uint64_t end = slot->offset_bytes + slot->bytes;
-    uint32_t count, host = host_of(s, instance->device);
-    const uint32_t *devices = devices_of(s->plan, instance, &count);
-    if (instance->gang == PLAN_NONE) {
+    uint32_t count, host = host_of(s, task->device);
+    const uint32_t *devices = devices_of(s->plan, task, &count);
+    if (task->gang == PLAN_NONE) {
         if (end > s->end_byte[host]) s->end_byte[host] = end;
         return;
     }
@@ -113,9 +113,9 @@ static void use_slot(struct survey *s, const struct plan_instance *instance, con
 static enum status look_into(struct survey *s, uint32_t index)
 {
     const struct plan *plan = s->plan;
-    const struct plan_instance *instance = &plan->instances[index];
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    uint32_t next = instance->layout;
+    const struct plan_task *task = &plan->tasks[index];
+    const struct plan_unit *unit = &plan->units[task->unit];
+    uint32_t next = task->layout;
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         const struct plan_access *accesses = plan->accesses + plan->ops[o].first_access;
         for (uint32_t a = 0; a < plan->ops[o].access_count; a++) {
@@ -123,7 +123,7 @@ static enum status look_into(struct survey *s, uint32_t index)
             bool acquires = accesses[a].flags & ACCESS_ACQUIRE;
             uint32_t slot = acquires ? plan->layouts[next++] : PLAN_NONE;
             if (buffer->on_device) continue;
-            if (acquires) use_slot(s, instance, &plan->slots[slot]);
+            if (acquires) use_slot(s, task, &plan->slots[slot]);
             TRY(use_buffer(s, accesses[a].buffer, index));
         }
     }
@@ -138,16 +138,16 @@ static bool has_host_buffers(const struct plan *plan, const struct plan_unit *un
     return false;
 }
 
-/* `seen`: per unit, 1 + the gang or device of its last examined instance; a staged slot may differ by instance. */
-static enum status survey_instances(struct survey *s, uint32_t *seen, bool staged)
+/* `seen`: per unit, 1 + the gang or device of its last examined task; a staged slot may differ by task. */
+static enum status survey_tasks(struct survey *s, uint32_t *seen, bool staged)
 {
     const struct plan *plan = s->plan;
     for (uint32_t u = 0; u < plan->unit_count; u++)
         seen[u] = has_host_buffers(plan, &plan->units[u]) ? 0 : PLAN_NONE;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        uint32_t *last = &seen[instance->unit];
-        uint32_t key = 1 + (instance->gang == PLAN_NONE ? instance->device : instance->gang);
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        uint32_t *last = &seen[task->unit];
+        uint32_t key = 1 + (task->gang == PLAN_NONE ? task->device : task->gang);
         if (*last == PLAN_NONE || (*last == key && !staged)) continue;
         *last = key;
         TRY(look_into(s, i));
@@ -192,7 +192,7 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     if (!seen || !s.first || !s.own || !s.staged_end || !s.end_byte || !s.range_end || !s.has)
         status = error_memory(err, "what hosts have", plan->buffer_count * sizeof *s.first);
     else
-        status = survey_instances(&s, seen, staged);
+        status = survey_tasks(&s, seen, staged);
     free(seen);
     free(s.first);
     free(s.own);
@@ -303,8 +303,8 @@ enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error 
     uint32_t now = 0, most = 0, outside = 0;
     for (uint32_t j = 0; j < plan->jobs.count; j++) outside += !plan_has_range(plan, j);
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_unit *const unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_unit *const unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             const bool last = plan->job_first_shard[unit->job] + unit->shard + 1 == plan->job_first_shard[unit->job + 1];
             if (unit->pass == PLAN_OPEN && !has[unit->job]) {
                 has[unit->job] = true;

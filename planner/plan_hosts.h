@@ -1,7 +1,7 @@
 /*
  * A plan's use of a machine's hosts, one per node (models/hardware/hardware.h).
  *
- * A plan does not name hosts: a host buffer is at the host of the device whose instances use it, a parallel job's each
+ * A plan does not name hosts: a host buffer is at the host of the device whose tasks use it, a parallel job's each
  * rank's own at the rank's host. So states are used on devices of one node only. Each host has its own batch, loss, and
  * boundaries that a resident job's stages hand on over host memory (their way over the network is not timed).
  */
@@ -18,7 +18,7 @@ struct plan_host_use {
 /*
  * uses: out, hardware_host_count() entries; with one host the same as plan_host_bytes() and plan_stored_bytes().
  *
- * The plan's tables (instances, gangs, slots) must be sound. Errors: STATUS_CHECK for a buffer that two hosts would
+ * The plan's tables (tasks, gangs, slots) must be sound. Errors: STATUS_CHECK for a buffer that two hosts would
  * have, STATUS_LIMIT for sums above 2^64.
  */
 MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err);

@@ -7,7 +7,7 @@
  *     slot 2                           |- activations -----|
  *     uses      workspace               state or act.   act.
  *
- * Cost: O(instances + slots log slots).
+ * Cost: O(tasks + slots log slots).
  */
 #include "planner/plan_memory.h"
 
@@ -102,11 +102,11 @@ enum status plan_memory_count(const struct plan *plan, const uint8_t *uses, stru
 
 /* --- of a plan -------------------------------------------------------------------------------- */
 
-static void note_instance(const struct plan *plan, const struct plan_instance *instance,
-                          uint8_t *uses)
+static void note_task(const struct plan *plan, const struct plan_task *task,
+                      uint8_t *uses)
 {
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    uint32_t next = instance->layout;
+    const struct plan_unit *unit = &plan->units[task->unit];
+    uint32_t next = task->layout;
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         const struct plan_access *accesses = &plan->accesses[plan->ops[o].first_access];
         for (uint32_t a = 0; a < plan->ops[o].access_count; a++) {
@@ -124,8 +124,8 @@ enum status plan_memory_planned(const struct plan *plan, uint32_t device, struct
     static_assert(MEMORY_USE_COUNT <= 8, "a bit each");
     uint8_t *uses = alloc_zeroed((size_t)plan->slot_count + 1, sizeof *uses);
     if (!uses) return error_memory(err, "a table of memory", plan->slot_count);
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        if (plan_runs_on(plan, &plan->instances[i], device)) note_instance(plan, &plan->instances[i], uses);
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        if (plan_runs_on(plan, &plan->tasks[i], device)) note_task(plan, &plan->tasks[i], uses);
     enum status status = plan_memory_count(plan, uses, out, err);
     free(uses);
     return status;

@@ -54,9 +54,9 @@ enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *w
     TRY(plan_dispatch_next(dispatch->dispatch, now_s, &next, found, err));
     dispatch->changed = *found;
     if (!*found) return STATUS_OK;
-    plan_walk_push(walk, next.instance);
+    plan_walk_push(walk, next.task);
     if (!next.decided) return STATUS_OK;
-    const struct plan_unit *unit = &dispatch->plan->units[next.instance->unit];
+    const struct plan_unit *unit = &dispatch->plan->units[next.task->unit];
     struct dispatch_running *running = &dispatch->running[unit->job];
     *running = (struct dispatch_running){.first = number, .end = number + unit->op_count};
     for (uint32_t o = 0; o < unit->op_count; o++)

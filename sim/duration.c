@@ -137,12 +137,12 @@ static void forget_charges(struct sim_durations *d)
 
 /* Returns true for the first unit of a parallel job's stage, which includes later chunks' states, unless these are
  * copied. */
-static bool is_charged(const struct plan *plan, const struct plan_instance *instance)
+static bool is_charged(const struct plan *plan, const struct plan_task *task)
 {
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     const struct job *job = &plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
-    return moves_states(unit) && instance->gang != PLAN_NONE && parallel_is_set(p) &&
+    return moves_states(unit) && task->gang != PLAN_NONE && parallel_is_set(p) &&
            parallel_place(p, unit->shard).on_stage == 0 && !parallel_is_carried_out(p);
 }
 
@@ -164,12 +164,12 @@ static bool goes_on(const struct plan *plan, uint32_t job, const bool *followed)
 }
 
 /* Returns the seconds of moving states; a stopped job's move is a restart, in its next LOAD. */
-static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes,
+static double charge_of(const struct sim_durations *d, const struct plan_task *task, const double *link_bytes,
                         const bool *followed)
 {
     const struct plan *plan = d->plan;
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    const struct plan_unit *unit = &plan->units[task->unit];
+    const struct plan_gang *gang = &plan->gangs[task->gang];
     const struct job *job = &plan->jobs.jobs[unit->job];
     uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
     enum copy_direction direction = unit->pass == PLAN_LOAD ? COPY_H2D : COPY_D2H;
@@ -181,11 +181,11 @@ static double charge_of(const struct sim_durations *d, const struct plan_instanc
     return seconds;
 }
 
-/* Adds the bytes that an instance loads to its links, or with `clears` sets their bytes to 0. */
-static void add_charge(const struct sim_durations *d, const struct plan_instance *instance, bool clears, double *link_bytes)
+/* Adds the bytes that a task loads to its links, or with `clears` sets their bytes to 0. */
+static void add_charge(const struct sim_durations *d, const struct plan_task *task, bool clears, double *link_bytes)
 {
-    const struct plan_unit *unit = &d->plan->units[instance->unit];
-    const struct plan_gang *gang = &d->plan->gangs[instance->gang];
+    const struct plan_unit *unit = &d->plan->units[task->unit];
+    const struct plan_gang *gang = &d->plan->gangs[task->gang];
     const struct job *job = &d->plan->jobs.jobs[unit->job];
     uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
     for (uint32_t i = 0; unit->pass == PLAN_LOAD && i < plan_gang_size(gang); i++) {
@@ -195,9 +195,9 @@ static void add_charge(const struct sim_durations *d, const struct plan_instance
     }
 }
 
-/* The charged instances by job, in plan order: instances[first[j] .. first[j + 1]) are of job j. */
+/* The charged tasks by job, in plan order: tasks[first[j] .. first[j + 1]) are of job j. */
 struct charged {
-    uint32_t *first, *instances;
+    uint32_t *first, *tasks;
 };
 
 static enum status find_charged(const struct plan *plan, struct arena *arena, struct charged *out, struct error *err)
@@ -205,16 +205,16 @@ static enum status find_charged(const struct plan *plan, struct arena *arena, st
     const uint32_t jobs = plan->jobs.count;
     uint32_t count = 0;
     TRY(ARENA_NEW(arena, jobs + 2u, out->first, err));
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        if (!is_charged(plan, &plan->instances[i])) continue;
-        out->first[plan->units[plan->instances[i].unit].job + 2]++;
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        if (!is_charged(plan, &plan->tasks[i])) continue;
+        out->first[plan->units[plan->tasks[i].unit].job + 2]++;
         count++;
     }
-    TRY(ARENA_NEW(arena, count, out->instances, err));
+    TRY(ARENA_NEW(arena, count, out->tasks, err));
     for (uint32_t j = 0; j < jobs; j++) out->first[j + 2] += out->first[j + 1];
-    for (uint32_t i = 0; i < plan->instance_count; i++) /* first[j + 1] moves from the begin of job j to its end */
-        if (is_charged(plan, &plan->instances[i]))
-            out->instances[out->first[plan->units[plan->instances[i].unit].job + 1]++] = i;
+    for (uint32_t i = 0; i < plan->task_count; i++) /* first[j + 1] moves from the begin of job j to its end */
+        if (is_charged(plan, &plan->tasks[i]))
+            out->tasks[out->first[plan->units[plan->tasks[i].unit].job + 1]++] = i;
     return STATUS_OK;
 }
 
@@ -233,12 +233,12 @@ static enum status note_charges(struct sim_durations *d, struct error *err)
     if (!status) find_followed(plan, followed);
     for (uint32_t j = 0; !status && j < plan->jobs.count; j++) {
         const uint32_t from = charged.first[j], to = charged.first[j + 1];
-        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->instances[charged.instances[i]], false, link_bytes);
+        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->tasks[charged.tasks[i]], false, link_bytes);
         for (uint32_t i = from; i < to; i++) {
-            const struct plan_instance *instance = &plan->instances[charged.instances[i]];
-            set_op(d, &plan->units[instance->unit], charge_of(d, instance, link_bytes, followed));
+            const struct plan_task *task = &plan->tasks[charged.tasks[i]];
+            set_op(d, &plan->units[task->unit], charge_of(d, task, link_bytes, followed));
         }
-        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->instances[charged.instances[i]], true, link_bytes);
+        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->tasks[charged.tasks[i]], true, link_bytes);
     }
     arena_release(&scratch);
     return status;

@@ -145,14 +145,14 @@ static struct lookahead_cell *cell_of(struct sim_lookahead_maker *m, uint32_t de
     return cell;
 }
 
-enum status sim_lookahead_maker_note(struct sim_lookahead_maker *m, const struct plan_instance *instance,
+enum status sim_lookahead_maker_note(struct sim_lookahead_maker *m, const struct plan_task *task,
                                      const struct plan_op *op, uint32_t device, uint32_t place, uint32_t stream,
                                      uint64_t before, struct error *err)
 {
     uint32_t first, end;
     struct lookahead_seen last = {0}, now = {before + 1, ++m->number, stream};
     if (!sim_lookahead_maker_concerns(m, op)) return STATUS_OK;
-    plan_gang_own_accesses(m->plan, instance, op, place, &first, &end);
+    plan_gang_own_accesses(m->plan, task, op, place, &first, &end);
     for (uint32_t a = first; a < end; a++) {
         const struct plan_access *access = &m->plan->accesses[op->first_access + a];
         struct lookahead_cell *cell = cell_of(m, device, access);

@@ -4,7 +4,7 @@
  * The simulator issues operations until each unfinished stream has an operation (sim.c). If a stream is first used at a
  * step's end, for the gradients of all ranks, the whole step would be issued before its first event. But this operation
  * reads buffers that others write during the step, so by rule 2 of planner/plan.h it cannot begin before the last write
- * has ended. The instances tell this limit:
+ * has ended. The tasks tell this limit:
  *
  *     compute   F0 F1 ... B510 B511          the all-reduce changes the gradient that each B changes, B511 last:
  *     data                          R        R need not be issued before 1024 operations of `compute` have ended
@@ -14,7 +14,7 @@
  * operation begins as without them, and the window is only as wide as streams drift apart: 37514 of 589826 operations
  * for the step of 3072 devices of docs/simulating.md, instead of 577612.
  *
- * Only kinds of streams with few operations have limits, in instances of gangs that are not repeated.
+ * Only kinds of streams with few operations have limits, in tasks of gangs that are not repeated.
  */
 #ifndef SPILLWAY_SIM_LOOKAHEAD_H
 #define SPILLWAY_SIM_LOOKAHEAD_H
@@ -40,7 +40,7 @@ struct sim_lookahead {
 struct sim_lookahead_maker; /* opaque */
 
 /*
- * Creates a maker before any operation is noted. `operations`: of each kind of stream, in all instances. *out is NULL
+ * Creates a maker before any operation is noted. `operations`: of each kind of stream, in all tasks. *out is NULL
  * if no stream has limits. The caller destroys it.
  */
 MUST_CHECK enum status sim_lookahead_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
@@ -52,11 +52,11 @@ bool sim_lookahead_maker_concerns(const struct sim_lookahead_maker *maker, const
 
 /* Notes the next operation in plan order: on `device`, place `place` in the gang, and `stream`, after `before`
  * others. */
-MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *maker, const struct plan_instance *instance,
+MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *maker, const struct plan_task *task,
                                                 const struct plan_op *op, uint32_t device, uint32_t place,
                                                 uint32_t stream, uint64_t before, struct error *err);
 
-/* Forgets all notes, before an instance that is repeated or of no gang: they lead to no later limits. */
+/* Forgets all notes, before a task that is repeated or of no gang: they lead to no later limits. */
 void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker);
 
 /* Makes the limits, after all notes. `totals`: operations of each stream. Memory is the arena's. */

@@ -18,7 +18,7 @@
  * How far to issue. A stream's next unissued operation might start now, so operations are issued until every stream has
  * one. The window is as wide as streams drift apart; a stream first used at the plan's end (for storing, say) makes it
  * the whole plan. Finished streams do not count, nor streams whose next operation cannot begin yet (sim/lookahead.h),
- * found by one pass over the instances.
+ * found by one pass over the tasks.
  *
  * Under live policies (sim/dispatch.h), operations are issued as they are decided. Repetitions proven equal to earlier
  * ones are skipped (sim/steady.h).

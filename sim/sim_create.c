@@ -39,13 +39,13 @@ static void note_limited(const struct plan *plan, const struct sim_lookahead_mak
             counts[u].limited |= sim_lookahead_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
 }
 
-/* Counts a gang's instance of which only `device` is simulated. */
-static enum status count_sole(struct sim *sim, const struct plan_instance *instance, uint32_t device, uint64_t times,
+/* Counts a gang's task of which only `device` is simulated. */
+static enum status count_sole(struct sim *sim, const struct plan_task *task, uint32_t device, uint64_t times,
                               const struct unit_counts *counts, uint64_t *acquires, struct sim_lookahead_maker *maker,
                               struct error *err)
 {
     const struct plan *plan = sim->plan;
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     uint32_t passed[STREAM_KIND_COUNT] = {0};
     enum status status = STATUS_OK;
     for (uint32_t o = 0; o < unit->op_count && counts->limited && times == 1 && status == STATUS_OK; o++) {
@@ -53,8 +53,8 @@ static enum status count_sole(struct sim *sim, const struct plan_instance *insta
         uint64_t before = passed[op->stream]++;
         if (!sim_lookahead_maker_concerns(maker, op)) continue;
         uint32_t stream = plan_stream(plan, device, op->stream);
-        struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, 0);
-        status = sim_lookahead_maker_note(maker, instance, op, device, member.place, stream,
+        struct plan_walk_member member = plan_walk_member(sim->walk, task, op, 0);
+        status = sim_lookahead_maker_note(maker, task, op, device, member.place, stream,
                                           sim->streams[stream].unissued + before, err);
     }
     sim->total += unit->op_count * times;
@@ -65,24 +65,24 @@ static enum status count_sole(struct sim *sim, const struct plan_instance *insta
     return status;
 }
 
-/* Counts any instance. `maker`: of lookahead limits, or NULL. */
-static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
+/* Counts any task. `maker`: of lookahead limits, or NULL. */
+static enum status count_gang(struct sim *sim, const struct plan_task *task, uint64_t times, uint64_t *acquires,
                               struct sim_lookahead_maker *maker, struct error *err)
 {
     const struct plan *plan = sim->plan;
     enum status status = STATUS_OK;
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
-        uint32_t members = plan_walk_members(sim->walk, instance, op);
+        uint32_t members = plan_walk_members(sim->walk, task, op);
         sim->total += members * times;
         *acquires += (uint64_t)members * op->access_count * times; /* at most */
         for (uint32_t i = 0; i < members; i++) {
-            struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, i);
+            struct plan_walk_member member = plan_walk_member(sim->walk, task, op, i);
             uint32_t index = plan_stream(plan, member.device, op->stream);
             struct sim_stream *stream = sim_stream_at(sim, index);
             if (maker && times == 1)
-                status = sim_lookahead_maker_note(maker, instance, op, member.device, member.place, index,
+                status = sim_lookahead_maker_note(maker, task, op, member.device, member.place, index,
                                                   stream->unissued, err);
             if (status != STATUS_OK) return status;
             stream->unissued += times;
@@ -91,11 +91,11 @@ static enum status count_gang(struct sim *sim, const struct plan_instance *insta
     return STATUS_OK;
 }
 
-/* Counts operations by kind of stream over all instances. */
+/* Counts operations by kind of stream over all tasks. */
 static void count_kinds(const struct plan *plan, const struct unit_counts *counts, uint64_t kinds[STREAM_KIND_COUNT])
 {
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->instances[i].unit].operations[k];
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->tasks[i].unit].operations[k];
 }
 
 static enum status make_lookahead(struct sim *sim, struct sim_lookahead_maker *maker, struct error *err)
@@ -136,17 +136,17 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     for (uint32_t s = 0; status == STATUS_OK && s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         if (maker && segment->repeat_count > 1) sim_lookahead_maker_forget(maker);
-        for (uint32_t i = 0; status == STATUS_OK && i < segment->instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-            const struct plan_unit *unit = &plan->units[instance->unit];
-            uint32_t sole = instance->gang == PLAN_NONE ? PLAN_NONE : plan_walk_sole(sim->walk, instance->gang);
+        for (uint32_t i = 0; status == STATUS_OK && i < segment->task_count; i++) {
+            const struct plan_task *task = &plan->tasks[segment->first_task + i];
+            const struct plan_unit *unit = &plan->units[task->unit];
+            uint32_t sole = task->gang == PLAN_NONE ? PLAN_NONE : plan_walk_sole(sim->walk, task->gang);
             if (sole != PLAN_NONE) {
-                status = count_sole(sim, instance, sole, segment->repeat_count, &counts[instance->unit], acquires,
+                status = count_sole(sim, task, sole, segment->repeat_count, &counts[task->unit], acquires,
                                     maker, err);
                 continue;
             }
-            if (instance->gang != PLAN_NONE) {
-                status = count_gang(sim, instance, segment->repeat_count, acquires, maker, err);
+            if (task->gang != PLAN_NONE) {
+                status = count_gang(sim, task, segment->repeat_count, acquires, maker, err);
                 continue;
             }
             if (maker) sim_lookahead_maker_forget(maker);
@@ -154,8 +154,8 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
             for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
                 if (plan_has_stream(plan, k))
-                    sim_stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
-                        (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
+                    sim_stream_at(sim, plan_stream(plan, task->device, k))->unissued +=
+                        (uint64_t)counts[task->unit].operations[k] * segment->repeat_count;
         }
     }
     if (status == STATUS_OK && maker) status = make_lookahead(sim, maker, err);

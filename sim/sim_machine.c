@@ -39,14 +39,14 @@ static uint32_t merge_pairs(struct sim_pair *pairs, uint32_t count)
 }
 
 /* Returns both devices, or their representatives. */
-static struct sim_pair pair_of(const struct plan *plan, const struct plan_instance *instance,
+static struct sim_pair pair_of(const struct plan *plan, const struct plan_task *task,
                                const struct plan_walk_member *member)
 {
     struct sim_pair pair = {.device = member->device, .peer = member->peer, .route_device = member->device,
                             .route_peer = member->peer};
-    if (instance->gang == PLAN_NONE) return pair;
-    pair.route_device = plan->gang_devices[plan->gangs[instance->gang].first + member->place];
-    pair.route_peer = plan->gang_devices[plan->gangs[instance->peer].first + member->place];
+    if (task->gang == PLAN_NONE) return pair;
+    pair.route_device = plan->gang_devices[plan->gangs[task->gang].first + member->place];
+    pair.route_peer = plan->gang_devices[plan->gangs[task->peer].first + member->place];
     return pair;
 }
 
@@ -59,14 +59,14 @@ static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers,
     uint32_t count = 0;
     struct plan_gang_peers *gang_peers = peers + plan->hardware.device_count;
     for (uint32_t p = 0; p < plan->hardware.device_count + plan->gang_count; p++) peers[p] = PLAN_GANG_NO_PEERS;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        if (instance->peer == PLAN_NONE) continue;
-        if (instance->gang != PLAN_NONE && plan_gang_peers_note(&gang_peers[instance->gang], instance->peer)) continue;
-        for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, &fetch); m++) {
-            struct plan_walk_member member = plan_walk_member(sim->walk, instance, &fetch, m);
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        if (task->peer == PLAN_NONE) continue;
+        if (task->gang != PLAN_NONE && plan_gang_peers_note(&gang_peers[task->gang], task->peer)) continue;
+        for (uint32_t m = 0; m < plan_walk_members(sim->walk, task, &fetch); m++) {
+            struct plan_walk_member member = plan_walk_member(sim->walk, task, &fetch, m);
             if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
-            if (pairs) pairs[count] = pair_of(plan, instance, &member);
+            if (pairs) pairs[count] = pair_of(plan, task, &member);
             count++;
         }
     }

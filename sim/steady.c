@@ -32,7 +32,7 @@
  * with 512 microbatches advances by 64 of them at a time, in eight rounds, of which the first two and the last two fill
  * and drain it. The other rounds are not equal to the last bit: variants return after two rounds on most stages; and
  * the plan order, made by a clock whose times are rounded as they grow, equals the plan order of the previous round for
- * at most 6 consecutive instances of 16384, and of two rounds earlier for at most 355.
+ * at most 6 consecutive tasks of 16384, and of two rounds earlier for at most 355.
  */
 #include "sim/steady.h"
 
@@ -167,10 +167,10 @@ static void rebase(struct sim *sim)
 static uint64_t repetition_operations(const struct plan *plan, const struct plan_segment *segment)
 {
     uint64_t operations = 0;
-    for (uint32_t i = 0; i < segment->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-        uint64_t times = instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
-        operations += times * plan->units[instance->unit].op_count;
+    for (uint32_t i = 0; i < segment->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[segment->first_task + i];
+        uint64_t times = task->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[task->gang]);
+        operations += times * plan->units[task->unit].op_count;
     }
     return operations;
 }

@@ -152,7 +152,7 @@ static bool find_counter(const void *context, const char *name, struct expressio
 }
 
 /* Appends an item with the counter at `at`; checking expands it once. */
-static enum status append_instance(struct expansion *x, const json_t *repeat, const char *as, double at, json_t *result)
+static enum status append_repeated(struct expansion *x, const json_t *repeat, const char *as, double at, json_t *result)
 {
     const char *names[TEMPLATE_NAMES_MAX];
     const struct counter counter = {x->scope, as, at};
@@ -184,11 +184,11 @@ static enum status expand_repeat(struct expansion *x, const json_t *repeat, json
         return json_fail_key(x->input, repeat, "$repeat", x->err,
                              "a repetition has '$repeat', '$item' and perhaps '$as', a name");
     if (expand(x, json_object_get(repeat, "$repeat"), place, &count) != STATUS_OK) return x->err->status;
-    if (!x->scope) return append_instance(x, repeat, as ? as : "index", 0, result);
+    if (!x->scope) return append_repeated(x, repeat, as ? as : "index", 0, result);
     if (!json_is_integer(count) || json_integer_value(count) < 0 || json_integer_value(count) > TEMPLATE_REPEAT_MAX)
         json_fail_key(x->input, repeat, "$repeat", x->err, "not a whole number from 0 to %d", TEMPLATE_REPEAT_MAX);
     for (json_int_t i = 0; !x->err->status && i < json_integer_value(count); i++)
-        append_instance(x, repeat, as ? as : "index", (double)i, result);
+        append_repeated(x, repeat, as ? as : "index", (double)i, result);
     json_decref(count);
     return x->err->status;
 }

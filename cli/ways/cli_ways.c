@@ -97,7 +97,7 @@ static uint64_t count_units(const struct plan *plan)
 {
     uint64_t units = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        units += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+        units += (uint64_t)plan->segments[s].task_count * plan->segments[s].repeat_count;
     return units;
 }
 

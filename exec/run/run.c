@@ -59,13 +59,13 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
 
 /* --- before -------------------------------------------------------------------------------------- */
 
-static void predict_p2p(struct run_loop *loop, const struct plan_instance *instance)
+static void predict_p2p(struct run_loop *loop, const struct plan_task *task)
 {
     const struct plan *const plan = loop->plan;
-    const struct plan_unit *const unit = &plan->units[instance->unit];
+    const struct plan_unit *const unit = &plan->units[task->unit];
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         if (plan->ops[o].stream != STREAM_P2P) continue;
-        const uint32_t from = plan_instance_peer(plan, instance, 0), to = plan_instance_device(plan, instance, 0);
+        const uint32_t from = plan_task_peer(plan, task, 0), to = plan_task_device(plan, task, 0);
         loop->predicted_s[o] = cost_p2p_s(&plan->hardware, from, to, plan->ops[o].bytes);
         loop->predicted_max_s = fmax(loop->predicted_max_s, loop->predicted_s[o]);
     }
@@ -96,14 +96,14 @@ static void predict(struct run_loop *loop)
         loop->predicted_s[i] = seconds;
         loop->predicted_max_s = fmax(loop->predicted_max_s, seconds);
     }
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        if (plan->instances[i].peer != PLAN_NONE) predict_p2p(loop, &plan->instances[i]);
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        if (plan->tasks[i].peer != PLAN_NONE) predict_p2p(loop, &plan->tasks[i]);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *const segment = &plan->segments[s];
         double once_s = 0;
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
+        for (uint32_t i = 0; i < segment->task_count; i++) {
             const struct plan_unit *const unit =
-                &plan->units[plan->instances[segment->first_instance + i].unit];
+                &plan->units[plan->tasks[segment->first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].kind == OP_COMPUTE) once_s += loop->predicted_s[o];
         }

@@ -44,7 +44,7 @@ struct run_live {
     struct run_loop *loop;
     struct plan_dispatch *dispatch;
     struct run_live_unit *units;   /* per job */
-    struct plan_instance *executed; /* in the order of pushing; may be NULL */
+    struct plan_task *executed; /* in the order of pushing; may be NULL */
     uint64_t executed_count, executed_limit;
     bool without_policy;
     pthread_mutex_t lock;
@@ -91,16 +91,16 @@ static uint32_t find_last_ops(const struct plan *plan, const struct plan_unit *u
 static enum status enqueue_unit(struct run_live *live, const struct plan_dispatched *next, struct error *err)
 {
     struct run_loop *const loop = live->loop;
-    const struct plan_unit *const unit = &loop->plan->units[next->instance->unit];
+    const struct plan_unit *const unit = &loop->plan->units[next->task->unit];
     struct run_live_unit *const own = &live->units[unit->job];
     uint32_t last[STREAM_KIND_COUNT];
     struct plan_walk_op op;
     if (live->executed) {
         assert(live->executed_count < live->executed_limit);
-        live->executed[live->executed_count++] = *next->instance;
+        live->executed[live->executed_count++] = *next->task;
     }
     if (next->decided) atomic_store(&own->left, find_last_ops(loop->plan, unit, last));
-    plan_walk_push(loop->walk, next->instance);
+    plan_walk_push(loop->walk, next->task);
     while (plan_walk_next(loop->walk, &op)) {
         TRY(run_make_room(loop, &op, err));
         TRY(run_enqueue(loop, &op, false, err));
@@ -213,10 +213,10 @@ static enum status make_room_for_order(struct run_live *live, struct error *err)
 {
     const struct plan *const plan = live->loop->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        live->executed_limit += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
-    if (live->executed_limit > PLAN_INSTANCES_MAX)
+        live->executed_limit += (uint64_t)plan->segments[s].task_count * plan->segments[s].repeat_count;
+    if (live->executed_limit > PLAN_TASKS_MAX)
         return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of live dispatch "
-                         "(limit is %d)", PLAN_INSTANCES_MAX);
+                         "(limit is %d)", PLAN_TASKS_MAX);
     return ARENA_NEW(&live->loop->run->result->arena, live->executed_limit, live->executed, err);
 }
 

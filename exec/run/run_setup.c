@@ -148,13 +148,13 @@ static double planned_copies_s(const struct plan *plan)
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *const segment = &plan->segments[s];
         double once_s = 0;
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
-            const struct plan_instance *const instance =
-                &plan->instances[segment->first_instance + i];
-            const struct plan_unit *const unit = &plan->units[instance->unit];
+        for (uint32_t i = 0; i < segment->task_count; i++) {
+            const struct plan_task *const task =
+                &plan->tasks[segment->first_task + i];
+            const struct plan_unit *const unit = &plan->units[task->unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].kind == OP_COPY && plan->ops[o].stream != STREAM_P2P)
-                    once_s += cost_copy_s(&plan->hardware, instance->device,
+                    once_s += cost_copy_s(&plan->hardware, task->device,
                                           plan->ops[o].stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
                                           plan->ops[o].bytes);
         }
@@ -251,12 +251,12 @@ static enum status find_users(struct run *run, struct error *err)
     const uint32_t devices = plan->hardware.device_count;
     TRY(ARENA_NEW(&run->arena, devices, run->device_noted, err));
     TRY(ARENA_NEW(&run->arena, (size_t)plan->jobs.count * devices, run->uses_device, err));
-    const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
+    const uint32_t count = run->options->live ? plan->task_count : plan_first_choice(plan);
     for (uint32_t i = 0; i < count; i++) {
-        const struct plan_instance *const instance = &plan->instances[i];
-        bool *const uses = &run->uses_device[(size_t)plan->units[instance->unit].job * devices];
-        for (uint32_t m = 0; m < plan_instance_members(plan, instance); m++)
-            uses[plan_instance_device(plan, instance, m)] = true;
+        const struct plan_task *const task = &plan->tasks[i];
+        bool *const uses = &run->uses_device[(size_t)plan->units[task->unit].job * devices];
+        for (uint32_t m = 0; m < plan_task_members(plan, task); m++)
+            uses[plan_task_device(plan, task, m)] = true;
     }
     return STATUS_OK;
 }
@@ -287,11 +287,11 @@ static enum status link_devices(struct run *run, struct error *err)
     bool *const tried = alloc_zeroed(devices * devices, sizeof *tried);
     if (!tried) return error_memory(err, "the links between devices", devices * devices);
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < plan->instance_count && status == STATUS_OK; i++) {
-        const struct plan_instance *const instance = &plan->instances[i];
-        const uint32_t members = instance->peer == PLAN_NONE ? 0 : plan_instance_members(plan, instance);
+    for (uint32_t i = 0; i < plan->task_count && status == STATUS_OK; i++) {
+        const struct plan_task *const task = &plan->tasks[i];
+        const uint32_t members = task->peer == PLAN_NONE ? 0 : plan_task_members(plan, task);
         for (uint32_t m = 0; m < members && status == STATUS_OK; m++) {
-            const uint32_t to = plan_instance_device(plan, instance, m), from = plan_instance_peer(plan, instance, m);
+            const uint32_t to = plan_task_device(plan, task, m), from = plan_task_peer(plan, task, m);
             if (!tried[to * devices + from]) status = link_pair(run, to, from, err);
             tried[to * devices + from] = true;
         }

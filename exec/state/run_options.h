@@ -101,7 +101,7 @@ struct run_result {
     bool pinned;           /* CUDA: host buffers are pinned */
     struct run_job_result *jobs;
     uint64_t decisions;          /* live: of the policy */
-    struct plan_instance *order; /* live, if requested: the order in which units ran (plan_executed.h); in the arena */
+    struct plan_task *order; /* live, if requested: the order in which units ran (plan_executed.h); in the arena */
     uint64_t order_count;
     bool stopped;
     bool log_failed;       /* incomplete */

@@ -37,10 +37,10 @@ static uint64_t count_changes(const struct plan *plan)
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *const segment = &plan->segments[s];
         uint64_t once = 0;
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
-            const struct plan_instance *const instance =
-                &plan->instances[segment->first_instance + i];
-            once += 2 * (uint64_t)plan->units[instance->unit].op_count;
+        for (uint32_t i = 0; i < segment->task_count; i++) {
+            const struct plan_task *const task =
+                &plan->tasks[segment->first_task + i];
+            once += 2 * (uint64_t)plan->units[task->unit].op_count;
         }
         total += once * segment->repeat_count;
     }

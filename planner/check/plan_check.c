@@ -6,8 +6,8 @@
  *     2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags; and for each
  *        computation (plan_check_claims.c) the list of *claims*: the contents that it must find or
  *        leaves, derived from the job. Its work, computed again by models/.
- *     3. Choices (plan_check_choices.c): memory for each in any order of the instances.
- *     4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers begin and end; copies
+ *     3. Choices (plan_check_choices.c): memory for each in any order of the tasks.
+ *     4. Order (plan_check_run.c): all tasks, repetitions included, once. Device buffers begin and end; copies
  *        carry contents from buffer to buffer; computations find their claims or the plan is wrong.
  *
  * Step 4 for one shard and two minibatches, without the second unit's copy out of the state:
@@ -46,7 +46,7 @@ static void place_text(const struct checker *c, char *text, size_t size)
     text[0] = '\0';
     if (!c->unit) return;
     if (c->in_order)
-        used = (size_t)snprintf(text, size, "instance %" PRIu64, c->position);
+        used = (size_t)snprintf(text, size, "task %" PRIu64, c->position);
     else
         used = (size_t)snprintf(text, size, "unit %td", c->unit - c->plan->units);
     if (c->op)
@@ -371,19 +371,19 @@ static bool fetches(const struct plan *plan, const struct plan_unit *unit)
     return false;
 }
 
-static enum status check_gang_instance(struct checker *c, const struct plan_instance *instance, uint32_t index)
+static enum status check_gang_task(struct checker *c, const struct plan_task *task, uint32_t index)
 {
     const struct plan *plan = c->plan;
     uint32_t gangs = plan->gang_count;
-    bool of_gang = instance->gang != PLAN_NONE, fetches = instance->peer != PLAN_NONE;
-    if ((of_gang && instance->gang >= gangs) || (fetches && instance->peer >= gangs) ||
-        (of_gang && instance->device != plan->gang_devices[plan->gangs[instance->gang].first]))
-        return check_fail(c, CHECK_RULE_FORM, "instance %u is on gang %u, device %u, peer %u (there are %u)", index,
-                          instance->gang, instance->device, instance->peer, gangs);
-    if (!check_is_parallel(c, plan->units[instance->unit].job))
-        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s is on a gang, and the job is not parallel", index,
-                          plan->jobs.jobs[plan->units[instance->unit].job].name);
-    return check_parallel_place(c, instance, index);
+    bool of_gang = task->gang != PLAN_NONE, fetches = task->peer != PLAN_NONE;
+    if ((of_gang && task->gang >= gangs) || (fetches && task->peer >= gangs) ||
+        (of_gang && task->device != plan->gang_devices[plan->gangs[task->gang].first]))
+        return check_fail(c, CHECK_RULE_FORM, "task %u is on gang %u, device %u, peer %u (there are %u)", index,
+                          task->gang, task->device, task->peer, gangs);
+    if (!check_is_parallel(c, plan->units[task->unit].job))
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s is on a gang, and the job is not parallel", index,
+                          plan->jobs.jobs[plan->units[task->unit].job].name);
+    return check_parallel_place(c, task, index);
 }
 
 static enum status check_gangs(struct checker *c)
@@ -415,38 +415,38 @@ static enum status check_gangs(struct checker *c)
     return status;
 }
 
-static enum status check_instances(struct checker *c)
+static enum status check_tasks(struct checker *c)
 {
     const struct plan *plan = c->plan;
-    if (plan->choice_count > plan->instance_count)
-        return check_fail(c, CHECK_RULE_FORM, "%u choices of %u instances", plan->choice_count, plan->instance_count);
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        if (instance->unit >= plan->unit_count ||
-            instance->device >= plan->hardware.device_count)
-            return check_fail(c, CHECK_RULE_FORM, "instance %u is of unit %u on device %u", i,
-                              instance->unit, instance->device);
-        if (instance->gang != PLAN_NONE || check_is_parallel(c, plan->units[instance->unit].job)) {
-            TRY(check_gang_instance(c, instance, i));
-        } else if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
-                                            !fetches(plan, &plan->units[instance->unit])))
-            return check_fail(c, CHECK_RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
-                              instance->peer < plan->hardware.device_count
+    if (plan->choice_count > plan->task_count)
+        return check_fail(c, CHECK_RULE_FORM, "%u choices of %u tasks", plan->choice_count, plan->task_count);
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        if (task->unit >= plan->unit_count ||
+            task->device >= plan->hardware.device_count)
+            return check_fail(c, CHECK_RULE_FORM, "task %u is of unit %u on device %u", i,
+                              task->unit, task->device);
+        if (task->gang != PLAN_NONE || check_is_parallel(c, plan->units[task->unit].job)) {
+            TRY(check_gang_task(c, task, i));
+        } else if (task->peer != PLAN_NONE && (task->peer >= plan->hardware.device_count ||
+                                            !fetches(plan, &plan->units[task->unit])))
+            return check_fail(c, CHECK_RULE_FORM, "task %u has peer %u%s", i, task->peer,
+                              task->peer < plan->hardware.device_count
                                   ? ", but its unit copies nothing between devices" : "");
-        TRY(check_reservation_place(c, instance, i));
-        uint32_t count = plan->units[instance->unit].acquire_count;
-        if (count > 0 && !check_in_table(instance->layout, count, plan->layout_count))
-            return check_fail(c, CHECK_RULE_FORM, "instance %u has slots that do not exist", i);
+        TRY(check_reservation_place(c, task, i));
+        uint32_t count = plan->units[task->unit].acquire_count;
+        if (count > 0 && !check_in_table(task->layout, count, plan->layout_count))
+            return check_fail(c, CHECK_RULE_FORM, "task %u has slots that do not exist", i);
         for (uint32_t a = 0; a < count; a++)
-            if (plan->layouts[instance->layout + a] >= plan->slot_count)
-                return check_fail(c, CHECK_RULE_FORM, "instance %u has slots that do not exist", i);
+            if (plan->layouts[task->layout + a] >= plan->slot_count)
+                return check_fail(c, CHECK_RULE_FORM, "task %u has slots that do not exist", i);
     }
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
-        if (segment->repeat_count == 0 || segment->instance_count == 0 ||
-            !check_in_table(segment->first_instance, segment->instance_count, plan_first_choice(plan)))
-            return check_fail(c, CHECK_RULE_FORM, "segment %u repeats %u instances %u times", s,
-                              segment->instance_count, segment->repeat_count);
+        if (segment->repeat_count == 0 || segment->task_count == 0 ||
+            !check_in_table(segment->first_task, segment->task_count, plan_first_choice(plan)))
+            return check_fail(c, CHECK_RULE_FORM, "segment %u repeats %u tasks %u times", s,
+                              segment->task_count, segment->repeat_count);
     }
     return STATUS_OK;
 }
@@ -494,7 +494,7 @@ enum status plan_check(const struct plan *plan, struct error *err)
     enum status status = allocate(&c);
     if (status == STATUS_OK) status = check_tables(&c);
     if (status == STATUS_OK) status = check_units(&c);
-    if (status == STATUS_OK) status = check_instances(&c);
+    if (status == STATUS_OK) status = check_tasks(&c);
     if (status == STATUS_OK) status = check_choices(&c);
     if (status == STATUS_OK) status = check_host_memory(&c);
     if (status == STATUS_OK) status = check_run(&c);

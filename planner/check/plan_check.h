@@ -1,7 +1,7 @@
 /*
  * Proves that a plan cannot go wrong, without code of the planner, the walk or the interpreters.
  *
- * It names the first broken rule (STATUS_CHECK) with its place ("instance 12, operation 3 (job-a shard 2 backward)"):
+ * It names the first broken rule (STATUS_CHECK) with its place ("task 12, operation 3 (job-a shard 2 backward)"):
  *
  *     form       indexes in range; streams fit operations; a copy has one host and one device end, in the
  *                direction of its stream, and stays within both buffers; an operation accesses only buffers that

@@ -9,7 +9,7 @@
  *     forward    reads boundary 3/v1, makes activations 3/v2     changes boundary 4/v0     alike
  *     forward    reads boundary 3/v1, makes activations 4/v2     ...                       another shard: not alike
  *
- * The check in plan order still covers each instance (plan_check_run.c).
+ * The check in plan order still covers each task (plan_check_run.c).
  */
 #include "planner/check/plan_check_alike.h"
 

@@ -1,7 +1,7 @@
 /*
- * Choices: every order of the jobs' instances must be within memory, on any devices.
+ * Choices: every order of the jobs' tasks must be within memory, on any devices.
  *
- * Two conditions are enough. A unit that gives back all that it acquires leaves only the current instance's buffers
+ * Two conditions are enough. A unit that gives back all that it acquires leaves only the current task's buffers
  * live on a device, in any order. And each choice gives them disjoint ranges within the device. By rule 3 of plan.h
  * this holds in every legal timing. Such units meet only in host memory, where buffers belong to one job: the contents
  * that a computation finds depend only on its job's order, which plan_check_run.c checks.
@@ -61,7 +61,7 @@ static enum status acquire(struct checker *c, struct plan_check_choices_held *he
 }
 
 /* Checks the unit in these slots on an empty device. */
-static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct plan_check_choices_held *held)
+static enum status check_choice(struct checker *c, const struct plan_task *choice, struct plan_check_choices_held *held)
 {
     const struct plan *plan = c->plan;
     const uint32_t *layout = plan->layouts + choice->layout;
@@ -79,7 +79,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
             if (accesses[a].flags & ACCESS_ACQUIRE)
                 TRY(acquire(c, held, buffer, *layout++, choice->device));
             else if (find(held, buffer) == held->count)
-                return check_fail(c, CHECK_RULE_LIFETIMES, "uses the %s from another instance, and has choices",
+                return check_fail(c, CHECK_RULE_LIFETIMES, "uses the %s from another task, and has choices",
                                   plan_buffer_text(plan, buffer, text));
         }
         for (uint32_t a = 0; a < c->op->access_count; a++) {
@@ -103,13 +103,13 @@ static enum status check_all_there(struct checker *c, bool *there)
 {
     const struct plan *plan = c->plan;
     size_t devices = plan->hardware.device_count;
-    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count; i++)
-        there[plan->instances[i].unit * devices + plan->instances[i].device] = true;
+    for (uint32_t i = plan_first_choice(plan); i < plan->task_count; i++)
+        there[plan->tasks[i].unit * devices + plan->tasks[i].device] = true;
     for (uint32_t i = 0; i < plan_first_choice(plan); i++)
         for (uint32_t d = 0; d < devices; d++) {
-            c->unit = &plan->units[plan->instances[i].unit];
-            if (plan->hardware.devices[d].host == plan->hardware.devices[plan->instances[i].device].host &&
-                !there[plan->instances[i].unit * devices + d])
+            c->unit = &plan->units[plan->tasks[i].unit];
+            if (plan->hardware.devices[d].host == plan->hardware.devices[plan->tasks[i].device].host &&
+                !there[plan->tasks[i].unit * devices + d])
                 return check_fail(c, CHECK_RULE_FORM, "there are choices, and none for it on device %u", d);
         }
     c->unit = NULL;
@@ -130,8 +130,8 @@ enum status check_choices(struct checker *c)
     enum status status = STATUS_OK;
     if (!held.buffers || !held.slots || !there)
         status = error_memory(c->err, "checking a plan", most * sizeof *held.slots);
-    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count && status == STATUS_OK; i++) {
-        const struct plan_instance *choice = &plan->instances[i];
+    for (uint32_t i = plan_first_choice(plan); i < plan->task_count && status == STATUS_OK; i++) {
+        const struct plan_task *choice = &plan->tasks[i];
         if (choice->peer != PLAN_NONE) status = check_fail(c, CHECK_RULE_FORM, "choice %u has a peer", i);
         else status = check_choice(c, choice, &held);
     }

@@ -2,7 +2,7 @@
  * Memory of hosts, and jobs that have a range of it. Shares no code with planner/plan_hosts.h, the planner's count.
  *
  * One host's memory is added up from the tables. With several, each buffer is on the hosts of the devices whose
- * instances access it:
+ * tasks access it:
  *
  *     host memory  =  buffers of jobs without a range  +  end of the highest range  +  arenas of staged buffers
  *
@@ -153,33 +153,33 @@ static enum status note_buffer(struct summing *s, uint32_t buffer, uint32_t plac
 }
 
 /* Borrowed. */
-static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
+static const uint32_t *devices_of(const struct plan *plan, const struct plan_task *task, uint32_t *count)
 {
-    const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
+    const struct plan_gang *gang = task->gang == PLAN_NONE ? NULL : &plan->gangs[task->gang];
     *count = gang ? plan_gang_size(gang) : 1;
-    return gang ? plan->gang_devices + gang->first : &instance->device;
+    return gang ? plan->gang_devices + gang->first : &task->device;
 }
 
-static void note_staged(struct summing *s, const struct plan_instance *instance, const struct plan_slot *slot)
+static void note_staged(struct summing *s, const struct plan_task *task, const struct plan_slot *slot)
 {
     const struct plan *plan = s->c->plan;
     uint64_t end = slot->offset_bytes + slot->bytes;
     uint32_t count;
-    const uint32_t *devices = devices_of(plan, instance, &count);
+    const uint32_t *devices = devices_of(plan, task, &count);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t row = instance->gang != PLAN_NONE
+        uint32_t row = task->gang != PLAN_NONE
                            ? devices[i] : plan->hardware.device_count + plan->hardware.devices[devices[i]].host;
         if (end > s->staged_end[row]) s->staged_end[row] = end;
     }
 }
 
-static enum status note_instance(struct summing *s, const struct plan_instance *instance, bool several)
+static enum status note_task(struct summing *s, const struct plan_task *task, bool several)
 {
     const struct plan *plan = s->c->plan;
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    const uint32_t *layout = plan->layouts + instance->layout;
+    const struct plan_unit *unit = &plan->units[task->unit];
+    const uint32_t *layout = plan->layouts + task->layout;
     uint32_t count;
-    const uint32_t *devices = devices_of(plan, instance, &count);
+    const uint32_t *devices = devices_of(plan, task, &count);
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
         for (uint32_t a = plan->ops[o].first_access; a < plan->ops[o].first_access + plan->ops[o].access_count; a++) {
             const struct plan_access *access = &plan->accesses[a];
@@ -188,7 +188,7 @@ static enum status note_instance(struct summing *s, const struct plan_instance *
             uint32_t slot = acquires ? *layout++ : PLAN_NONE;
             if (buffer->on_device) continue;
             if (buffer->kind == BUFFER_STAGED) {
-                if (acquires) note_staged(s, instance, &plan->slots[slot]);
+                if (acquires) note_staged(s, task, &plan->slots[slot]);
                 continue;
             }
             for (uint32_t i = 0; i < count && several; i++) TRY(note_buffer(s, access->buffer, i, devices[i]));
@@ -196,9 +196,9 @@ static enum status note_instance(struct summing *s, const struct plan_instance *
     return STATUS_OK;
 }
 
-/* Notes the host buffers that units access: once for consecutive instances on one device or gang, but staged buffers
- * for every instance. */
-static enum status note_instances(struct summing *s, uint32_t *last)
+/* Notes the host buffers that units access: once for consecutive tasks on one device or gang, but staged buffers
+ * for every task. */
+static enum status note_tasks(struct summing *s, uint32_t *last)
 {
     const struct plan *plan = s->c->plan;
     bool several = hardware_host_count(&plan->hardware) > 1;
@@ -211,12 +211,12 @@ static enum status note_instances(struct summing *s, uint32_t *last)
                 else if (several && !buffer->on_device && last[u] == PLAN_NONE) last[u] = 0;
             }
     }
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        uint32_t *seen = &last[instance->unit], key = 1 + (instance->gang == PLAN_NONE ? instance->device : instance->gang);
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        uint32_t *seen = &last[task->unit], key = 1 + (task->gang == PLAN_NONE ? task->device : task->gang);
         if (*seen == PLAN_NONE || *seen == key) continue;
         if (*seen != PLAN_NONE - 1) *seen = key;
-        TRY(note_instance(s, instance, several));
+        TRY(note_task(s, task, several));
     }
     return STATUS_OK;
 }
@@ -282,7 +282,7 @@ enum status check_host_memory(struct checker *c)
     if (!last || !s.sums || !s.staged_end || !s.first_entry || !s.host_of)
         status = error_memory(c->err, "checking a plan", entries * sizeof *s.host_of);
     if (!status && hardware_host_count(&plan->hardware) == 1) sum_tables(&s);
-    if (!status) status = note_instances(&s, last);
+    if (!status) status = note_tasks(&s, last);
     if (!status) status = compare_sums(&s);
     free(last);
     free(s.sums);
@@ -335,7 +335,7 @@ static bool ranges_overlap(const struct plan_host_range *a, const struct plan_ho
 static enum status begin_job(struct check_walk *r, uint32_t job)
 {
     const struct plan *plan = r->plan;
-    uint32_t host = plan->hardware.devices[r->instance->device].host;
+    uint32_t host = plan->hardware.devices[r->task->device].host;
     for (uint32_t i = 0; i < r->under_way_count; i++) {
         uint32_t other = r->under_way[i];
         if (r->jobs[other].host != host || !ranges_overlap(&plan->host_ranges[job], &plan->host_ranges[other])) continue;

@@ -21,7 +21,7 @@ static uint32_t place_of(const struct check_walk *r, const struct plan_access *a
 {
     uint32_t devices = r->plan->hardware.device_count;
     if (!r->plan->buffers[access->buffer].on_device)
-        return devices + (r->instance->gang == PLAN_NONE ? 0 : 1 + r->device);
+        return devices + (r->task->gang == PLAN_NONE ? 0 : 1 + r->device);
     bool fetched = r->c->op->stream == STREAM_P2P && (access->flags & ACCESS_READ);
     return fetched ? r->peer : r->device;
 }
@@ -145,7 +145,7 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     const struct plan *plan = r->plan;
     char text[PLAN_TEXT_BYTES], where[32];
     uint32_t buffer = access->buffer, place = place_of(r, access), index;
-    uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
+    uint32_t slot_index = plan->layouts[r->task->layout + r->acquire++];
     const struct plan_slot *slot = &plan->slots[slot_index];
     uint64_t end = slot->offset_bytes + slot->bytes;
     struct check_live_cell *cell = live_cell(r, access);

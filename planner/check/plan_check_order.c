@@ -177,7 +177,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     const struct job *job = &r->plan->jobs.jobs[unit->job];
     uint32_t global = r->c->jobs[unit->job].first_shard + unit->shard;
     uint32_t turns = r->first_turn[global + 1] - r->first_turn[global];
-    struct check_parallel_progress *progress = check_progress(r, global, check_parallel_turn(r->plan, r->instance));
+    struct check_parallel_progress *progress = check_progress(r, global, check_parallel_turn(r->plan, r->task));
     TRY(check_parallel_slice(r->c, job, progress));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;

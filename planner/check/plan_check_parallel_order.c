@@ -32,7 +32,7 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
-/* Does the same for the chunk's stage, and remembers results: stages have few gangs and many instances. */
+/* Does the same for the chunk's stage, and remembers results: stages have few gangs and many tasks. */
 static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t chunk, bool passes)
 {
     uint32_t *right = &c->shards[c->plan->job_first_shard[job] + chunk].right_gang[passes];
@@ -65,20 +65,20 @@ static bool is_pass(uint32_t pass)
     return pass == PLAN_FORWARD || pass == PLAN_BACKWARD;
 }
 
-uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance)
+uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *task)
 {
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage;
     if (!is_pass(unit->pass) || parallel_turns(p, stage) == 1) return 0;
     uint32_t turn = 0, begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
-    while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != instance->device) turn++; /* is_stage() */
+    while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != task->device) turn++; /* is_stage() */
     return turn;
 }
 
-struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place)
+struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_task *task, uint32_t place)
 {
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
     uint32_t replica = place / p->tensor, first = parallel_replicas(p, 0);
     struct check_rank rank = {.chunk = unit->shard};
@@ -86,7 +86,7 @@ struct check_rank check_parallel_rank(const struct plan *plan, const struct plan
         rank.chunk = parallel_chunks(p) - 1;
         replica -= first;
     }
-    if (is_pass(unit->pass)) rank.turn = check_parallel_turn(plan, instance);
+    if (is_pass(unit->pass)) rank.turn = check_parallel_turn(plan, task);
     else if (parallel_turns(p, parallel_place(p, rank.chunk).stage) > 1) rank.turn = replica;
     return rank;
 }
@@ -100,28 +100,28 @@ static uint32_t peer_chunk(const struct checker *c, const struct plan_unit *unit
     return PLAN_NONE;
 }
 
-enum status check_parallel_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
+enum status check_parallel_place(struct checker *c, const struct plan_task *task, uint32_t index)
 {
-    const struct plan_unit *unit = &c->plan->units[instance->unit];
+    const struct plan_unit *unit = &c->plan->units[task->unit];
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_chunk(c, unit);
     if (unit->pass == PLAN_JOIN) {
-        if (instance->gang != PLAN_NONE && instance->peer == PLAN_NONE && is_ends(c, unit->job, instance->gang))
+        if (task->gang != PLAN_NONE && task->peer == PLAN_NONE && is_ends(c, unit->job, task->gang))
             return STATUS_OK;
-        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s is not on the devices of the first and the last stage", index,
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s is not on the devices of the first and the last stage", index,
                           job->name);
     }
-    if (instance->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, instance->gang, unit->shard, is_pass(unit->pass)))
-        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
+    if (task->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, task->gang, unit->shard, is_pass(unit->pass)))
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
-    if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
-        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
+    if ((from == PLAN_NONE) != (task->peer == PLAN_NONE))
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u %s", index, job->name, unit->shard,
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_chunks(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
-        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
+    if (from >= parallel_chunks(p) || !is_on_stage_of(c, unit->job, task->peer, from, true))
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;
 }

@@ -80,13 +80,13 @@ static enum status find_jobs(struct check_walk *r, const struct plan_segment *se
     struct check_repeats *repeats = &r->repeats;
     repeats->jobs.count = 0;
     repeats->farthest = 0;
-    for (uint32_t i = 0; i < segment->instance_count; i++) {
-        const struct plan_unit *unit = &r->plan->units[r->plan->instances[segment->first_instance + i].unit];
+    for (uint32_t i = 0; i < segment->task_count; i++) {
+        const struct plan_unit *unit = &r->plan->units[r->plan->tasks[segment->first_task + i].unit];
         TRY(put(r, &repeats->jobs, unit->job));
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
             const struct plan_op *op = &r->plan->ops[o];
             for (uint32_t a = op->first_after; a < op->first_after + op->after_count; a++)
-                if (r->plan->afters[a].instances > repeats->farthest) repeats->farthest = r->plan->afters[a].instances;
+                if (r->plan->afters[a].tasks > repeats->farthest) repeats->farthest = r->plan->afters[a].tasks;
         }
     }
     sort_once(&repeats->jobs);
@@ -273,12 +273,12 @@ static enum status leave_out(struct check_walk *r, const struct plan_segment *se
 {
     struct check_repeats *repeats = &r->repeats;
     uint64_t times = segment->repeat_count - done - 1;
-    bool walked = (uint64_t)(done - 2) * segment->instance_count >= repeats->farthest;
+    bool walked = (uint64_t)(done - 2) * segment->task_count >= repeats->farthest;
     if (!walked || !looks_agree(repeats) || !grows_evenly(r, &times) || times == 0) return STATUS_OK;
     repeats->left_out = times;
     repeats->moved = 0;
     TRY(use_numbers(r, move_number));
-    r->c->position += times * segment->instance_count;
+    r->c->position += times * segment->task_count;
     r->versions_position = 0;
     *left_out = (uint32_t)times;
     return STATUS_OK;

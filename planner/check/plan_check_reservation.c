@@ -1,7 +1,7 @@
 /*
  * Reservations: part of plan_check().
  *
- * A reservation has its devices from its first instance in plan order to its last and, by rule 2 of plan.h, in every
+ * A reservation has its devices from its first task in plan order to its last and, by rule 2 of plan.h, in every
  * timing from earlier users' end to later ones' beginning. So in plan order, after another reservation has taken a
  * device or follows it, it must run no more, and the other one must find its devices empty.
  *
@@ -79,17 +79,17 @@ static bool has_device(const struct plan *plan, uint32_t reservation, uint32_t d
 }
 
 /* For gangs, check_parallel_place() knows the devices. */
-enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
+enum status check_reservation_place(struct checker *c, const struct plan_task *task, uint32_t index)
 {
     const struct plan *plan = c->plan;
-    uint32_t job = plan->units[instance->unit].job;
-    if (plan->reservation_count == 0 || instance->gang != PLAN_NONE) return STATUS_OK;
+    uint32_t job = plan->units[task->unit].job;
+    if (plan->reservation_count == 0 || task->gang != PLAN_NONE) return STATUS_OK;
     uint32_t reservation = plan->job_reservation[job];
-    bool peer = instance->peer != PLAN_NONE && !has_device(plan, reservation, instance->peer);
-    if (!peer && has_device(plan, reservation, instance->device)) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_RESERVATIONS, "instance %u of %s %s device %u, which is not of reservation %u", index,
+    bool peer = task->peer != PLAN_NONE && !has_device(plan, reservation, task->peer);
+    if (!peer && has_device(plan, reservation, task->device)) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_RESERVATIONS, "task %u of %s %s device %u, which is not of reservation %u", index,
                       plan->jobs.jobs[job].name, peer ? "copies from" : "runs on",
-                      peer ? instance->peer : instance->device, reservation);
+                      peer ? task->peer : task->device, reservation);
 }
 
 /* --- turns ---------------------------------------------------------------------------------- */

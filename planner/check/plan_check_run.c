@@ -5,14 +5,14 @@
  * writer", "after the readers" and "after earlier lifetimes" are the pairs whose exchange would change bytes that are
  * read.
  *
- * Each instance must be its job's next one (plan_check_order.c). Then each operation:
+ * Each task must be its job's next one (plan_check_order.c). Then each operation:
  *
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
  *       ->  copy contents, or find the claimed contents and leave new ones  ->  release
  *
  * plan_check_live.c knows places of live buffers. plan_check_repeat.c leaves out repetitions.
  *
- * If all instances are on gangs, no device is in two gangs, and there are no reservations, a gang's devices make the
+ * If all tasks are on gangs, no device is in two gangs, and there are no reservations, a gang's devices make the
  * same accesses with the same slots, also on peers. Then the first place is followed for all, with the smallest one's
  * memory: 3072 devices in 64 gangs are 64 to follow.
  */
@@ -56,12 +56,12 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, CHECK_RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-/* Finds the versions that all operations of an instance share. */
+/* Finds the versions that all operations of a task share. */
 static void find_versions(struct check_walk *r)
 {
     const struct checker *c = r->c;
     if (r->versions_position == c->position + 1 && r->versions_rank == r->rank) return;
-    struct check_rank rank = check_parallel_rank(r->plan, r->instance, r->rank);
+    struct check_rank rank = check_parallel_rank(r->plan, r->task, r->rank);
     const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.chunk, rank.turn);
     r->versions = check_parallel_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
     r->versions_position = c->position + 1;
@@ -116,23 +116,23 @@ static enum status check_after(struct check_walk *r, const struct plan_after *af
 {
     const struct checker *c = r->c;
     uint32_t own_op = (uint32_t)(c->op - r->plan->ops) - c->unit->first_op;
-    if (after->instances > c->position)
+    if (after->tasks > c->position)
         return check_fail(r->c, CHECK_RULE_WAITING,
-                          "waits for an operation %u instances back (there are %" PRIu64 ")",
-                          after->instances, c->position);
-    uint64_t position = c->position - after->instances;
+                          "waits for an operation %u tasks back (there are %" PRIu64 ")",
+                          after->tasks, c->position);
+    uint64_t position = c->position - after->tasks;
     uint32_t s = find_segment(r, position);
     const struct plan_segment *segment = &r->plan->segments[s];
-    uint64_t index = segment->first_instance +
-                     (position - r->segment_start[s]) % segment->instance_count;
-    const struct plan_unit *unit = &r->plan->units[r->plan->instances[index].unit];
+    uint64_t index = segment->first_task +
+                     (position - r->segment_start[s]) % segment->task_count;
+    const struct plan_unit *unit = &r->plan->units[r->plan->tasks[index].unit];
     if (after->op >= unit->op_count)
         return check_fail(r->c, CHECK_RULE_WAITING,
-                          "waits for operation %u of instance %" PRIu64 " (it has %u)", after->op,
+                          "waits for operation %u of task %" PRIu64 " (it has %u)", after->op,
                           position, unit->op_count);
-    if (after->instances == 0 && after->op >= own_op)
+    if (after->tasks == 0 && after->op >= own_op)
         return check_fail(r->c, CHECK_RULE_WAITING,
-                          "waits for operation %u of its own instance (deadlock)", after->op);
+                          "waits for operation %u of its own task (deadlock)", after->op);
     return STATUS_OK;
 }
 
@@ -140,7 +140,7 @@ static enum status check_after(struct check_walk *r, const struct plan_after *af
 
 static enum status check_link(struct check_walk *r, uint32_t device, uint32_t peer)
 {
-    bool parallel = r->instance->gang != PLAN_NONE;
+    bool parallel = r->task->gang != PLAN_NONE;
     if (hardware_p2p_pair(&r->plan->hardware, peer, device)) return STATUS_OK;
     if (parallel && hardware_reaches(&r->plan->hardware, peer, device)) return STATUS_OK;
     return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
@@ -151,13 +151,13 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
 static enum status check_peer(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
-    const struct plan_instance *instance = r->instance;
+    const struct plan_task *task = r->task;
     if (r->c->op->stream != STREAM_P2P) return STATUS_OK;
     if (r->peer == PLAN_NONE)
-        return check_fail(r->c, CHECK_RULE_FORM, "a copy between devices in an instance without a peer");
+        return check_fail(r->c, CHECK_RULE_FORM, "a copy between devices in a task without a peer");
     if (!r->one_place) return check_link(r, r->device, r->peer);
-    if (plan_gang_peers_note(&r->peers[instance->gang], instance->peer)) return STATUS_OK;
-    const struct plan_gang *own = &plan->gangs[instance->gang], *from = &plan->gangs[instance->peer];
+    if (plan_gang_peers_note(&r->peers[task->gang], task->peer)) return STATUS_OK;
+    const struct plan_gang *own = &plan->gangs[task->gang], *from = &plan->gangs[task->peer];
     for (uint32_t i = 0; i < plan_gang_size(own); i++)
         TRY(check_link(r, plan->gang_devices[own->first + i], plan->gang_devices[from->first + i]));
     return STATUS_OK;
@@ -169,7 +169,7 @@ static enum status run_op(struct check_walk *r)
     const struct plan_op *op = r->c->op;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     TRY(check_peer(r));
-    plan_gang_own_accesses(plan, r->instance, op, r->rank, &r->own_first, &r->own_end);
+    plan_gang_own_accesses(plan, r->task, op, r->rank, &r->own_first, &r->own_end);
     for (uint32_t i = 0; i < op->after_count; i++)
         TRY(check_after(r, &plan->afters[op->first_after + i]));
     for (uint32_t a = r->own_first; a < r->own_end; a++)
@@ -182,36 +182,36 @@ static enum status run_op(struct check_walk *r)
     return STATUS_OK;
 }
 
-/* --- instances -------------------------------------------------------------------------------- */
+/* --- tasks -------------------------------------------------------------------------------- */
 
 /* Runs an operation on its device, or on each of its gang, with the same slots. */
 static enum status run_on_devices(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
-    const struct plan_instance *instance = r->instance;
+    const struct plan_task *task = r->task;
     uint32_t acquire = r->acquire;
-    r->device = instance->device;
-    r->peer = instance->peer;
+    r->device = task->device;
+    r->peer = task->peer;
     r->rank = 0;
-    if (instance->gang == PLAN_NONE) return run_op(r);
-    const uint32_t *devices = plan->gang_devices + plan->gangs[instance->gang].first;
-    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    if (task->gang == PLAN_NONE) return run_op(r);
+    const uint32_t *devices = plan->gang_devices + plan->gangs[task->gang].first;
+    const struct plan_gang *gang = &plan->gangs[task->gang];
     uint32_t places = plan_gang_size(gang), step = r->one_place ? places / gang->extents[AXIS_ENDS] : 1;
     for (uint32_t i = 0; i < places; i += step) {
         r->acquire = acquire;
         r->device = devices[i];
         r->rank = i;
-        if (instance->peer != PLAN_NONE)
-            r->peer = plan->gang_devices[plan->gangs[instance->peer].first + i];
+        if (task->peer != PLAN_NONE)
+            r->peer = plan->gang_devices[plan->gangs[task->peer].first + i];
         TRY(run_op(r));
     }
     return STATUS_OK;
 }
 
-static enum status run_instance(struct check_walk *r)
+static enum status run_task(struct check_walk *r)
 {
     struct checker *c = r->c;
-    c->unit = &r->plan->units[r->instance->unit];
+    c->unit = &r->plan->units[r->task->unit];
     c->op = NULL;
     r->acquire = 0;
     TRY(check_reservation_turn(r));
@@ -236,9 +236,9 @@ static enum status run_order(struct check_walk *r)
         r->segment_start[r->segment] = r->c->position;
         check_repeat_enter(r);
         for (uint32_t done = 0, left_out; done < segment->repeat_count; done += left_out) {
-            for (uint32_t i = 0; i < segment->instance_count; i++) {
-                r->instance = &plan->instances[segment->first_instance + i];
-                TRY(run_instance(r));
+            for (uint32_t i = 0; i < segment->task_count; i++) {
+                r->task = &plan->tasks[segment->first_task + i];
+                TRY(run_task(r));
             }
             TRY(check_repeat_done(r, segment, ++done, &left_out));
         }
@@ -365,7 +365,7 @@ static enum status fill_hosts(struct check_walk *r)
     return STATUS_OK;
 }
 
-/* Returns true if all instances are on gangs, peers have equal sizes, and no device is in two. `gang_of`: per device,
+/* Returns true if all tasks are on gangs, peers have equal sizes, and no device is in two. `gang_of`: per device,
  * zeroed. */
 static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
@@ -376,11 +376,11 @@ static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
             if (*mine != 0) return false;
             *mine = 1 + g;
         }
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        if (instance->gang == PLAN_NONE) return false;
-        if (instance->peer != PLAN_NONE && plan_gang_size(&plan->gangs[instance->gang]) !=
-                                               plan_gang_size(&plan->gangs[instance->peer]))
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        if (task->gang == PLAN_NONE) return false;
+        if (task->peer != PLAN_NONE && plan_gang_size(&plan->gangs[task->gang]) !=
+                                               plan_gang_size(&plan->gangs[task->peer]))
             return false;
     }
     return true;

@@ -1,5 +1,5 @@
 /*
- * The checker's walk in plan order: plan_check_run.c (operations and instances), plan_check_live.c (memory),
+ * The checker's walk in plan order: plan_check_run.c (operations and tasks), plan_check_live.c (memory),
  * plan_check_order.c (units).
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_WALK_H
@@ -56,7 +56,7 @@ struct check_repeats {
     bool noting;                /* what the repetition touches */
     struct check_words touched; /* cells of live_at and hosts */
     struct check_words jobs;    /* of the segment, ascending */
-    uint64_t farthest;          /* instances that its orderings reach back */
+    uint64_t farthest;          /* tasks that its orderings reach back */
     uint32_t look;              /* the one being made */
     struct check_words shapes[3], numbers[3]; /* by look */
     uint64_t left_out;          /* repetitions ... */
@@ -80,10 +80,10 @@ struct check_walk {
     struct check_range_list *ranges; /* per such place */
     struct check_job_progress *jobs;
     uint8_t *moved;           /* per shard: CHECK_LOADED, CHECK_STORED, CHECK_FOUND */
-    uint64_t *segment_start;  /* position of each segment's first instance */
+    uint64_t *segment_start;  /* position of each segment's first task */
     struct check_parallel_progress *parallel; /* parallel jobs: per shard, and per replica in turn */
     uint32_t *first_turn;     /* per shard: its first entry; shards + 1 */
-    const struct plan_instance *instance;
+    const struct plan_task *task;
     bool one_place;           /* of each gang only the first place is followed */
     uint32_t *smallest;       /* per device: of those followed together, the one with the least memory; else itself */
     struct plan_gang_peers *peers; /* then per gang: the peers whose routes were checked */
@@ -95,11 +95,11 @@ struct check_walk {
     uint32_t rank;                                        /* ... and the device's place in the gang */
     uint32_t own_first, own_end;                          /* accesses of the operation at that place ... */
     struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the buffer's contents */
-    struct check_versions versions;                       /* of a parallel job's unit: in the instance with ... */
+    struct check_versions versions;                       /* of a parallel job's unit: in the task with ... */
     uint64_t versions_position;                           /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;                               /* ... and this place of its gang */
     uint32_t segment;
-    uint32_t acquire;         /* next entry of the instance's layout */
+    uint32_t acquire;         /* next entry of the task's layout */
     struct check_repeats repeats;
 };
 

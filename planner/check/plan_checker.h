@@ -119,14 +119,14 @@ struct checker {
     struct check_claim_list *claims_of; /* per operation */
 
     /* position, for messages */
-    bool in_order;         /* in an instance; else in a unit as such */
-    uint64_t position;     /* of the instance in plan order */
+    bool in_order;         /* in a task; else in a unit as such */
+    uint64_t position;     /* of the task in plan order */
     const struct plan_unit *unit;   /* NULL: in the tables */
     const struct plan_op *op;       /* NULL: the unit as a whole */
     bool op_readable;      /* its indexes have been checked */
 };
 
-/* Returns STATUS_CHECK with "instance 12, operation 3 (job-a shard 2 backward): RULE: message". */
+/* Returns STATUS_CHECK with "task 12, operation 3 (job-a shard 2 backward): RULE: message". */
 enum status check_fail(struct checker *c, const char *rule, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
@@ -167,10 +167,10 @@ MUST_CHECK enum status check_training_op(struct checker *c);
 MUST_CHECK enum status check_batch_op(struct checker *c);
 
 /* For parallel jobs: check a computation or collective (operands, claims, work); a unit's computations and collectives;
- * an instance's devices. */
+ * a task's devices. */
 MUST_CHECK enum status check_parallel_op(struct checker *c);
 MUST_CHECK enum status check_parallel_unit(struct checker *c);
-MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_instance *instance,
+MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_task *task,
                                             uint32_t index);
 
 /* Returns the bytes of a rank's weights and states on the host or on storage, of a parallel job. */
@@ -182,14 +182,14 @@ bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
-/* Returns the replica in turn that passes in the instance; 0 where none take turns, or for an instance of all. */
-uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
+/* Returns the replica in turn that passes in the task; 0 where none take turns, or for a task of all. */
+uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *task);
 /* Progress shared by a place of the gang: of the chunk, and of a replica, numbered among its stage's replicas in turn;
  * 0 where none are. */
 struct check_rank {
     uint32_t chunk, turn;
 };
-struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
+struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_task *task, uint32_t place);
 /* Present versions of a unit's claims, by enum check_claim_clock; valid where `counts` is set. A claim's version_delta
  * is added. */
 struct check_versions {
@@ -222,11 +222,11 @@ static inline bool check_is_carried_out(const struct checker *c, uint32_t job)
 /* Returns true for a copy of those from or to the host that belongs in a unit like this. */
 bool check_is_carried_copy(const struct checker *c);
 
-/* Check reservations: their devices, one for each job; the devices of a job's instance. */
+/* Check reservations: their devices, one for each job; the devices of a job's task. */
 MUST_CHECK enum status check_reservations(struct checker *c);
-MUST_CHECK enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
+MUST_CHECK enum status check_reservation_place(struct checker *c, const struct plan_task *task, uint32_t index);
 
-/* Check ranges of host memory: the tables; each host's memory and storage, once all instances have slots; operations
+/* Check ranges of host memory: the tables; each host's memory and storage, once all tasks have slots; operations
  * that open and close jobs. */
 MUST_CHECK enum status check_ranges(struct checker *c);
 MUST_CHECK enum status check_host_memory(struct checker *c);

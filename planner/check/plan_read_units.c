@@ -163,7 +163,7 @@ static enum status read_afters(struct plan_reader *r, struct json_object *object
         const json_t *row;
         TRY(json_item_array(r->in, array, a, 2, &row, r->err));
         struct plan_after *after = &r->plan->afters[r->plan->after_count++];
-        TRY(plan_reader_u32(r, row, 0, 0, PLAN_NONE - 1, &after->instances));
+        TRY(plan_reader_u32(r, row, 0, 0, PLAN_NONE - 1, &after->tasks));
         TRY(plan_reader_u32(r, row, 1, 0, PLAN_NONE - 1, &after->op));
     }
     return STATUS_OK;

@@ -17,7 +17,7 @@
  *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
- * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. A gang's instance has
+ * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. A gang's task has
  * "gang" and its number in place of the device: [unit, ["gang", 3], slot, ...], or ["gang", 3, peer].
  *
  *           {"collective": "all-reduce", "axes": ["tensor"], "rounds": 2, "bytes": 4096,
@@ -30,7 +30,7 @@
  * [[unit, device, slot, slot], ...], may follow the segments.
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out:
- * streams, the table of layouts (instances carry their slots), first shards of jobs, counts.
+ * streams, the table of layouts (tasks carry their slots), first shards of jobs, counts.
  *
  * Cost: linear; only a buffer of lines is in memory.
  */
@@ -217,7 +217,7 @@ static void write_op(const struct plan *plan, const struct plan_op *op, struct j
         for (uint32_t a = 0; a < op->after_count; a++) {
             const struct plan_after *after = &plan->afters[op->first_after + a];
             json_out_array_begin(out, NULL, true);
-            json_out_u64(out, NULL, after->instances);
+            json_out_u64(out, NULL, after->tasks);
             json_out_u64(out, NULL, after->op);
             json_out_array_end(out);
         }
@@ -309,37 +309,37 @@ static void write_units(const struct plan *plan, struct json_out *out)
 }
 
 /* Writes [device, peer] for P2P copies, else the device; gangs begin with "gang". */
-static void write_devices(const struct plan_instance *instance, struct json_out *out)
+static void write_devices(const struct plan_task *task, struct json_out *out)
 {
-    if (instance->gang != PLAN_NONE) {
+    if (task->gang != PLAN_NONE) {
         json_out_array_begin(out, NULL, true);
         json_out_string(out, NULL, "gang");
-        json_out_u64(out, NULL, instance->gang);
-        if (instance->peer != PLAN_NONE) json_out_u64(out, NULL, instance->peer);
+        json_out_u64(out, NULL, task->gang);
+        if (task->peer != PLAN_NONE) json_out_u64(out, NULL, task->peer);
         json_out_array_end(out);
         return;
     }
-    if (instance->peer == PLAN_NONE) {
-        json_out_u64(out, NULL, instance->device);
+    if (task->peer == PLAN_NONE) {
+        json_out_u64(out, NULL, task->device);
         return;
     }
     json_out_array_begin(out, NULL, true);
-    json_out_u64(out, NULL, instance->device);
-    json_out_u64(out, NULL, instance->peer);
+    json_out_u64(out, NULL, task->device);
+    json_out_u64(out, NULL, task->peer);
     json_out_array_end(out);
 }
 
-static void write_instances(const struct plan *plan, const char *key, uint32_t first, uint32_t count,
-                            struct json_out *out)
+static void write_tasks(const struct plan *plan, const char *key, uint32_t first, uint32_t count,
+                        struct json_out *out)
 {
     json_out_array_begin(out, key, false);
     for (uint32_t i = first; i < first + count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
+        const struct plan_task *task = &plan->tasks[i];
         json_out_array_begin(out, NULL, true);
-        json_out_u64(out, NULL, instance->unit);
-        write_devices(instance, out);
-        for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
-            json_out_u64(out, NULL, plan->layouts[instance->layout + a]);
+        json_out_u64(out, NULL, task->unit);
+        write_devices(task, out);
+        for (uint32_t a = 0; a < plan->units[task->unit].acquire_count; a++)
+            json_out_u64(out, NULL, plan->layouts[task->layout + a]);
         json_out_array_end(out);
     }
     json_out_array_end(out);
@@ -352,7 +352,7 @@ static void write_segments(const struct plan *plan, struct json_out *out)
         const struct plan_segment *segment = &plan->segments[s];
         json_out_object_begin(out, NULL, false);
         json_out_u64(out, "repeat", segment->repeat_count);
-        write_instances(plan, "instances", segment->first_instance, segment->instance_count, out);
+        write_tasks(plan, "instances", segment->first_task, segment->task_count, out);
         json_out_object_end(out);
     }
     json_out_array_end(out);
@@ -394,7 +394,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
     write_units(plan, out);
     write_segments(plan, out);
     if (plan->choice_count > 0)
-        write_instances(plan, "choices", plan_first_choice(plan), plan->choice_count, out);
+        write_tasks(plan, "choices", plan_first_choice(plan), plan->choice_count, out);
     json_out_object_end(out);
 }
 

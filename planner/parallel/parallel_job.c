@@ -179,7 +179,7 @@ static enum status make_gangs(struct parallel_job *s, struct error *err)
     return STATUS_OK;
 }
 
-/* Prepares everything but instances. Writes the planner's decisions into `job`, the plan's copy. */
+/* Prepares everything but tasks. Writes the planner's decisions into `job`, the plan's copy. */
 static enum status prepare(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
 {
     s->job = job;

@@ -1,5 +1,5 @@
 /*
- * Per chunk and pass, a table has an entry per microbatch: the last instance with these variants, or with others that
+ * Per chunk and pass, a table has an entry per microbatch: the last task with these variants, or with others that
  * share the entry. For the step of a trillion-parameter network on 3072 devices, 61 of 100 passes are found here;
  * plan_build.c finds equal units among the rest.
  */
@@ -48,7 +48,7 @@ bool parallel_job_repeat_pass(struct parallel_job *s, const struct pipeline_step
     if (!known || !known->some || known->with.activations != now.activations || known->with.boundary != now.boundary ||
         known->with.behind != now.behind || known->with.gradient != now.gradient)
         return false;
-    plan_builder_again(s->builder, known->instance);
+    plan_builder_again(s->builder, known->task);
     return true;
 }
 
@@ -56,6 +56,6 @@ void parallel_job_cache_pass(struct parallel_job *s, const struct pipeline_step 
 {
     struct parallel_job_pass_variants now = variants_of(s, step);
     struct parallel_job_cached_pass *known = place_of(s, step, &now);
-    if (!known || s->plan->instance_count == 0) return;
-    *known = (struct parallel_job_cached_pass){.some = true, .instance = s->plan->instance_count - 1, .with = now};
+    if (!known || s->plan->task_count == 0) return;
+    *known = (struct parallel_job_cached_pass){.some = true, .task = s->plan->task_count - 1, .with = now};
 }

@@ -66,7 +66,7 @@ struct parallel_job_pass_variants {
 };
 struct parallel_job_cached_pass {
     bool some;
-    uint32_t instance;
+    uint32_t task;
     struct parallel_job_pass_variants with;
 };
 

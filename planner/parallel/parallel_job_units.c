@@ -1,4 +1,4 @@
-/* A unit's slots are collected in the order of the accesses that acquire them, the order of the instance's layout. */
+/* A unit's slots are collected in the order of the accesses that acquire them, the order of the task's layout. */
 #include "planner/parallel/parallel_job_units.h"
 
 #include <assert.h>
@@ -64,7 +64,7 @@ static struct parallel_job_unit begin_pass(struct parallel_job *s, uint32_t r, e
 static void end_unit(struct parallel_job_unit *u)
 {
     struct plan_builder *builder = u->s->builder;
-    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->gang, u->slots, u->slot_count);
+    plan_builder_gang_task(builder, plan_builder_unit_end(builder), u->gang, u->slots, u->slot_count);
     if (u->peer != PLAN_NONE) plan_builder_peer(builder, u->peer);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The units of a parallel job: operations and accesses of a pass, gather, reduction or update (table in
- * planner/parallel/parallel_job.h), each appended with its instance on its stage's gang.
+ * planner/parallel/parallel_job.h), each appended with its task on its stage's gang.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H

@@ -1,6 +1,6 @@
 /*
- * A live run keeps each job's instances in order; times and devices are open. A job's *chain* is a cursor over its
- * instances in the plan's segments:
+ * A live run keeps each job's tasks in order; times and devices are open. A job's *chain* is a cursor over its
+ * tasks in the plan's segments:
  *
  *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1
  *     chain a      a0 a1 a0 a1 a0 a1 a2                  at: which entry of (a0, a1, a2), which repetition
@@ -41,7 +41,7 @@ struct plan_dispatch_chain {
 };
 
 struct plan_dispatch_device {
-    const struct plan_instance *history[HISTORY]; /* newest first; NULL: none */
+    const struct plan_task *history[HISTORY]; /* newest first; NULL: none */
     uint32_t slots, running; /* units that hold one */
     uint64_t slot_bytes;
 };
@@ -56,10 +56,10 @@ struct plan_dispatch {
     uint32_t following;                 /* job whose unit was decided last; PLAN_NONE: nothing follows it */
     struct policy_choice opening;       /* decided, dispatched after the OPENs of its job; job PLAN_NONE: none */
     struct plan_dispatch_chain *chains; /* (job count) */
-    uint32_t *entries;                  /* instances of jobs, job by job, in plan order */
+    uint32_t *entries;                  /* tasks of jobs, job by job, in plan order */
     struct plan_dispatch_device *devices;
     uint32_t *first_choice;         /* (unit count * device count + 1), into `choices` */
-    uint32_t *choices;              /* instances, by unit and device */
+    uint32_t *choices;              /* tasks, by unit and device */
     uint32_t *first_acquire;        /* (unit count + 1), into `staged` */
     bool *staged;                   /* per ACQUIRE of a unit: of a staged buffer */
     double *compute_least_s;        /* (unit count), over all types */
@@ -75,12 +75,12 @@ static bool is_done(const struct plan_dispatch_chain *chain) { return chain->at 
 
 static const struct plan_unit *unit_at(const struct plan_dispatch *d, const struct plan_dispatch_chain *chain)
 {
-    return &d->plan->units[d->plan->instances[d->entries[chain->first + chain->at]].unit];
+    return &d->plan->units[d->plan->tasks[d->entries[chain->first + chain->at]].unit];
 }
 
 static uint32_t segment_end(const struct plan *plan, uint32_t segment)
 {
-    return plan->segments[segment].first_instance + plan->segments[segment].instance_count;
+    return plan->segments[segment].first_task + plan->segments[segment].task_count;
 }
 
 /* Moves to the segment of the current entry. */
@@ -112,7 +112,7 @@ static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, con
 {
     const struct plan_unit *unit = unit_at(d, chain);
     for (uint32_t at = chain->at; unit->pass == PLAN_OPEN; at++)
-        unit = &d->plan->units[d->plan->instances[d->entries[chain->first + at]].unit];
+        unit = &d->plan->units[d->plan->tasks[d->entries[chain->first + at]].unit];
     return unit;
 }
 
@@ -125,9 +125,9 @@ static bool runs_on_device(const struct plan *plan, const struct plan_unit *unit
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-/* Returns the bytes that two instances on one device share, of its arena or of the arena of staged buffers. */
-static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_instance *a,
-                              const struct plan_instance *b)
+/* Returns the bytes that two tasks on one device share, of its arena or of the arena of staged buffers. */
+static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_task *a,
+                              const struct plan_task *b)
 {
     const struct plan *plan = d->plan;
     uint64_t bytes = 0;
@@ -144,20 +144,20 @@ static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_i
     return bytes;
 }
 
-static const struct plan_instance *choose_place(struct plan_dispatch *d, uint32_t unit, uint32_t device)
+static const struct plan_task *choose_place(struct plan_dispatch *d, uint32_t unit, uint32_t device)
 {
     const struct plan *plan = d->plan;
     struct plan_dispatch_device *on = &d->devices[device];
     size_t row = (size_t)unit * plan->hardware.device_count + device;
     const uint32_t *choices = d->choices + d->first_choice[row];
     uint32_t count = d->first_choice[row + 1] - d->first_choice[row];
-    const struct plan_instance *best = &plan->instances[choices[0]];
+    const struct plan_task *best = &plan->tasks[choices[0]];
     assert(count > 0);
     uint64_t least[HISTORY];
     for (uint32_t h = 0; count > 1 && h < HISTORY; h++)
         least[h] = on->history[h] ? overlap_bytes(d, best, on->history[h]) : 0;
     for (uint32_t c = 1; c < count; c++) {
-        const struct plan_instance *other = &plan->instances[choices[c]];
+        const struct plan_task *other = &plan->tasks[choices[c]];
         uint64_t bytes[HISTORY];
         uint32_t differs = HISTORY;
         for (uint32_t h = 0; h < HISTORY; h++) {
@@ -321,7 +321,7 @@ static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *ou
     return false;
 }
 
-/* Returns the instance that follows the last decision, if there is one. */
+/* Returns the task that follows the last decision, if there is one. */
 static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     if (d->following == PLAN_NONE) return false;
@@ -522,8 +522,8 @@ static void find_choices(struct plan_dispatch *d)
 {
     const struct plan *plan = d->plan;
     size_t devices = plan->hardware.device_count, rows = plan->unit_count * devices;
-    for (uint32_t i = plan_first_choice(plan); i < plan->instance_count; i++)
-        d->first_choice[plan->instances[i].unit * devices + plan->instances[i].device]++;
+    for (uint32_t i = plan_first_choice(plan); i < plan->task_count; i++)
+        d->first_choice[plan->tasks[i].unit * devices + plan->tasks[i].device]++;
     uint32_t sum = 0;
     for (size_t row = 0; row <= rows; row++) {
         uint32_t count = d->first_choice[row];
@@ -531,28 +531,28 @@ static void find_choices(struct plan_dispatch *d)
         sum += count;
         d->first_choice[row] = sum; /* the row's end; filling backwards turns it into the row's beginning */
     }
-    for (uint32_t i = plan->instance_count; i-- > plan_first_choice(plan);)
-        d->choices[--d->first_choice[plan->instances[i].unit * devices + plan->instances[i].device]] = i;
+    for (uint32_t i = plan->task_count; i-- > plan_first_choice(plan);)
+        d->choices[--d->first_choice[plan->tasks[i].unit * devices + plan->tasks[i].device]] = i;
 }
 
 static void find_chains(struct plan_dispatch *d)
 {
     const struct plan *plan = d->plan;
     uint32_t first_choice = plan_first_choice(plan), sum = 0;
-    for (uint32_t i = 0; i < first_choice; i++) d->chains[plan->units[plan->instances[i].unit].job].count++;
+    for (uint32_t i = 0; i < first_choice; i++) d->chains[plan->units[plan->tasks[i].unit].job].count++;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         d->chains[j].first = sum;
         sum += d->chains[j].count;
         d->chains[j].count = 0;
     }
     for (uint32_t i = 0; i < first_choice; i++) {
-        struct plan_dispatch_chain *chain = &d->chains[plan->units[plan->instances[i].unit].job];
+        struct plan_dispatch_chain *chain = &d->chains[plan->units[plan->tasks[i].unit].job];
         d->entries[chain->first + chain->count++] = i;
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct plan_dispatch_chain *chain = &d->chains[j];
         if (chain->count > 0)
-            d->homes[j] = plan->hardware.devices[plan->instances[d->entries[chain->first]].device].host;
+            d->homes[j] = plan->hardware.devices[plan->tasks[d->entries[chain->first]].device].host;
         enter_segment(d, &d->chains[j]);
     }
 }
@@ -582,8 +582,8 @@ static void show_first(struct plan_dispatch *d, const struct plan_dispatch_optio
                                          .admitted = true};
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
-        for (uint32_t i = segment->first_instance; i < segment->first_instance + segment->instance_count; i++) {
-            uint32_t unit = plan->instances[i].unit;
+        for (uint32_t i = segment->first_task; i < segment->first_task + segment->task_count; i++) {
+            uint32_t unit = plan->tasks[i].unit;
             d->jobs[plan->units[unit].job].remaining += segment->repeat_count * d->compute_least_s[unit];
         }
     }
@@ -603,7 +603,7 @@ enum status plan_dispatch_create(const struct plan *plan, const struct plan_disp
     d->opening.job = PLAN_NONE;
     if (!allocate(d)) {
         plan_dispatch_destroy(d);
-        return error_memory(err, "live dispatch", plan->instance_count * sizeof *d->choices);
+        return error_memory(err, "live dispatch", plan->task_count * sizeof *d->choices);
     }
     find_costs(d);
     find_acquires(d);

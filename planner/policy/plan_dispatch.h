@@ -1,5 +1,5 @@
 /*
- * Chooses the next instance of a plan with choices (plan.h) while the instances run.
+ * Chooses the next task of a plan with choices (plan.h) while the tasks run.
  *
  * A policy (policy.h) is asked when a device has a free *slot*. A device has as many slots as any unit has choices
  * there. A unit holds its slot from the choice until its interpreter reports its end; then its job is ready again. A
@@ -34,13 +34,13 @@ MUST_CHECK enum status plan_dispatch_create(const struct plan *plan, const struc
 void plan_dispatch_destroy(struct plan_dispatch *dispatch); /* NULL is fine */
 
 struct plan_dispatched {
-    const struct plan_instance *instance; /* one of the plan's choices */
+    const struct plan_task *task; /* one of the plan's choices */
     bool decided;                         /* plan_dispatch_over() has to report its end; else it follows a decided
                                              unit */
 };
 
 /*
- * *found false: no instance now; ask again when a unit has ended. Errors: STATUS_BAD_INPUT when the policy breaks a
+ * *found false: no task now; ask again when a unit has ended. Errors: STATUS_BAD_INPUT when the policy breaks a
  * rule, or waits though nothing runs (policy_ask.h).
  */
 MUST_CHECK enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s,

@@ -7,23 +7,23 @@
 #include "base/alloc.h"
 #include "planner/walk/plan_fold.h"
 
-enum status plan_executed_make(const struct plan *plan, const struct plan_instance *order, uint32_t count,
+enum status plan_executed_make(const struct plan *plan, const struct plan_task *order, uint32_t count,
                                struct plan_executed *out, struct error *err)
 {
     struct plan_folded folded;
-    struct plan_instance *instances = alloc_zeroed(count, sizeof *instances);
-    *out = (struct plan_executed){.instances = instances};
-    if (!instances) return error_memory(err, "a plan's order", count * sizeof *instances);
-    if (count > 0) memcpy(instances, order, count * sizeof *instances);
-    enum status status = plan_fold(instances, count, &folded, err);
+    struct plan_task *tasks = alloc_zeroed(count, sizeof *tasks);
+    *out = (struct plan_executed){.tasks = tasks};
+    if (!tasks) return error_memory(err, "a plan's order", count * sizeof *tasks);
+    if (count > 0) memcpy(tasks, order, count * sizeof *tasks);
+    enum status status = plan_fold(tasks, count, &folded, err);
     if (status != STATUS_OK) {
         plan_executed_release(out);
         return status;
     }
     out->segments = folded.segments;
     out->plan = *plan;
-    out->plan.instances = instances;
-    out->plan.instance_count = folded.instance_count;
+    out->plan.tasks = tasks;
+    out->plan.task_count = folded.task_count;
     out->plan.choice_count = 0;
     out->plan.segments = folded.segments;
     out->plan.segment_count = folded.segment_count;
@@ -33,7 +33,7 @@ enum status plan_executed_make(const struct plan *plan, const struct plan_instan
 
 void plan_executed_release(struct plan_executed *executed)
 {
-    free(executed->instances);
+    free(executed->tasks);
     free(executed->segments);
-    *executed = (struct plan_executed){.instances = NULL};
+    *executed = (struct plan_executed){.tasks = NULL};
 }

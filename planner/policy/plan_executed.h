@@ -6,7 +6,7 @@
 
 struct plan_executed {
     struct plan plan; /* borrows everything except the order: do not release it */
-    struct plan_instance *instances;
+    struct plan_task *tasks;
     struct plan_segment *segments;
 };
 
@@ -15,7 +15,7 @@ struct plan_executed {
  * claim about its order; plan_check() decides whether it is valid. Borrows from `plan`; release it with
  * plan_executed_release().
  */
-MUST_CHECK enum status plan_executed_make(const struct plan *plan, const struct plan_instance *order,
+MUST_CHECK enum status plan_executed_make(const struct plan *plan, const struct plan_task *order,
                                           uint32_t count, struct plan_executed *out, struct error *err);
 void plan_executed_release(struct plan_executed *executed); /* zeroed is allowed */
 

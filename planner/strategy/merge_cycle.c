@@ -11,9 +11,9 @@
 
 enum {
     LONGEST = 512,                /* repetitions of the slowest subplan, at least 1 / drift_long */
-    SHORT_INSTANCES = 1 << 12,
-    MEDIUM_INSTANCES = 1 << 14,
-    INSTANCES_MAX = 1 << 22
+    SHORT_TASKS = 1 << 12,
+    MEDIUM_TASKS = 1 << 14,
+    TASKS_MAX = 1 << 22
 };
 
 /* The parts of a cycle's time by which its subplans may differ. A short cycle must differ by little, since a simulation
@@ -21,7 +21,7 @@ enum {
 static const double drift_little = 1e-5, drift_medium = 1e-3, drift_long = 3e-3;
 
 struct merge_cycle {
-    uint64_t instances, times;
+    uint64_t tasks, times;
     double shortest_s, longest_s; /* of the subplans' repetitions in a cycle */
 };
 
@@ -34,7 +34,7 @@ static struct merge_cycle cycle_of(struct merge_pace *paces, uint32_t count, dou
         double repeats = max_s(1, floor(seconds / pace->period_s + 0.5));
         if (repeats > pace->left) return (struct merge_cycle){0};
         pace->in_cycle = (uint32_t)repeats;
-        cycle.instances += (uint64_t)pace->in_cycle * pace->instances;
+        cycle.tasks += (uint64_t)pace->in_cycle * pace->tasks;
         cycle.times = min_u64(cycle.times, pace->left / pace->in_cycle);
         cycle.shortest_s = min_s(cycle.shortest_s, repeats * pace->period_s);
         cycle.longest_s = max_s(cycle.longest_s, repeats * pace->period_s);
@@ -57,11 +57,11 @@ static uint32_t find_cycle(struct merge_pace *paces, uint32_t count, double slow
     uint32_t best = 0;
     for (uint32_t n = 1; n <= LONGEST; n++) {
         struct merge_cycle cycle = cycle_of(paces, count, n * slowest_s, room_s);
-        if (cycle.times < MERGE_CYCLE_TIMES_MIN || cycle.instances > INSTANCES_MAX) return best;
-        if (cycle.instances > SHORT_INSTANCES && best > 0) return best;
-        if (cycle.instances * cycle.times < MERGE_CYCLE_SAVES_MIN) continue;
+        if (cycle.times < MERGE_CYCLE_TIMES_MIN || cycle.tasks > TASKS_MAX) return best;
+        if (cycle.tasks > SHORT_TASKS && best > 0) return best;
+        if (cycle.tasks * cycle.times < MERGE_CYCLE_SAVES_MIN) continue;
         double drift = drift_of(&cycle, fastest_s);
-        if (cycle.instances > SHORT_INSTANCES && drift <= (cycle.instances > MEDIUM_INSTANCES ? drift_long : drift_medium))
+        if (cycle.tasks > SHORT_TASKS && drift <= (cycle.tasks > MEDIUM_TASKS ? drift_long : drift_medium))
             return n;
         if (drift >= best_drift) continue;
         best_drift = drift;
@@ -73,13 +73,13 @@ static uint32_t find_cycle(struct merge_pace *paces, uint32_t count, double slow
 
 uint32_t merge_cycle_choose(struct merge_pace *paces, uint32_t count, double room_s)
 {
-    double slowest_s = 0, fastest_s = HUGE_VAL, instances = 0;
+    double slowest_s = 0, fastest_s = HUGE_VAL, tasks = 0;
     for (uint32_t i = 0; i < count; i++) {
         slowest_s = max_s(slowest_s, paces[i].period_s);
         fastest_s = min_s(fastest_s, paces[i].period_s);
-        instances += min_s(paces[i].left, room_s / paces[i].period_s) * paces[i].instances;
+        tasks += min_s(paces[i].left, room_s / paces[i].period_s) * paces[i].tasks;
     }
-    if (instances < MERGE_CYCLE_SAVES_MIN) return 0;
+    if (tasks < MERGE_CYCLE_SAVES_MIN) return 0;
     uint32_t best = find_cycle(paces, count, slowest_s, fastest_s, room_s);
     return best > 0 ? (uint32_t)cycle_of(paces, count, best * slowest_s, room_s).times : 0;
 }

@@ -16,20 +16,20 @@
 
 struct merge_pace {
     double period_s;     /* seconds of a repetition, more than 0 */
-    uint32_t instances;  /* of a repetition */
+    uint32_t tasks;  /* of a repetition */
     uint32_t left;       /* repetitions that it may make */
     uint32_t in_cycle;   /* out: repetitions in a cycle */
 };
 
 /*
  * Chooses a cycle that repeats at least MERGE_CYCLE_TIMES_MIN times within `room_s` and the repetitions that are left.
- * Returns how often it repeats; 0: none does, or writing all out takes few instances.
+ * Returns how often it repeats; 0: none does, or writing all out takes few tasks.
  */
 uint32_t merge_cycle_choose(struct merge_pace *paces, uint32_t count, double room_s);
 
 enum {
     MERGE_CYCLE_TIMES_MIN = 8,
-    MERGE_CYCLE_SAVES_MIN = 1 << 14 /* instances: with fewer, a plan is small anyway */
+    MERGE_CYCLE_SAVES_MIN = 1 << 14 /* tasks: with fewer, a plan is small anyway */
 };
 
 #endif

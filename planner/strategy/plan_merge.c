@@ -1,12 +1,12 @@
 /*
- * Each subplan's indexes are translated once, in tables of buffers, units, slots and gangs. Instances are appended in
- * *turns* by expected starts. A turn is some repetitions of a segment, or one instance. A subplan's time is divided
- * among its instances by computation, or copies.
+ * Each subplan's indexes are translated once, in tables of buffers, units, slots and gangs. Tasks are appended in
+ * *turns* by expected starts. A turn is some repetitions of a segment, or one task. A subplan's time is divided
+ * among its tasks by computation, or copies.
  *
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
  *
- * Subplans that alternate instance by instance do so while they have minibatches; many of these go on in cycles of
+ * Subplans that alternate task by task do so while they have minibatches; many of these go on in cycles of
  * whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. So the plan does not grow with
  * the minibatches, and a simulation finds the cycle, too.
  */
@@ -32,9 +32,9 @@
 
 enum {
     TURNS = 16,      /* turns of a subplan while others run at the same time */
-    CYCLE_TRY = 256  /* instances that are written one by one between searches for a cycle, and one for each subplan */
+    CYCLE_TRY = 256  /* tasks that are written one by one between searches for a cycle, and one for each subplan */
 };
-static const double shortest_s = 1e-9; /* least time of an instance, for the order */
+static const double shortest_s = 1e-9; /* least time of a task, for the order */
 
 struct plan_merge_piece {
     const struct merge_subplan *subplan;
@@ -42,16 +42,16 @@ struct plan_merge_piece {
     uint32_t *buffers, *units, *gangs, *works; /* by index in the subplan: index in the whole plan */
     uint64_t staged_base; /* offset of its staged buffers in the host's arena ... */
     uint64_t range_base;  /* ... and of its jobs' ranges of host memory */
-    double *unit_s;       /* seconds of an instance of each unit (unit_seconds()) */
-    double all_s;         /* all instances, all repetitions */
+    double *unit_s;       /* seconds of a task of each unit (unit_seconds()) */
+    double all_s;         /* all tasks, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
-    bool one_by_one;      /* ... and so has another subplan: its instances take turns one by one */
+    bool one_by_one;      /* ... and so has another subplan: its tasks take turns one by one */
     /* the next turn: */
-    double done_s;        /* time of its earlier instances */
+    double done_s;        /* time of its earlier tasks */
     uint32_t segment, repeat, index;
     uint32_t paced;       /* 1 + the segment of `repetition_s` */
     double repetition_s;  /* time of a repetition of that segment */
-    uint64_t in_cycle;    /* instances of this subplan to be written in the current cycle */
+    uint64_t in_cycle;    /* tasks of this subplan to be written in the current cycle */
     /* per device: the next subplan on it; subplans that wait for it; number of devices it waits for: */
     uint32_t *next_on;    /* per device: the next subplan on it, or PLAN_NONE */
     uint32_t follower, next_follower; /* the first subplan that follows this one; the next that follows the same */
@@ -66,7 +66,7 @@ struct merge {
     struct merge_pace *paces; /* of the subplans that can be in a cycle */
     uint32_t *paced;          /* their indexes */
     uint32_t paced_count;
-    uint64_t untried;         /* instances written one by one since the last search for a cycle */
+    uint64_t untried;         /* tasks written one by one since the last search for a cycle */
     struct tournament next_s; /* per subplan: expected start of its next turn; HUGE_VAL: it waits, or is written */
     struct arena scratch;
     struct error *err;
@@ -233,27 +233,27 @@ static double unit_seconds(const struct plan *plan, const struct hardware *hardw
     return computed_s > 0 ? computed_s : copied_s;
 }
 
-static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_instance *instance)
+static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_task *task)
 {
     const struct plan *plan = p->plan;
-    return p->subplan->devices[instance->gang == PLAN_NONE ? instance->device
-                                                           : plan->gang_devices[plan->gangs[instance->gang].first]];
+    return p->subplan->devices[task->gang == PLAN_NONE ? task->device
+                                                           : plan->gang_devices[plan->gangs[task->gang].first]];
 }
 
-/* Divides the subplan's time among its instances: jobs of different sizes alternate or follow each other, and their
+/* Divides the subplan's time among its tasks: jobs of different sizes alternate or follow each other, and their
  * times decide the order on the host's streams. */
-static enum status time_instances(struct merge *c, struct plan_merge_piece *p)
+static enum status time_tasks(struct merge *c, struct plan_merge_piece *p)
 {
     const struct plan *plan = p->plan;
     TRY(ARENA_NEW(&c->scratch, plan->unit_count, p->unit_s, c->err));
     for (uint32_t u = 0; u < plan->unit_count; u++) p->unit_s[u] = -1;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
-            double *seconds = &p->unit_s[instance->unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_task *task = &plan->tasks[plan->segments[s].first_task + i];
+            double *seconds = &p->unit_s[task->unit];
             if (*seconds < 0)
-                *seconds = shortest_s + unit_seconds(plan, &c->whole->hardware, &plan->units[instance->unit],
-                                                     device_of(p, instance), true);
+                *seconds = shortest_s + unit_seconds(plan, &c->whole->hardware, &plan->units[task->unit],
+                                                     device_of(p, task), true);
             p->all_s += plan->segments[s].repeat_count * *seconds;
         }
     return STATUS_OK;
@@ -280,7 +280,7 @@ static enum status choose_turns(struct merge *c)
     TRY(ARENA_NEW(&c->scratch, c->count, ends, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         const struct plan_merge_piece *p = &c->pieces[i];
-        TRY(time_instances(c, &c->pieces[i]));
+        TRY(time_tasks(c, &c->pieces[i]));
         if (!p->uses_host || p->subplan->begin_s >= p->subplan->end_s) continue;
         begins[users] = p->subplan->begin_s;
         ends[users++] = p->subplan->end_s;
@@ -306,36 +306,36 @@ static double next_s(const struct plan_merge_piece *p)
     return p->subplan->begin_s + p->done_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
 }
 
-static void write_instance(struct merge *c, const struct plan_merge_piece *p, const struct plan_instance *instance,
-                           uint32_t *slots)
+static void write_task(struct merge *c, const struct plan_merge_piece *p, const struct plan_task *task,
+                       uint32_t *slots)
 {
-    const struct plan_unit *unit = &p->plan->units[instance->unit];
+    const struct plan_unit *unit = &p->plan->units[task->unit];
     uint32_t at = 0;
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
         for (uint32_t a = 0; a < p->plan->ops[o].access_count; a++) {
             const struct plan_access *access = &p->plan->accesses[p->plan->ops[o].first_access + a];
             if (!(access->flags & ACCESS_ACQUIRE)) continue;
-            const struct plan_slot *slot = &p->plan->slots[p->plan->layouts[instance->layout + at]];
+            const struct plan_slot *slot = &p->plan->slots[p->plan->layouts[task->layout + at]];
             uint64_t base = p->plan->buffers[access->buffer].on_device ? 0 : p->staged_base;
             slots[at++] = plan_builder_slot(c->builder, base + slot->offset_bytes, slot->bytes);
         }
-    if (instance->gang != PLAN_NONE)
-        plan_builder_gang_instance(c->builder, p->units[instance->unit], p->gangs[instance->gang], slots, at);
+    if (task->gang != PLAN_NONE)
+        plan_builder_gang_task(c->builder, p->units[task->unit], p->gangs[task->gang], slots, at);
     else
-        plan_builder_instance(c->builder, p->units[instance->unit], p->subplan->devices[instance->device], slots, at);
-    if (instance->peer == PLAN_NONE) return;
-    plan_builder_peer(c->builder, instance->gang != PLAN_NONE ? p->gangs[instance->peer]
-                                                              : p->subplan->devices[instance->peer]);
+        plan_builder_task(c->builder, p->units[task->unit], p->subplan->devices[task->device], slots, at);
+    if (task->peer == PLAN_NONE) return;
+    plan_builder_peer(c->builder, task->gang != PLAN_NONE ? p->gangs[task->peer]
+                                                              : p->subplan->devices[task->peer]);
 }
 
-/* Writes one instance; consecutive single instances form a segment. */
+/* Writes one task; consecutive single tasks form a segment. */
 static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
-    const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
-    write_instance(c, p, instance, slots);
-    p->done_s += p->unit_s[instance->unit];
-    if (++p->index < segment->instance_count) return;
+    const struct plan_task *task = &p->plan->tasks[segment->first_task + p->index];
+    write_task(c, p, task, slots);
+    p->done_s += p->unit_s[task->unit];
+    if (++p->index < segment->task_count) return;
     p->index = 0;
     if (++p->repeat < segment->repeat_count) return;
     p->repeat = 0;
@@ -347,11 +347,11 @@ static void write_turn(struct merge *c, struct plan_merge_piece *p, uint32_t *sl
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
     if (repeats > segment->repeat_count - p->repeat) repeats = segment->repeat_count - p->repeat;
-    plan_builder_segment(c->builder, 1); /* ends the segment of single instances */
-    for (uint32_t i = 0; i < segment->instance_count; i++) {
-        const struct plan_instance *instance = &p->plan->instances[segment->first_instance + i];
-        write_instance(c, p, instance, slots);
-        p->done_s += repeats * p->unit_s[instance->unit];
+    plan_builder_segment(c->builder, 1); /* ends the segment of single tasks */
+    for (uint32_t i = 0; i < segment->task_count; i++) {
+        const struct plan_task *task = &p->plan->tasks[segment->first_task + i];
+        write_task(c, p, task, slots);
+        p->done_s += repeats * p->unit_s[task->unit];
     }
     plan_builder_segment(c->builder, repeats);
     p->repeat += repeats;
@@ -418,13 +418,13 @@ static double period_s(struct plan_merge_piece *p)
     if (p->paced != p->segment + 1) {
         p->paced = p->segment + 1;
         p->repetition_s = 0;
-        for (uint32_t i = 0; i < segment->instance_count; i++)
-            p->repetition_s += p->unit_s[p->plan->instances[segment->first_instance + i].unit];
+        for (uint32_t i = 0; i < segment->task_count; i++)
+            p->repetition_s += p->unit_s[p->plan->tasks[segment->first_task + i].unit];
     }
     return p->repetition_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
 }
 
-/* Finds the subplans whose next instance is less than a repetition away. Returns when the first of the others goes
+/* Finds the subplans whose next task is less than a repetition away. Returns when the first of the others goes
  * on. */
 static double find_paces(struct merge *c, double now_s)
 {
@@ -442,7 +442,7 @@ static double find_paces(struct merge *c, double now_s)
         const struct plan_segment *segment = &p->plan->segments[p->segment];
         c->paced[c->paced_count] = i;
         c->paces[c->paced_count++] = (struct merge_pace){
-            .period_s = period, .instances = segment->instance_count, .left = segment->repeat_count - p->repeat - 1};
+            .period_s = period, .tasks = segment->task_count, .left = segment->repeat_count - p->repeat - 1};
     }
     return others_s;
 }
@@ -454,7 +454,7 @@ static void write_cycle(struct merge *c, uint32_t times, uint32_t *slots)
     plan_builder_segment(c->builder, 1); /* what singles left */
     for (uint32_t i = 0; i < c->paced_count; i++) {
         struct plan_merge_piece *p = &c->pieces[c->paced[i]];
-        p->in_cycle = (uint64_t)c->paces[i].in_cycle * c->paces[i].instances;
+        p->in_cycle = (uint64_t)c->paces[i].in_cycle * c->paces[i].tasks;
         left += p->in_cycle;
     }
     for (; left > 0; left--) {
@@ -512,12 +512,12 @@ static void add_computing(const struct plan_merge_piece *p, const struct hardwar
 {
     const struct plan *plan = p->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
-            const struct plan_unit *unit = &plan->units[instance->unit];
-            const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_task *task = &plan->tasks[plan->segments[s].first_task + i];
+            const struct plan_unit *unit = &plan->units[task->unit];
+            const struct plan_gang *gang = task->gang == PLAN_NONE ? NULL : &plan->gangs[task->gang];
             for (uint32_t m = 0; m < (gang ? plan_gang_size(gang) : 1); m++) {
-                uint32_t device = p->subplan->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
+                uint32_t device = p->subplan->devices[gang ? plan->gang_devices[gang->first + m] : task->device];
                 busy_s[device] += plan->segments[s].repeat_count * unit_seconds(plan, hardware, unit, device, false);
             }
         }

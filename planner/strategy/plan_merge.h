@@ -5,7 +5,7 @@
  * policy. Its buffers, units and slots get the numbers of its jobs and devices in the whole, and its devices become a
  * reservation (planner/plan.h). Subplans that share devices follow each other; others run at the same time.
  *
- * Plan order. All subplans share the host's streams (batches and its processor), which run in plan order, so instances
+ * Plan order. All subplans share the host's streams (batches and its processor), which run in plan order, so tasks
  * that use them are in the order of expected starts. Others alternate a few turns at a time, so that a reader never has
  * to look far ahead.
  */

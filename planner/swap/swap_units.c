@@ -61,7 +61,7 @@ static void end(const struct swap_unit *u)
         uint64_t base = a->area == EMIT_AREA_WORKSPACE ? u->work_offset : 0;
         slots[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
-    plan_builder_instance(e->builder, unit, u->w->job->device, slots, count);
+    plan_builder_task(e->builder, unit, u->w->job->device, slots, count);
 }
 
 static const struct swap_range *range_of(const struct swap_unit *u, uint32_t layer, enum swap_thing thing)

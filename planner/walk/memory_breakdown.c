@@ -3,7 +3,7 @@
  * (models/job/memory.h; models/job/parallel_memory.h). Padding counts with the data before it: a state's with weights,
  * a workspace's with its rest.
  *
- * Cost: O(accesses of all instances of one repetition).
+ * Cost: O(accesses of all tasks of one repetition).
  */
 #include "planner/walk/memory_breakdown.h"
 
@@ -209,29 +209,29 @@ static void end_lives(struct memory_breakdown_walk *w, const struct plan_op *op,
     }
 }
 
-static bool fetches_from(const struct plan *plan, const struct plan_instance *instance, uint32_t device)
+static bool fetches_from(const struct plan *plan, const struct plan_task *task, uint32_t device)
 {
-    if (instance->peer == PLAN_NONE) return false;
-    if (instance->gang == PLAN_NONE) return instance->peer == device;
-    const struct plan_gang *gang = &plan->gangs[instance->peer];
+    if (task->peer == PLAN_NONE) return false;
+    if (task->gang == PLAN_NONE) return task->peer == device;
+    const struct plan_gang *gang = &plan->gangs[task->peer];
     for (uint32_t i = 0; i < plan_gang_size(gang); i++)
         if (plan->gang_devices[gang->first + i] == device) return true;
     return false;
 }
 
-static enum status walk_instance(struct memory_breakdown_walk *w, uint32_t i, struct error *err)
+static enum status walk_task(struct memory_breakdown_walk *w, uint32_t i, struct error *err)
 {
     const struct plan *plan = w->plan;
-    const struct plan_instance *instance = &plan->instances[i];
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    bool here = plan_runs_on(plan, instance, w->device), peer = fetches_from(plan, instance, w->device);
+    const struct plan_task *task = &plan->tasks[i];
+    const struct plan_unit *unit = &plan->units[task->unit];
+    bool here = plan_runs_on(plan, task, w->device), peer = fetches_from(plan, task, w->device);
     for (uint32_t o = 0; (here || peer) && o < unit->op_count; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
         if (here) TRY(begin_lives(w, op, err));
         if (w->now_bytes > w->most_bytes) {
             w->most_bytes = w->now_bytes;
             memcpy(w->out->bytes, w->now.bytes, sizeof w->now.bytes);
-            w->out->instance = i;
+            w->out->task = i;
         }
         if (here) end_lives(w, op, false);
         if (peer) end_lives(w, op, true);
@@ -243,11 +243,11 @@ enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device,
                                        struct error *err)
 {
     struct memory_breakdown_walk walk = {.plan = plan, .device = device, .out = out};
-    *out = (struct memory_breakdown){.instance = PLAN_NONE};
+    *out = (struct memory_breakdown){.task = PLAN_NONE};
     walk.live = alloc_zeroed((size_t)plan->buffer_count + 1, sizeof *walk.live);
     if (!walk.live) return error_memory(err, "what memory holds", plan->buffer_count * sizeof *walk.live);
     enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < plan_first_choice(plan) && !status; i++) status = walk_instance(&walk, i, err);
+    for (uint32_t i = 0; i < plan_first_choice(plan) && !status; i++) status = walk_task(&walk, i, err);
     free(walk.live);
     uint64_t all = plan_device_bytes(plan, device);
     assert(walk.most_bytes <= all);
@@ -259,7 +259,7 @@ enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device,
 
 struct memory_breakdown memory_breakdown_of_host(const struct plan *plan)
 {
-    struct memory_breakdown parts = {.instance = PLAN_NONE};
+    struct memory_breakdown parts = {.task = PLAN_NONE};
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         const struct plan_buffer *b = &plan->buffers[i];
         if (b->on_device || b->kind == BUFFER_STORED || b->kind == BUFFER_STAGED) continue;
@@ -274,8 +274,8 @@ struct memory_breakdown memory_breakdown_of_host(const struct plan *plan)
 
 const char *memory_breakdown_moment(const struct plan *plan, const struct memory_breakdown *parts, char text[PLAN_MOMENT_BYTES])
 {
-    if (parts->instance == PLAN_NONE) return "always";
-    const struct plan_unit *unit = &plan->units[plan->instances[parts->instance].unit];
+    if (parts->task == PLAN_NONE) return "always";
+    const struct plan_unit *unit = &plan->units[plan->tasks[parts->task].unit];
     const struct plan_shard *shard = &plan->shards[plan->job_first_shard[unit->job] + unit->shard];
     uint64_t last = shard->first_layer + shard->layer_count - 1;
     if (last == shard->first_layer)

@@ -2,7 +2,7 @@
  * A memory's contents by their role in training: of a device at the moment with the most bytes in use, and of host
  * memory, where every buffer has a permanent place.
  *
- * The moment is found instance by instance, each buffer from ACQUIRE to RELEASE. A run overlaps instances, so more is
+ * The moment is found task by task, each buffer from ACQUIRE to RELEASE. A run overlaps tasks, so more is
  * in use. These bytes count as MEMORY_PART_AHEAD, with all placed bytes unused at that moment: weight buffers into
  * which the next shard comes, data gathered ahead, gaps.
  *
@@ -31,7 +31,7 @@ extern const char *const memory_part_names[MEMORY_PART_COUNT]; /* "weights", ...
 
 struct memory_breakdown {
     uint64_t bytes[MEMORY_PART_COUNT];
-    uint32_t instance; /* the instance at that moment; PLAN_NONE: always */
+    uint32_t task; /* the task at that moment; PLAN_NONE: always */
 };
 
 /* Computes the parts of a device that the plan uses. */

@@ -8,7 +8,7 @@
  *
  * Units are compared without operations' `first_access`, which differs by place.
  *
- * Finally the instances are folded (plan_fold.h), and every array is copied at its exact length into the plan's arena.
+ * Finally the tasks are folded (plan_fold.h), and every array is copied at its exact length into the plan's arena.
  * Cost: linear in appended elements.
  */
 #include "planner/walk/plan_build.h"
@@ -36,7 +36,7 @@ struct intern {
 /* Allocated elements of the plan's arrays while it grows. */
 struct capacities {
     size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, gangs, gang_devices,
-        instances, segments;
+        tasks, segments;
 };
 
 enum { ADOPTED_BYTES_MIN = 64 << 10 };
@@ -46,7 +46,7 @@ struct plan_builder {
     struct error error;
     struct capacities capacity;
     struct intern unit_table, slot_table, layout_table, work_table, buffer_table;
-    struct plan_repeat *repeats; /* of instances, in order */
+    struct plan_repeat *repeats; /* of tasks, in order */
     uint32_t repeat_count;
     size_t repeat_capacity;
     bool in_unit;
@@ -254,7 +254,7 @@ static bool op_equal(const struct plan *plan, const struct plan_op *a, const str
     for (uint32_t i = 0; i < a->after_count; i++) {
         const struct plan_after *p = &plan->afters[a->first_after + i];
         const struct plan_after *q = &plan->afters[b->first_after + i];
-        if (p->instances != q->instances || p->op != q->op) return false;
+        if (p->tasks != q->tasks || p->op != q->op) return false;
     }
     return true;
 }
@@ -285,7 +285,7 @@ static uint64_t op_hash(const struct plan *plan, const struct plan_op *op, uint6
     }
     for (uint32_t i = 0; i < op->after_count; i++) {
         const struct plan_after *after = &plan->afters[op->first_after + i];
-        hash = mix(hash, (uint64_t)after->instances << 32 | after->op);
+        hash = mix(hash, (uint64_t)after->tasks << 32 | after->op);
     }
     return hash;
 }
@@ -373,30 +373,30 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder)
     return index;
 }
 
-/* --- instances ------------------------------------------------------------------------------ */
+/* --- tasks ------------------------------------------------------------------------------ */
 
-/* The plan has no table of layouts: while building, the hash table holds the instances that brought them. */
+/* The plan has no table of layouts: while building, the hash table holds the tasks that brought them. */
 static bool layout_equal(const struct plan *plan, uint32_t a, uint32_t b)
 {
-    const struct plan_instance *x = &plan->instances[a], *y = &plan->instances[b];
+    const struct plan_task *x = &plan->tasks[a], *y = &plan->tasks[b];
     uint32_t count = plan->units[x->unit].acquire_count;
     if (plan->units[y->unit].acquire_count != count) return false;
     return memcmp(plan->layouts + x->layout, plan->layouts + y->layout,
                   count * sizeof *plan->layouts) == 0;
 }
 
-void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
-                           const uint32_t *slots, uint32_t slot_count)
+void plan_builder_task(struct plan_builder *builder, uint32_t unit, uint32_t device,
+                       const uint32_t *slots, uint32_t slot_count)
 {
     struct plan *plan = &builder->plan;
-    if (!RESERVE(builder, instances, instance_count, PLAN_INSTANCES_MAX, "instances")) return;
+    if (!RESERVE(builder, tasks, task_count, PLAN_TASKS_MAX, "tasks")) return;
     assert(!builder->in_unit);
     assert(unit < plan->unit_count);
     assert(slot_count == plan->units[unit].acquire_count);
-    uint32_t candidate = plan->instance_count;
-    struct plan_instance *instance = &plan->instances[candidate];
-    *instance = (struct plan_instance){.unit = unit, .device = device, .gang = PLAN_NONE, .peer = PLAN_NONE};
-    plan->instance_count++;
+    uint32_t candidate = plan->task_count;
+    struct plan_task *task = &plan->tasks[candidate];
+    *task = (struct plan_task){.unit = unit, .device = device, .gang = PLAN_NONE, .peer = PLAN_NONE};
+    plan->task_count++;
     if (slot_count == 0) return;
 
     uint32_t first = plan->layout_count;
@@ -405,37 +405,37 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
         if (!push_layout(builder, slots[i])) return;
         hash = mix(hash, slots[i]);
     }
-    instance->layout = first;
+    task->layout = first;
     uint32_t index = intern(builder, &builder->layout_table, hash, candidate, layout_equal);
     if (index == candidate) return;
-    instance->layout = plan->instances[index].layout;
+    task->layout = plan->tasks[index].layout;
     plan->layout_count = first;
 }
 
-void plan_builder_again(struct plan_builder *builder, uint32_t instance)
+void plan_builder_again(struct plan_builder *builder, uint32_t task)
 {
     struct plan *plan = &builder->plan;
-    if (!RESERVE(builder, instances, instance_count, PLAN_INSTANCES_MAX, "instances")) return;
+    if (!RESERVE(builder, tasks, task_count, PLAN_TASKS_MAX, "tasks")) return;
     assert(!builder->in_unit);
-    assert(instance < plan->instance_count);
-    plan->instances[plan->instance_count] = plan->instances[instance];
-    plan->instance_count++;
+    assert(task < plan->task_count);
+    plan->tasks[plan->task_count] = plan->tasks[task];
+    plan->task_count++;
 }
 
 void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
                          const uint32_t *slots, uint32_t slot_count)
 {
-    uint32_t before = builder->plan.instance_count;
-    plan_builder_instance(builder, unit, device, slots, slot_count);
-    builder->plan.choice_count += builder->plan.instance_count - before;
+    uint32_t before = builder->plan.task_count;
+    plan_builder_task(builder, unit, device, slots, slot_count);
+    builder->plan.choice_count += builder->plan.task_count - before;
 }
 
 void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
 {
     struct plan *plan = &builder->plan;
     if (builder->error.status != STATUS_OK) return;
-    assert(plan->instance_count > 0);
-    plan->instances[plan->instance_count - 1].peer = peer;
+    assert(plan->task_count > 0);
+    plan->tasks[plan->task_count - 1].peer = peer;
 }
 
 void plan_builder_repeat(struct plan_builder *builder, uint32_t count, uint64_t times)
@@ -444,8 +444,8 @@ void plan_builder_repeat(struct plan_builder *builder, uint32_t count, uint64_t 
     if (!reserve(builder, &builder->repeats, &builder->repeat_capacity, builder->repeat_count, sizeof *builder->repeats,
                  PLAN_SEGMENTS_MAX, "repeats"))
         return;
-    assert(count <= plan->instance_count);
-    builder->repeats[builder->repeat_count++] = (struct plan_repeat){plan->instance_count - count, count, times};
+    assert(count <= plan->task_count);
+    builder->repeats[builder->repeat_count++] = (struct plan_repeat){plan->task_count - count, count, times};
 }
 
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count)
@@ -453,10 +453,10 @@ void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count)
     struct plan *plan = &builder->plan;
     if (!RESERVE(builder, segments, segment_count, PLAN_SEGMENTS_MAX, "segments")) return;
     const struct plan_segment *before = plan->segment_count > 0 ? &plan->segments[plan->segment_count - 1] : NULL;
-    uint32_t first = before ? before->first_instance + before->instance_count : 0;
-    if (plan->instance_count == first) return;
+    uint32_t first = before ? before->first_task + before->task_count : 0;
+    if (plan->task_count == first) return;
     plan->segments[plan->segment_count++] = (struct plan_segment){
-        .first_instance = first, .instance_count = plan->instance_count - first, .repeat_count = repeat_count};
+        .first_task = first, .task_count = plan->task_count - first, .repeat_count = repeat_count};
 }
 
 uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[AXIS_COUNT],
@@ -478,13 +478,13 @@ uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[
     return index;
 }
 
-void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
-                                const uint32_t *slots, uint32_t slot_count)
+void plan_builder_gang_task(struct plan_builder *builder, uint32_t unit, uint32_t gang,
+                            const uint32_t *slots, uint32_t slot_count)
 {
     struct plan *plan = &builder->plan;
     if (builder->error.status != STATUS_OK) return;
-    plan_builder_instance(builder, unit, plan->gang_devices[plan->gangs[gang].first], slots, slot_count);
-    if (builder->error.status == STATUS_OK) plan->instances[plan->instance_count - 1].gang = gang;
+    plan_builder_task(builder, unit, plan->gang_devices[plan->gangs[gang].first], slots, slot_count);
+    if (builder->error.status == STATUS_OK) plan->tasks[plan->task_count - 1].gang = gang;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -528,7 +528,7 @@ void plan_builder_destroy(struct plan_builder *builder)
         void *arrays[] = {plan->shards,   plan->items,  plan->works, plan->buffers,
                           plan->slots,    plan->accesses, plan->afters, plan->ops, plan->gangs,
                           plan->gang_devices, plan->segments,
-                          plan->units,    plan->layouts, plan->instances};
+                          plan->units,    plan->layouts, plan->tasks};
         for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) free(arrays[i]);
         plan_release(plan);
     }
@@ -602,7 +602,7 @@ static bool settle_all(struct plan_builder *b)
         {&plan->layouts, plan->layout_count, sizeof *plan->layouts},
         {&plan->gang_devices, plan->gang_device_count, sizeof *plan->gang_devices},
         {&plan->gangs, plan->gang_count, sizeof *plan->gangs},
-        {&plan->instances, plan->instance_count, sizeof *plan->instances},
+        {&plan->tasks, plan->task_count, sizeof *plan->tasks},
         {&plan->segments, plan->segment_count, sizeof *plan->segments},
     };
     const size_t array_count = ARRAY_COUNT(arrays);
@@ -630,12 +630,12 @@ enum status plan_builder_finish(struct plan_builder *builder, struct plan *out, 
     } else if (builder->error.status == STATUS_OK) {
         struct plan_folded folded;
         uint32_t first_choice = plan_first_choice(plan);
-        if (plan_fold_repeats(plan->instances, first_choice, builder->repeats, builder->repeat_count, &folded,
+        if (plan_fold_repeats(plan->tasks, first_choice, builder->repeats, builder->repeat_count, &folded,
                               &builder->error) == STATUS_OK) {
             if (plan->choice_count > 0)
-                memmove(plan->instances + folded.instance_count, plan->instances + first_choice,
-                        plan->choice_count * sizeof *plan->instances);
-            plan->instance_count = folded.instance_count + plan->choice_count;
+                memmove(plan->tasks + folded.task_count, plan->tasks + first_choice,
+                        plan->choice_count * sizeof *plan->tasks);
+            plan->task_count = folded.task_count + plan->choice_count;
             plan->segments = folded.segments;
             plan->segment_count = folded.segment_count;
             settle_all(builder);

@@ -3,7 +3,7 @@
  * end.
  *
  * Calls in order: plan_builder_create; for each job and shard plan_builder_shard; then any mix of buffer, slot, work; a
- * unit is unit_begin, ops with their accesses, unit_end; instances in plan order; finish. Errors are remembered: later
+ * unit is unit_begin, ops with their accesses, unit_end; tasks in plan order; finish. Errors are remembered: later
  * calls do nothing, and plan_builder_finish() reports them.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
@@ -43,33 +43,33 @@ void plan_builder_op(struct plan_builder *builder, const struct plan_op *op,
 /* Ends the unit and returns its index; an equal unit made before is returned instead of a copy. */
 uint32_t plan_builder_unit_end(struct plan_builder *builder);
 
-/* Appends an instance to the plan order. `slots`: one per ACQUIRE of the unit, in order. */
-void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
-                           const uint32_t *slots, uint32_t slot_count);
+/* Appends a task to the plan order. `slots`: one per ACQUIRE of the unit, in order. */
+void plan_builder_task(struct plan_builder *builder, uint32_t unit, uint32_t device,
+                       const uint32_t *slots, uint32_t slot_count);
 
-/* Appends an earlier instance again, on the same devices. */
-void plan_builder_again(struct plan_builder *builder, uint32_t instance);
+/* Appends an earlier task again, on the same devices. */
+void plan_builder_again(struct plan_builder *builder, uint32_t task);
 
-/* Repeats the `count` instances appended last `times` times more in the plan order. */
+/* Repeats the `count` tasks appended last `times` times more in the plan order. */
 void plan_builder_repeat(struct plan_builder *builder, uint32_t count, uint64_t times);
 
-/* Adds a choice for a unit on a device, after all instances of the plan order. */
+/* Adds a choice for a unit on a device, after all tasks of the plan order. */
 void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
                          const uint32_t *slots, uint32_t slot_count);
 
-/* Sets the peer of the last instance, which has P2P copies: a device or, for a gang's instance, a gang. */
+/* Sets the peer of the last task, which has P2P copies: a device or, for a gang's task, a gang. */
 void plan_builder_peer(struct plan_builder *builder, uint32_t peer);
 
 /* Adds a gang of the product of extents[] devices, before the first unit. Returns its number. */
 uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[AXIS_COUNT],
                            const uint32_t *devices);
 
-/* Appends an instance as plan_builder_instance(), on each of the gang's devices. */
-void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
-                                const uint32_t *slots, uint32_t slot_count);
+/* Appends a task as plan_builder_task(), on each of the gang's devices. */
+void plan_builder_gang_task(struct plan_builder *builder, uint32_t unit, uint32_t gang,
+                            const uint32_t *slots, uint32_t slot_count);
 
-/* Makes a segment of the instances since the last call or the first instance, with `repeat_count` repetitions. Then
- * every instance must be in a segment, and the builder folds nothing. */
+/* Makes a segment of the tasks since the last call or the first task, with `repeat_count` repetitions. Then
+ * every task must be in a segment, and the builder folds nothing. */
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count);
 
 /* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. */

@@ -1,18 +1,18 @@
 /*
- * A policy writes thousands of minibatches as instances, most of them equal. This file finds stretches of the form
+ * A policy writes thousands of minibatches as tasks, most of them equal. This file finds stretches of the form
  * u u u ... u  and stores u once.
  *
- * Greedy, from the left. At position i, a period p can only begin if the instance at i comes again at i + p. So each
+ * Greedy, from the left. At position i, a period p can only begin if the task at i comes again at i + p. So each
  * position has its next equal one, and that chain's first CANDIDATES are tried. Prefix hashes (a polynomial modulo the
  * prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that saves most is verified
- * instance by instance, and the search goes on after it. A collision of hashes only loses the period.
+ * task by task, and the search goes on after it. A collision of hashes only loses the period.
  *
  *     a b c a b c a b c d d d d a e      i = 0: p = 3 repeats 3 times, saves 6
  *     [a b c] x3  [d] x4  [a e] x1       i = 9: p = 1 repeats 4 times, saves 3; then no period
  *
  * Cost. Each position costs at most CANDIDATES comparisons. Counting a period's repetitions takes one step each, and
  * the chosen stretch is the longest: linear altogether, on periodic, random and hostile sequences. 240 000 distinct
- * instances take about 20 ms.
+ * tasks take about 20 ms.
  *
  * There are no segments inside segments: schedules of many jobs repeat as a whole or not at all.
  */
@@ -27,7 +27,7 @@
 #include "base/try.h"
 
 enum {
-    CANDIDATES = 12,  /* most often that a period may contain its first instance */
+    CANDIDATES = 12,  /* most often that a period may contain its first task */
     SAVING_MIN = 3,   /* a repetition may split one segment into three: two records more */
 };
 
@@ -35,9 +35,9 @@ static const uint64_t prime = ((uint64_t)1 << 61) - 1;
 static const uint64_t base = 0x0b5ad4eceda1ce2au; /* any number below the prime */
 
 struct plan_fold_folder {
-    const struct plan_instance *instances; /* as given: unchanged from the reading end on */
+    const struct plan_task *tasks; /* as given: unchanged from the reading end on */
     uint32_t count;
-    uint32_t *next;    /* the next equal instance; PLAN_NONE at the last */
+    uint32_t *next;    /* the next equal task; PLAN_NONE at the last */
     uint64_t *prefix;  /* count + 1: hash of [0, i) */
     uint64_t *power;   /* count + 1: base^i */
 };
@@ -66,15 +66,15 @@ static uint64_t range_hash(const struct plan_fold_folder *f, uint32_t first, uin
     return reduce(f->prefix[first + length] + prime - shifted);
 }
 
-/* --- equal instances ------------------------------------------------------------------------ */
+/* --- equal tasks ------------------------------------------------------------------------ */
 
-static uint64_t instance_hash(const struct plan_instance *i)
+static uint64_t task_hash(const struct plan_task *i)
 {
     return random_u64((uint64_t)i->unit << 32 | i->device,
                       ((uint64_t)i->peer << 32 | i->layout) ^ (uint64_t)~i->gang << 16);
 }
 
-static bool instance_equal(const struct plan_instance *a, const struct plan_instance *b)
+static bool task_equal(const struct plan_task *a, const struct plan_task *b)
 {
     return a->unit == b->unit && a->device == b->device && a->gang == b->gang && a->peer == b->peer &&
            a->layout == b->layout;
@@ -85,23 +85,23 @@ static void hash_prefixes(struct plan_fold_folder *f)
     f->power[0] = 1;
     f->prefix[0] = 0;
     for (uint32_t i = 0; i < f->count; i++) {
-        uint64_t symbol = reduce(instance_hash(&f->instances[i]));
+        uint64_t symbol = reduce(task_hash(&f->tasks[i]));
         f->power[i + 1] = multiply(f->power[i], base);
         f->prefix[i + 1] = reduce(multiply(f->prefix[i], base) + symbol);
     }
 }
 
-/* From the end: the table has the last position of each distinct instance. */
+/* From the end: the table has the last position of each distinct task. */
 static enum status link_equal(struct plan_fold_folder *f, struct error *err)
 {
     size_t capacity = 16;
     while (capacity < (size_t)f->count * 2) capacity *= 2;
     uint32_t *cells = alloc_zeroed(capacity, sizeof *cells); /* position + 1; 0: empty */
-    if (!cells) return error_memory(err, "equal instances", capacity * sizeof *cells);
+    if (!cells) return error_memory(err, "equal tasks", capacity * sizeof *cells);
     for (uint32_t i = f->count; i-- > 0;) {
-        const struct plan_instance *instance = &f->instances[i];
-        size_t cell = (size_t)instance_hash(instance) & (capacity - 1);
-        while (cells[cell] != 0 && !instance_equal(&f->instances[cells[cell] - 1], instance))
+        const struct plan_task *task = &f->tasks[i];
+        size_t cell = (size_t)task_hash(task) & (capacity - 1);
+        while (cells[cell] != 0 && !task_equal(&f->tasks[cells[cell] - 1], task))
             cell = (cell + 1) & (capacity - 1);
         f->next[i] = cells[cell] != 0 ? cells[cell] - 1 : PLAN_NONE;
         cells[cell] = i + 1;
@@ -129,7 +129,7 @@ static uint32_t verify_repeats(const struct plan_fold_folder *f, uint32_t first,
 {
     uint32_t length = period * (repeats - 1); /* fits: it lies within count */
     for (uint32_t i = 0; i < length; i++)
-        if (!instance_equal(&f->instances[first + i], &f->instances[first + period + i]))
+        if (!task_equal(&f->tasks[first + i], &f->tasks[first + period + i]))
             return 1 + i / period;
     return repeats;
 }
@@ -158,7 +158,7 @@ static struct repetition best_repetition(const struct plan_fold_folder *f, uint3
 /* --- segments ------------------------------------------------------------------------------- */
 
 struct writer {
-    struct plan_instance *instances; /* the same array, filled from the front */
+    struct plan_task *tasks; /* the same array, filled from the front */
     uint32_t used;
     struct plan_segment *segments;
     size_t segment_count, segment_capacity;
@@ -172,10 +172,10 @@ static enum status write_segment(struct writer *w, uint32_t first, struct repeti
     TRY(array_reserve(&w->segments, &w->segment_capacity, w->segment_count,
                                        sizeof *w->segments, PLAN_SEGMENTS_MAX, "segments", err));
     assert(w->used <= first);
-    memmove(w->instances + w->used, w->instances + first, r.period * sizeof *w->instances);
+    memmove(w->tasks + w->used, w->tasks + first, r.period * sizeof *w->tasks);
     w->segments[w->segment_count++] = (struct plan_segment){
-        .first_instance = w->used,
-        .instance_count = r.period,
+        .first_task = w->used,
+        .task_count = r.period,
         .repeat_count = r.repeats,
     };
     w->used += r.period;
@@ -205,11 +205,11 @@ static enum status write_all(const struct plan_fold_folder *f, struct writer *w,
 
 /* --- public --------------------------------------------------------------------------------- */
 
-enum status plan_fold(struct plan_instance *instances, uint32_t count, struct plan_folded *out,
+enum status plan_fold(struct plan_task *tasks, uint32_t count, struct plan_folded *out,
                       struct error *err)
 {
-    struct plan_fold_folder f = {.instances = instances, .count = count};
-    struct writer w = {.instances = instances};
+    struct plan_fold_folder f = {.tasks = tasks, .count = count};
+    struct writer w = {.tasks = tasks};
     enum status status;
     size_t places = (size_t)count + 1;
     f.next = alloc_zeroed(places, sizeof *f.next);
@@ -225,7 +225,7 @@ enum status plan_fold(struct plan_instance *instances, uint32_t count, struct pl
     status = write_all(&f, &w, err);
     if (status != STATUS_OK) goto out;
     *out = (struct plan_folded){
-        .instance_count = w.used,
+        .task_count = w.used,
         .segments = w.segments,
         .segment_count = (uint32_t)w.segment_count,
     };
@@ -241,9 +241,9 @@ out:
 /* --- repeats -------------------------------------------------------------------------------- */
 
 struct joiner {
-    const struct plan_instance *given;
+    const struct plan_task *given;
     const struct plan_repeat *repeats;
-    struct plan_instance *instances; /* the front is filled */
+    struct plan_task *tasks; /* the front is filled */
     struct plan_folded folded;       /* so far */
     size_t capacity;
     struct error *err;
@@ -262,25 +262,25 @@ static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count
 }
 
 /* Appends a separately folded piece, with the repetitions that its repeats add to its segments; takes both over. */
-static enum status join_folded(struct joiner *j, const struct plan_instance *instances, struct plan_folded *piece,
+static enum status join_folded(struct joiner *j, const struct plan_task *tasks, struct plan_folded *piece,
                                const uint64_t *more)
 {
-    uint32_t front = j->folded.instance_count;
+    uint32_t front = j->folded.task_count;
     enum status status = STATUS_OK;
-    memcpy(j->instances + front, instances, piece->instance_count * sizeof *instances);
-    j->folded.instance_count += piece->instance_count;
+    memcpy(j->tasks + front, tasks, piece->task_count * sizeof *tasks);
+    j->folded.task_count += piece->task_count;
     for (uint32_t s = 0; s < piece->segment_count && !status; s++) {
         const struct plan_segment *segment = &piece->segments[s];
-        status = join_segment(j, front + segment->first_instance, segment->instance_count, segment->repeat_count + more[s]);
+        status = join_segment(j, front + segment->first_task, segment->task_count, segment->repeat_count + more[s]);
     }
     return status;
 }
 
 static enum status join_repeat(struct joiner *j, const struct plan_repeat *repeat)
 {
-    uint32_t front = j->folded.instance_count;
-    memcpy(j->instances + front, j->given + repeat->first, repeat->count * sizeof *j->given);
-    j->folded.instance_count += repeat->count;
+    uint32_t front = j->folded.task_count;
+    memcpy(j->tasks + front, j->given + repeat->first, repeat->count * sizeof *j->given);
+    j->folded.task_count += repeat->count;
     return join_segment(j, front, repeat->count, repeat->times + 1);
 }
 
@@ -292,11 +292,11 @@ static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct pl
     uint32_t at = begin, s = 0, count = 0;
     for (uint32_t r = first_repeat; r < end_repeat; r++) {
         const struct plan_repeat *repeat = &j->repeats[r];
-        while (at + piece->segments[s].instance_count * piece->segments[s].repeat_count <= repeat->first) {
-            at += piece->segments[s].instance_count * piece->segments[s].repeat_count;
+        while (at + piece->segments[s].task_count * piece->segments[s].repeat_count <= repeat->first) {
+            at += piece->segments[s].task_count * piece->segments[s].repeat_count;
             s++;
         }
-        uint32_t period = piece->segments[s].instance_count, end = at + period * piece->segments[s].repeat_count;
+        uint32_t period = piece->segments[s].task_count, end = at + period * piece->segments[s].repeat_count;
         outside[r] = repeat->first + repeat->count > end || repeat->count % period != 0;
         if (outside[r]) count++;
         else more[s] += repeat->times * (repeat->count / period);
@@ -307,7 +307,7 @@ static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct pl
 static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside);
 
-/* Divides the piece into the repeats outside of its segments, and the instances between them. */
+/* Divides the piece into the repeats outside of its segments, and the tasks between them. */
 static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside)
 {
@@ -322,38 +322,38 @@ static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, ui
     return status ? status : join_piece(j, begin, end, first_repeat, end_repeat, outside);
 }
 
-/* Folds instances [begin, end) in their original order, with the repeats among them. */
+/* Folds tasks [begin, end) in their original order, with the repeats among them. */
 static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside)
 {
     struct plan_folded piece = {0};
     uint64_t *more = NULL;
     if (begin == end) return STATUS_OK;
-    struct plan_instance *instances = alloc_zeroed(end - begin, sizeof *instances);
-    if (!instances) return error_memory(j->err, "folding the plan", (end - begin) * sizeof *instances);
-    memcpy(instances, j->given + begin, (end - begin) * sizeof *instances);
-    enum status status = plan_fold(instances, end - begin, &piece, j->err);
+    struct plan_task *tasks = alloc_zeroed(end - begin, sizeof *tasks);
+    if (!tasks) return error_memory(j->err, "folding the plan", (end - begin) * sizeof *tasks);
+    memcpy(tasks, j->given + begin, (end - begin) * sizeof *tasks);
+    enum status status = plan_fold(tasks, end - begin, &piece, j->err);
     if (!status) more = alloc_zeroed(piece.segment_count, sizeof *more);
     if (!status && !more) status = error_memory(j->err, "folding the plan", piece.segment_count * sizeof *more);
     bool parts = !status && lengthen(j, begin, &piece, first_repeat, end_repeat, more, outside) > 0;
-    if (!status && !parts) status = join_folded(j, instances, &piece, more);
-    free(instances);
+    if (!status && !parts) status = join_folded(j, tasks, &piece, more);
+    free(tasks);
     free(more);
     free(piece.segments);
     return status || !parts ? status : join_parts(j, begin, end, first_repeat, end_repeat, outside);
 }
 
-enum status plan_fold_repeats(struct plan_instance *instances, uint32_t count, const struct plan_repeat *repeats,
+enum status plan_fold_repeats(struct plan_task *tasks, uint32_t count, const struct plan_repeat *repeats,
                               uint32_t repeat_count, struct plan_folded *out, struct error *err)
 {
-    if (repeat_count == 0) return plan_fold(instances, count, out, err);
-    size_t bytes = count * sizeof *instances;
-    struct joiner j = {.repeats = repeats, .instances = instances, .err = err};
-    struct plan_instance *given = alloc_zeroed(count, sizeof *given);
+    if (repeat_count == 0) return plan_fold(tasks, count, out, err);
+    size_t bytes = count * sizeof *tasks;
+    struct joiner j = {.repeats = repeats, .tasks = tasks, .err = err};
+    struct plan_task *given = alloc_zeroed(count, sizeof *given);
     bool *outside = alloc_zeroed(repeat_count, sizeof *outside);
     enum status status = given && outside ? STATUS_OK : error_memory(err, "folding the plan", bytes);
     if (!status) {
-        memcpy(given, instances, bytes);
+        memcpy(given, tasks, bytes);
         j.given = given;
         status = join_piece(&j, 0, count, 0, repeat_count, outside);
     }

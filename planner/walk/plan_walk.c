@@ -37,7 +37,7 @@
  * planner/walk/plan_walk_reservation.h knows the last operations of earlier reservations;
  * planner/walk/plan_walk_range.h what jobs with ranges of host memory wait for.
  *
- * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums, and from a
+ * "after" names an operation by tasks back, in plans without gangs. Its number comes from prefix sums, and from a
  * binary search over segments if it is before the current one.
  *
  * Device buffers are numbered shard by shard: a shard's are on few devices, so a device's are near each other in its
@@ -352,21 +352,21 @@ static uint32_t find_segment(const struct plan_walk *w, uint64_t position)
 
 static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
 {
-    assert(after->instances <= w->at.position);
-    uint64_t position = w->at.position - after->instances;
+    assert(after->tasks <= w->at.position);
+    uint64_t position = w->at.position - after->tasks;
     uint32_t s = find_segment(w, position);
     const struct plan_segment *segment = &w->plan->segments[s];
     uint64_t inside = position - w->segment_positions[s];
-    uint32_t index = segment->first_instance + (uint32_t)(inside % segment->instance_count);
+    uint32_t index = segment->first_task + (uint32_t)(inside % segment->task_count);
     uint64_t number = w->segment_numbers[s] +
-                      inside / segment->instance_count * walk_segment_ops(w, s) +
-                      w->ops_before[index] - w->ops_before[segment->first_instance] + after->op;
-    const struct plan_instance *instance = &w->plan->instances[index];
-    const struct plan_unit *unit = &w->plan->units[instance->unit];
+                      inside / segment->task_count * walk_segment_ops(w, s) +
+                      w->ops_before[index] - w->ops_before[segment->first_task] + after->op;
+    const struct plan_task *task = &w->plan->tasks[index];
+    const struct plan_unit *unit = &w->plan->units[task->unit];
     assert(after->op < unit->op_count);
-    assert(number < w->at.number && instance->gang == PLAN_NONE);
+    assert(number < w->at.number && task->gang == PLAN_NONE);
     uint32_t kind = w->plan->ops[unit->first_op + after->op].stream;
-    wait_for(w, plan_stream(w->plan, instance->device, kind), number + 1);
+    wait_for(w, plan_stream(w->plan, task->device, kind), number + 1);
 }
 
 /* --- reservations ---------------------------------------------------------------------------------- */
@@ -407,18 +407,18 @@ static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
            plan->job_first_shard[unit->job + 1];
 }
 
-static const struct walk_members *members_of(const struct plan_walk *w, const struct plan_instance *instance,
+static const struct walk_members *members_of(const struct plan_walk *w, const struct plan_task *task,
                                              const struct plan_op *op)
 {
     uint32_t axes = op->kind == OP_COLLECTIVE ? op->axes : 0;
-    return &w->members[(size_t)instance->gang * WALK_AXES_SETS + axes];
+    return &w->members[(size_t)task->gang * WALK_AXES_SETS + axes];
 }
 
-uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_instance *instance,
+uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_task *task,
                            const struct plan_op *op)
 {
-    if (instance->gang != PLAN_NONE) return members_of(walk, instance, op)->count;
-    return walk_device_for(walk, instance->device) == instance->device;
+    if (task->gang != PLAN_NONE) return members_of(walk, task, op)->count;
+    return walk_device_for(walk, task->device) == task->device;
 }
 
 uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
@@ -429,25 +429,25 @@ uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
 
 /* An operation, and the devices of the gang that do it. */
 struct plan_walk_step {
-    const struct plan_instance *instance;
+    const struct plan_task *task;
     const struct plan_unit *unit;
     const struct plan_op *op;
     const struct walk_members *members; /* NULL: one device */
 };
 
-/* Moves to the instance's next operation that some device does. Returns false at the end, with the cursor at the next
- * instance's first. */
-static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct plan_walk_step *out)
+/* Moves to the task's next operation that some device does. Returns false at the end, with the cursor at the next
+ * task's first. */
+static inline bool next_of_task(struct plan_walk *w, const struct plan_task *task, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;
     struct walk_cursor *at = &w->at;
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    bool single = instance->gang == PLAN_NONE;
+    const struct plan_unit *unit = &plan->units[task->unit];
+    bool single = task->gang == PLAN_NONE;
     for (; at->op < unit->op_count; at->op++, at->member = 0) {
         const struct plan_op *op = &plan->ops[unit->first_op + at->op];
-        const struct walk_members *members = single ? NULL : members_of(w, instance, op);
-        if (at->member < (members ? members->count : walk_device_for(w, instance->device) == instance->device)) {
-            *out = (struct plan_walk_step){instance, unit, op, members};
+        const struct walk_members *members = single ? NULL : members_of(w, task, op);
+        if (at->member < (members ? members->count : walk_device_for(w, task->device) == task->device)) {
+            *out = (struct plan_walk_step){task, unit, op, members};
             return true;
         }
         at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
@@ -460,20 +460,20 @@ static inline bool next_of_instance(struct plan_walk *w, const struct plan_insta
     return false;
 }
 
-/* Returns false at the end of the plan, or of the pushed instance. */
+/* Returns false at the end of the plan, or of the pushed task. */
 static inline bool next_step(struct plan_walk *w, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;
     struct walk_cursor *at = &w->at;
     if (w->open) {
-        if (w->pushed && next_of_instance(w, w->pushed, out)) return true;
+        if (w->pushed && next_of_task(w, w->pushed, out)) return true;
         w->pushed = NULL;
         return false;
     }
     while (at->segment < plan->segment_count) {
         const struct plan_segment *segment = &plan->segments[at->segment];
-        if (at->index < segment->instance_count) {
-            if (next_of_instance(w, &plan->instances[segment->first_instance + at->index], out)) return true;
+        if (at->index < segment->task_count) {
+            if (next_of_task(w, &plan->tasks[segment->first_task + at->index], out)) return true;
             at->index++;
         } else if (at->repeat + 1 < segment->repeat_count) {
             at->repeat++;
@@ -488,32 +488,32 @@ static inline bool next_step(struct plan_walk *w, struct plan_walk_step *out)
 }
 
 /* Returns the operation at one of the step's devices. */
-static inline struct plan_walk_member member_at(const struct plan_walk *w, const struct plan_instance *instance,
+static inline struct plan_walk_member member_at(const struct plan_walk *w, const struct plan_task *task,
                                                 const struct walk_members *members, uint32_t at)
 {
     const struct plan *plan = w->plan;
-    uint32_t peer = instance->peer;
+    uint32_t peer = task->peer;
     if (!members)
-        return (struct plan_walk_member){walk_device_for(w, instance->device),
+        return (struct plan_walk_member){walk_device_for(w, task->device),
                                          peer == PLAN_NONE ? PLAN_NONE : walk_device_for(w, peer), 0};
     const struct walk_member *member = &members->of[at];
     if (peer != PLAN_NONE) peer = walk_device_for(w, plan->gang_devices[plan->gangs[peer].first + member->place]);
     return (struct plan_walk_member){member->device, peer, member->place};
 }
 
-struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
+struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_task *task,
                                          const struct plan_op *op, uint32_t at)
 {
-    return member_at(walk, instance, instance->gang == PLAN_NONE ? NULL : members_of(walk, instance, op), at);
+    return member_at(walk, task, task->gang == PLAN_NONE ? NULL : members_of(walk, task, op), at);
 }
 
 static void use_buffers(struct plan_walk *w, const struct plan_op *op,
-                        const struct plan_instance *instance)
+                        const struct plan_task *task)
 {
     const struct plan *plan = w->plan;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     uint32_t released = 0, first, end;
-    plan_gang_own_accesses(plan, instance, op, w->rank, &first, &end);
+    plan_gang_own_accesses(plan, task, op, w->rank, &first, &end);
     w->acquired = 0;
     w->use_count = end - first;
     for (uint32_t i = first; i < end; i++) {
@@ -530,12 +530,12 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         } else if (place & WALK_ON_DEVICE) {
             use->place = 1 + w->device;
             use_device_buffer(w, use, place & ~WALK_ON_DEVICE, w->device, op->stream,
-                              plan->layouts + instance->layout);
+                              plan->layouts + task->layout);
             if (w->failed) return;
         } else if (place & WALK_STAGED) {
             use->place = 0;
             use_staged_buffer(w, use, &w->hosts[(place & ~WALK_STAGED) + w->rank],
-                              plan->layouts + instance->layout);
+                              plan->layouts + task->layout);
         } else {
             bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
             use->place = stored ? PLAN_NONE : 0;
@@ -560,19 +560,19 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     const struct plan *plan = walk->plan;
     struct plan_walk_step step;
     if (walk->failed || !next_step(walk, &step)) return false;
-    const struct plan_instance *instance = step.instance;
+    const struct plan_task *task = step.task;
     const struct plan_unit *unit = step.unit;
     const struct plan_op *op = step.op;
 
-    struct plan_walk_member member = member_at(walk, instance, step.members, walk->at.member);
+    struct plan_walk_member member = member_at(walk, task, step.members, walk->at.member);
     walk->device = member.device;
     walk->peer = member.peer;
     walk->rank = member.place;
-    walk->staged_row = plan->hardware.device_count + (instance->gang == PLAN_NONE
+    walk->staged_row = plan->hardware.device_count + (task->gang == PLAN_NONE
                                                           ? plan->hardware.devices[member.device].host
                                                           : hardware_host_count(&plan->hardware) + member.device);
     begin_waits(walk, walk->device, op->stream);
-    use_buffers(walk, op, instance);
+    use_buffers(walk, op, task);
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
     if (walk->reservations) wait_for_reservations(walk, unit, op);
@@ -589,7 +589,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->ends_unit = walk->at.op + 1 == unit->op_count && (!step.members || walk->at.member + 1 == step.members->count);
     out->device = walk->device;
     out->peer = op->stream == STREAM_P2P ? walk->peer : PLAN_NONE;
-    out->gang = instance->gang;
+    out->gang = task->gang;
     out->rank = walk->rank;
     out->join_count = 1;
     out->join_at = 0;
@@ -614,8 +614,8 @@ bool plan_walk_failed(const struct plan_walk *walk)
     return walk->failed;
 }
 
-void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance)
+void plan_walk_push(struct plan_walk *walk, const struct plan_task *task)
 {
     assert(walk->open && !walk->pushed);
-    walk->pushed = instance;
+    walk->pushed = task;
 }

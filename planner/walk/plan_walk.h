@@ -38,7 +38,7 @@ struct plan_walk_op {
     bool ends_unit;       /* it is the unit's last one, on the last of its devices */
     uint32_t device;
     uint32_t peer;        /* source device of a P2P copy; else PLAN_NONE */
-    uint32_t gang;        /* gang of its instance, or PLAN_NONE */
+    uint32_t gang;        /* gang of its task, or PLAN_NONE */
     uint32_t rank;        /* the device's place in the gang; 0 without a gang */
     uint32_t group;       /* COLLECTIVE: group of the gang, in the order of plan_gang_order() */
     uint32_t join_count, join_at; /* COLLECTIVE: number of operations that are one collective, with consecutive numbers,
@@ -59,35 +59,35 @@ MUST_CHECK enum status plan_walk_create(const struct plan *plan, const uint32_t 
                                         struct plan_walk **out, struct error *err);
 void plan_walk_destroy(struct plan_walk *walk);
 
-/* Creates a walk for plans with choices: it walks pushed instances, one at a time. After each, plan_walk_next() returns
+/* Creates a walk for plans with choices: it walks pushed tasks, one at a time. After each, plan_walk_next() returns
  * false until the next push. */
 MUST_CHECK enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out,
                                              struct error *err);
-/* Pushes an instance, after the walk of the earlier one. `instance` is borrowed until the next push. */
-void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance);
+/* Pushes a task, after the walk of the earlier one. `task` is borrowed until the next push. */
+void plan_walk_push(struct plan_walk *walk, const struct plan_task *task);
 
 /* Returns false at the end, and early when an allocation failed (plan_walk_failed() is then true). The plan must have
  * passed plan_check(). */
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out);
 bool plan_walk_failed(const struct plan_walk *walk);
 
-/* Return the number of devices that do this operation of an instance; the at-th of these devices, with its peer. */
-uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_instance *instance,
+/* Return the number of devices that do this operation of a task; the at-th of these devices, with its peer. */
+uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_task *task,
                            const struct plan_op *op);
 struct plan_walk_member {
-    uint32_t device, peer; /* peer: PLAN_NONE where the instance has none */
+    uint32_t device, peer; /* peer: PLAN_NONE where the task has none */
     uint32_t place;        /* its place in the gang; 0 without a gang */
 };
-struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
+struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_task *task,
                                          const struct plan_op *op, uint32_t at);
 
-/* Returns the device that carries out all instances of the gang; PLAN_NONE: there are several. */
+/* Returns the device that carries out all tasks of the gang; PLAN_NONE: there are several. */
 uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang);
 
-/* The place of the next operation, or of the last one at the end of an instance. */
+/* The place of the next operation, or of the last one at the end of a task. */
 struct plan_walk_place {
     uint32_t segment, repeat;   /* of the segment, from 0 */
-    uint32_t index, op, member; /* instance of the segment, operation of the unit, member of the gang */
+    uint32_t index, op, member; /* task of the segment, operation of the unit, member of the gang */
 };
 struct plan_walk_place plan_walk_place(const struct plan_walk *walk);
 

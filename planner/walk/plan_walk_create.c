@@ -105,14 +105,14 @@ static uint32_t largest_access_count(const struct plan *plan)
 static void sum_operations(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        w->ops_before[i + 1] = w->ops_before[i] + plan->units[plan->instances[i].unit].op_count;
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        w->ops_before[i + 1] = w->ops_before[i] + plan->units[plan->tasks[i].unit].op_count;
     uint64_t position = 0, number = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         w->segment_positions[s] = position;
         w->segment_numbers[s] = number;
-        position += (uint64_t)segment->instance_count * segment->repeat_count;
+        position += (uint64_t)segment->task_count * segment->repeat_count;
         number += walk_segment_ops(w, s) * segment->repeat_count;
     }
 }
@@ -142,7 +142,7 @@ static bool allocate(struct plan_walk *w)
     if (plan->reservation_count > 0 && !(w->reservations = reservation_ends_create(plan))) return false;
     if (plan->host_ranges && !(w->ranges = range_users_create(plan))) return false;
     if (plan->after_count == 0) return true;
-    w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
+    w->ops_before = alloc_zeroed((size_t)plan->task_count + 1, sizeof *w->ops_before);
     w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
     w->segment_numbers = alloc_zeroed(plan->segment_count, sizeof *w->segment_numbers);
     if (!w->ops_before || !w->segment_positions || !w->segment_numbers) return false;

@@ -55,11 +55,11 @@ struct walk_host_buffer {
 
 /* The position of the walk. */
 struct walk_cursor {
-    uint32_t segment, repeat, index; /* index: instance of the segment */
-    uint32_t op, acquire;            /* next operation of the instance, next entry of its layout */
+    uint32_t segment, repeat, index; /* index: task of the segment */
+    uint32_t op, acquire;            /* next operation of the task, next entry of its layout */
     uint32_t member;                 /* of the gang, in the list of devices that do the operation */
     uint64_t number;                 /* of the next operation */
-    uint64_t position;               /* of the instance, all repetitions counted */
+    uint64_t position;               /* of the task, all repetitions counted */
 };
 
 /* A device of a gang that does an operation: its place in the gang, and in the group of a collective. */
@@ -85,7 +85,7 @@ struct plan_walk {
     uint32_t use_count;         /* its uses */
     struct walk_cursor at;
     bool open;                  /* without a plan order ... */
-    const struct plan_instance *pushed; /* ... instances come here; NULL: none */
+    const struct plan_task *pushed; /* ... tasks come here; NULL: none */
     bool skipped;               /* some repetitions were skipped; segment_positions and segment_numbers account for
                                    them */
     bool failed;
@@ -104,8 +104,8 @@ struct plan_walk {
     struct walk_host_reader *readers;              /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
-    uint64_t *ops_before;        /* prefix sums over `instances`; NULL without afters */
-    uint64_t *segment_positions; /* position of each segment's first instance; likewise */
+    uint64_t *ops_before;        /* prefix sums over `tasks`; NULL without afters */
+    uint64_t *segment_positions; /* position of each segment's first task; likewise */
     uint64_t *segment_numbers;   /* number of each segment's first operation; likewise */
 
     uint32_t local_count;                /* streams of a device */
@@ -122,8 +122,8 @@ struct plan_walk {
 static inline uint64_t walk_segment_ops(const struct plan_walk *w, uint32_t segment)
 {
     const struct plan_segment *s = &w->plan->segments[segment];
-    return w->ops_before[s->first_instance + s->instance_count] -
-           w->ops_before[s->first_instance];
+    return w->ops_before[s->first_task + s->task_count] -
+           w->ops_before[s->first_task];
 }
 
 static inline uint32_t walk_device_for(const struct plan_walk *w, uint32_t device)

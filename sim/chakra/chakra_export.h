@@ -1,7 +1,7 @@
 /*
  * Exports a plan as execution traces of MLCommons Chakra (traces/exchange/chakra.h).
  *
- * Rank r is device r. Computations and copies between host and device are nodes of their instance's device; host
+ * Rank r is device r. Computations and copies between host and device are nodes of their task's device; host
  * computations too, with is_cpu_op. A copy from another device is a RECV at its target and a SEND at its source. A
  * collective is a node per member and round. Stream order and rule 2 of plan.h become data dependencies, as in
  * MLCommons' own converter, because ASTRA-sim reads no others. If an operation waits for another rank's, a message of

@@ -65,17 +65,17 @@ static enum status each_collective(const struct plan *plan, struct collective_se
                                    struct error *err)
 {
     seen->round++;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        if (instance->gang == PLAN_NONE) continue;
-        uint8_t *round = &seen->rounds[(size_t)instance->unit * plan->gang_count + instance->gang];
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        if (task->gang == PLAN_NONE) continue;
+        uint8_t *round = &seen->rounds[(size_t)task->unit * plan->gang_count + task->gang];
         if (*round == seen->round) continue;
         *round = seen->round;
-        const struct plan_unit *unit = &plan->units[instance->unit];
+        const struct plan_unit *unit = &plan->units[task->unit];
         for (uint32_t o = 0; o < unit->op_count; o++) {
             const struct plan_op *op = &plan->ops[unit->first_op + o];
             if (op->kind != OP_COLLECTIVE) continue;
-            TRY(visit(context, instance->gang, unit, op, err));
+            TRY(visit(context, task->gang, unit, op, err));
         }
     }
     return STATUS_OK;
@@ -265,20 +265,20 @@ static void mark_copies(struct company *c, struct plan_gang_peers *peers)
 {
     const struct plan *plan = c->flows->plan;
     for (uint32_t g = 0; g < plan->gang_count; g++) peers[g] = PLAN_GANG_NO_PEERS;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
-        const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
-        const uint32_t *devices = gang ? plan->gang_devices + gang->first : &instance->device;
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        const struct plan_unit *unit = &plan->units[task->unit];
+        const struct plan_gang *gang = task->gang == PLAN_NONE ? NULL : &plan->gangs[task->gang];
+        const uint32_t *devices = gang ? plan->gang_devices + gang->first : &task->device;
         uint32_t size = gang ? plan_gang_size(gang) : 1;
         for (uint32_t o = 0; o < unit->op_count; o++) {
             uint32_t stream = plan->ops[unit->first_op + o].stream;
             if (stream != STREAM_H2D && stream != STREAM_D2H) continue;
             for (uint32_t d = 0; d < size; d++) mark_host_copies(c, devices[d], stream == STREAM_D2H);
         }
-        if (instance->peer == PLAN_NONE) continue;
-        if (gang && plan_gang_peers_note(&peers[instance->gang], instance->peer)) continue;
-        const uint32_t *from = gang ? plan->gang_devices + plan->gangs[instance->peer].first : &instance->peer;
+        if (task->peer == PLAN_NONE) continue;
+        if (gang && plan_gang_peers_note(&peers[task->gang], task->peer)) continue;
+        const uint32_t *from = gang ? plan->gang_devices + plan->gangs[task->peer].first : &task->peer;
         for (uint32_t d = 0; d < size; d++) mark_p2p_copy(c, devices[d], from[d]);
     }
 }

@@ -60,15 +60,15 @@ void sim_machine_host_copies(const struct plan *plan, bool *copies)
     bool any = false;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) copies[d] = false;
     for (uint32_t o = 0; o < plan->op_count; o++) any |= is_host_copy(&plan->ops[o]);
-    for (uint32_t i = 0; any && i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
-        const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
+    for (uint32_t i = 0; any && i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        const struct plan_unit *unit = &plan->units[task->unit];
+        const struct plan_gang *gang = task->gang == PLAN_NONE ? NULL : &plan->gangs[task->gang];
         bool some = false;
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
             some |= is_host_copy(&plan->ops[o]);
         if (!some) continue;
-        if (!gang) copies[instance->device] = true;
+        if (!gang) copies[task->device] = true;
         for (uint32_t k = 0; gang && k < plan_gang_size(gang); k++) copies[plan->gang_devices[gang->first + k]] = true;
     }
 }

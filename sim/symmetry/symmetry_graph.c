@@ -65,19 +65,19 @@ static struct unit_use use_of(const struct plan *plan, const struct plan_unit *u
 }
 
 /* `peers`: of gangs, then of devices. */
-static enum status note_instance(struct symmetry_graph *g, const struct plan_instance *instance,
-                                 const struct unit_use *use, struct plan_gang_peers *peers, struct error *err)
+static enum status note_task(struct symmetry_graph *g, const struct plan_task *task,
+                             const struct unit_use *use, struct plan_gang_peers *peers, struct error *err)
 {
     const struct plan *plan = g->setup->plan;
-    bool single = instance->gang == PLAN_NONE;
-    if (single) g->alone[instance->device] = true;
-    else g->axes_used[instance->gang] |= use->axes;
-    for (uint32_t i = 0; !single && use->host && i < plan_gang_size(&plan->gangs[instance->gang]); i++)
-        g->alone[plan->gang_devices[plan->gangs[instance->gang].first + i]] = true;
-    if (instance->peer == PLAN_NONE) return STATUS_OK;
-    uint32_t to = single ? instance->device : instance->gang;
-    if (plan_gang_peers_note(&peers[single ? plan->gang_count + to : to], instance->peer)) return STATUS_OK;
-    uint64_t key = (uint64_t)to << 32 | instance->peer;
+    bool single = task->gang == PLAN_NONE;
+    if (single) g->alone[task->device] = true;
+    else g->axes_used[task->gang] |= use->axes;
+    for (uint32_t i = 0; !single && use->host && i < plan_gang_size(&plan->gangs[task->gang]); i++)
+        g->alone[plan->gang_devices[plan->gangs[task->gang].first + i]] = true;
+    if (task->peer == PLAN_NONE) return STATUS_OK;
+    uint32_t to = single ? task->device : task->gang;
+    if (plan_gang_peers_note(&peers[single ? plan->gang_count + to : to], task->peer)) return STATUS_OK;
+    uint64_t key = (uint64_t)to << 32 | task->peer;
     if (single) {
         enum status status = array_reserve(&g->device_pairs, &g->device_pair_capacity, g->device_pair_count,
                                            sizeof key, LIST_MAX, "pairs of devices", err);
@@ -90,7 +90,7 @@ static enum status note_instance(struct symmetry_graph *g, const struct plan_ins
     return status;
 }
 
-static enum status note_instances(struct symmetry_graph *g, struct error *err)
+static enum status note_tasks(struct symmetry_graph *g, struct error *err)
 {
     const struct plan *plan = g->setup->plan;
     struct arena scratch = {0};
@@ -100,8 +100,8 @@ static enum status note_instances(struct symmetry_graph *g, struct error *err)
     struct plan_gang_peers *peers = sim_allocate(&scratch, peer_count, sizeof *peers, &status, err);
     for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) uses[u] = use_of(plan, &plan->units[u]);
     for (uint32_t p = 0; status == STATUS_OK && p < peer_count; p++) peers[p] = PLAN_GANG_NO_PEERS;
-    for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++)
-        status = note_instance(g, &plan->instances[i], &uses[plan->instances[i].unit], peers, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < plan->task_count; i++)
+        status = note_task(g, &plan->tasks[i], &uses[plan->tasks[i].unit], peers, err);
     arena_release(&scratch);
     g->gang_pair_count = sort_keys(g->gang_pairs, g->gang_pair_count);
     g->device_pair_count = sort_keys(g->device_pairs, g->device_pair_count);
@@ -146,7 +146,7 @@ static enum status list_gangs(const struct symmetry_graph *g, struct arena *scra
     return STATUS_OK;
 }
 
-/* Adds devices. Devices in the same gangs run the same instances. Devices in no gang are not folded. */
+/* Adds devices. Devices in the same gangs run the same tasks. Devices in no gang are not folded. */
 static enum status add_devices(struct symmetry_graph *g, struct error *err)
 {
     const struct sim_symmetry_setup *s = g->setup;
@@ -448,7 +448,7 @@ enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_s
     if (status != STATUS_OK) return status;
     g->refinement = sim_refinement_create();
     if (!g->refinement) return error_memory(err, "finding out which devices do the same", 0);
-    status = note_instances(g, err);
+    status = note_tasks(g, err);
     if (status == STATUS_OK) status = add_devices(g, err);
     if (status == STATUS_OK) status = add_pairs(g, possible, err);
     if (status != STATUS_OK || !*possible) return status;

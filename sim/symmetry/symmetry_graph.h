@@ -14,7 +14,7 @@
 #include "sim/symmetry/refinement.h"
 #include "sim/symmetry/symmetry.h"
 
-/* A copy between two devices, and the gangs of its instances (PLAN_NONE: single devices). */
+/* A copy between two devices, and the gangs of its tasks (PLAN_NONE: single devices). */
 struct symmetry_pair {
     uint32_t to, from;
     uint32_t gang, peer_gang;

@@ -169,7 +169,7 @@ static void deal(struct dealer *d, uint32_t m, uint32_t g)
     model->gpu = g;
     model->running = true;
     model->done++;
-    plan_builder_instance(d->builder, d->units[m * 2 * shards + pass], g, &slot, 1);
+    plan_builder_task(d->builder, d->units[m * 2 * shards + pass], g, &slot, 1);
 }
 
 /* The next pass to end; false when none is under way. */

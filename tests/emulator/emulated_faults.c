@@ -86,9 +86,9 @@ static enum status run_on(const struct setting *setting, const uint64_t *first,
     with_note.on_note = keep_note;
     make_plan(setting, first, &plan);
     *out = (struct outcome){.failed = 0};
-    for (uint32_t i = 0; i < plan.instance_count; i++)
-        if (plan.instances[i].device == 1)
-            out->uses_second[plan.units[plan.instances[i].unit].job] = true;
+    for (uint32_t i = 0; i < plan.task_count; i++)
+        if (plan.tasks[i].device == 1)
+            out->uses_second[plan.units[plan.tasks[i].unit].job] = true;
     for (uint32_t o = 0; o < plan.op_count; o++) out->fetches += plan.ops[o].stream == STREAM_P2P;
     const enum status status = run_plan(&plan, &with_note, &result, &trace, err);
     out->failed = result.failed;

@@ -130,7 +130,7 @@ static void add_op(struct plan_builder *builder, struct plan_op op, const struct
 {
     plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
     plan_builder_op(builder, &op, accesses, count, NULL, 0);
-    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), gang, slot, slot ? 1 : 0);
+    plan_builder_gang_task(builder, plan_builder_unit_end(builder), gang, slot, slot ? 1 : 0);
 }
 
 /*
@@ -166,7 +166,7 @@ static void a_first_operation_that_waits(void **state)
     const struct plan_access out[] = {on_device, {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE}};
     struct plan_op copy = {.kind = OP_COPY, .stream = STREAM_D2H, .work = PLAN_NONE, .bytes = BYTES};
     add_op(builder, copy, out, 2, gang, NULL);
-    plan_builder_segment(builder, 1); /* unchanged: a repeated instance has no lookahead limits */
+    plan_builder_segment(builder, 1); /* unchanged: a repeated task has no lookahead limits */
     sim_test_finish(builder, &plan);
     double part = simulate(&plan, true, 0);
     if (part > 0.25) fail_msg("%.2f of the operations at once", part);

@@ -44,7 +44,7 @@ static void machine(const char *name, struct hardware *out)
     support_plain(out);
 }
 
-/* A job and an instance for each; all begin at 0. Takes the machine over. */
+/* A job and a task for each; all begin at 0. Takes the machine over. */
 static void plan_of(struct hardware *hardware, const struct gang *gangs, uint32_t count, struct lone_copy copy,
                     struct plan *out)
 {
@@ -69,7 +69,7 @@ static void plan_of(struct hardware *hardware, const struct gang *gangs, uint32_
     if (some)
         lone = sim_test_unit(builder, &(struct sim_test_unit){.job = count, .in_bytes = copy.bytes,
                                                               .compute_ns = copy.compute_ns, .out_bytes = copy.out_bytes});
-    for (uint32_t g = 0; g < count; g++) plan_builder_gang_instance(builder, units[g], numbers[g], NULL, 0);
+    for (uint32_t g = 0; g < count; g++) plan_builder_gang_task(builder, units[g], numbers[g], NULL, 0);
     if (some) sim_test_run_on(builder, lone, copy.device, 0);
     sim_test_finish(builder, out);
 }
@@ -415,14 +415,14 @@ static void plan_at_once(struct hardware *hardware, const struct at_once *about,
     plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
     plan_builder_op(builder, &ring, NULL, 0, NULL, 0);
     const uint32_t rings = plan_builder_unit_end(builder);
-    plan_builder_gang_instance(builder, rings, ring_gang, NULL, 0);
+    plan_builder_gang_task(builder, rings, ring_gang, NULL, 0);
     if (direct) { /* the source's life begins there */
         const struct plan_access made = {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
         plan_builder_unit_begin(builder, 1, 0, PLAN_FORWARD, false);
         plan_builder_op(builder, &use, &made, 1, NULL, 0);
         const uint32_t unit = plan_builder_unit_end(builder);
-        if (gangs) plan_builder_gang_instance(builder, unit, from, &slot, 1);
-        else plan_builder_instance(builder, unit, from, &slot, 1);
+        if (gangs) plan_builder_gang_task(builder, unit, from, &slot, 1);
+        else plan_builder_task(builder, unit, from, &slot, 1);
     }
     const struct plan_access ends[] = {
         {.buffer = direct ? device : host, .flags = direct ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ},
@@ -430,8 +430,8 @@ static void plan_at_once(struct hardware *hardware, const struct at_once *about,
     plan_builder_unit_begin(builder, 1, 1, PLAN_FORWARD, false);
     plan_builder_op(builder, &copy, ends, 2, NULL, 0);
     const uint32_t copies = plan_builder_unit_end(builder);
-    if (gangs) plan_builder_gang_instance(builder, copies, to, &slot, 1);
-    else plan_builder_instance(builder, copies, to, &slot, 1);
+    if (gangs) plan_builder_gang_task(builder, copies, to, &slot, 1);
+    else plan_builder_task(builder, copies, to, &slot, 1);
     if (direct) plan_builder_peer(builder, from);
     sim_test_finish(builder, out);
 }

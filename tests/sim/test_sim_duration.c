@@ -118,11 +118,11 @@ static uint32_t check(struct plan *plan, seconds_of wanted, double bytes_of_para
     struct error err = {0};
     uint32_t found = 0;
     if (sim_durations_create(&arena, plan, &plan->hardware, NULL, &durations, &err)) fail_msg("%s", err.text);
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[i];
+        const struct plan_unit *unit = &plan->units[task->unit];
         if (unit->pass != PLAN_LOAD && unit->pass != PLAN_STORE) continue;
-        const struct plan_gang *gang = &plan->gangs[instance->gang];
+        const struct plan_gang *gang = &plan->gangs[task->gang];
         uint32_t device = plan->gang_devices[gang->first];
         for (uint32_t o = 0; o < unit->op_count; o++) {
             double seconds = sim_durations_alone_s(durations, device, unit->first_op + o);

@@ -104,7 +104,7 @@ static void assert_bounds(const struct reference *r, double makespan_s)
 static struct random_plan_shape shape_of(uint64_t seed, uint32_t round)
 {
     return (struct random_plan_shape){
-        .key = random_mix(seed) + round, .instances = 1 + round / 8, .repeats = 1 + round % 3};
+        .key = random_mix(seed) + round, .tasks = 1 + round / 8, .repeats = 1 + round % 3};
 }
 
 static void test_against_the_reference(void **state)
@@ -121,7 +121,7 @@ static void test_against_the_reference(void **state)
         sim_test_simulate(&plan, &outcome);
         if (outcome.trace.span_count != reference.count ||
             fabs(outcome.result.makespan_s - reference.now_s) > 1e-9 * reference.now_s)
-            print_error("round %u: %u instances, %u times\n", round, shape.instances,
+            print_error("round %u: %u tasks, %u times\n", round, shape.tasks,
                         shape.repeats);
         compare(&reference, &outcome);
         assert_bounds(&reference, outcome.result.makespan_s);

@@ -599,10 +599,10 @@ static void plan_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t 
     plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
     plan_builder_op(builder, &compute, &made, 1, NULL, 0);
     if (out_bytes > 0) plan_builder_op(builder, &send, sent, 2, NULL, 0);
-    plan_builder_instance(builder, plan_builder_unit_end(builder), 0, &slot, 1);
+    plan_builder_task(builder, plan_builder_unit_end(builder), 0, &slot, 1);
     plan_builder_unit_begin(builder, 0, 1, PLAN_FORWARD, false);
     plan_builder_op(builder, &fetch, fetched, 2, NULL, 0);
-    plan_builder_instance(builder, plan_builder_unit_end(builder), 1, &slot, 1);
+    plan_builder_task(builder, plan_builder_unit_end(builder), 1, &slot, 1);
     plan_builder_peer(builder, 0);
     *plan = (struct plan){0};
     sim_test_finish(builder, plan);

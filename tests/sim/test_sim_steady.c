@@ -109,7 +109,7 @@ static void random_plans(void **state)
     uint32_t rounds = 150, most = 0;
     for (uint32_t round = 0; round < rounds; round++) {
         const struct random_plan_shape shape = {
-            .key = random_mix(seed) + round, .instances = 1 + round / 8, .repeats = 40 + round % 3 * 60};
+            .key = random_mix(seed) + round, .tasks = 1 + round / 8, .repeats = 40 + round % 3 * 60};
         struct plan plan = {0};
         random_plan(&shape, &plan);
         bool demand_first = round % 5 == 0;

@@ -16,7 +16,7 @@
  * 1000.999...); the number is then raised by one unit in the last place. Above 2^53 ns a double no longer holds a
  * nanosecond: refused.
  *
- * Arrows go from each H2D copy to the next computation in its unit. A unit instance is a sequence of spans with
+ * Arrows go from each H2D copy to the next computation in its unit. A task is a sequence of spans with
  * successive numbers whose op_index starts at 0. The copies since the last computation are kept, so the pass is
  * linear for every file.
  *
@@ -70,7 +70,7 @@ struct chrome {
     /* The trace that is written. */
     struct spool *arrows, *rates;
     uint64_t *ends_ns;          /* by stream: when the copy before ended, 0 before the first */
-    struct trace_span *waiting; /* copies of a unit instance since its last computation */
+    struct trace_span *waiting; /* copies of a task since its last computation */
     size_t waiting_count, waiting_capacity;
     struct trace_span last;     /* the span before */
     uint64_t span_count;
@@ -270,8 +270,8 @@ static void keep_arrow(struct chrome *chrome, const struct trace_span *copy, con
     spool_write(chrome->arrows, &arrow, sizeof arrow);
 }
 
-/* Returns true when `span` begins another unit instance than the previous span's. */
-static bool begins_instance(const struct trace_span *before, const struct trace_span *span)
+/* Returns true when `span` begins another task than the previous span's. */
+static bool begins_task(const struct trace_span *before, const struct trace_span *span)
 {
     return span->op_index == 0 || span->number != before->number + 1 || span->job != before->job ||
            span->shard != before->shard;
@@ -282,7 +282,7 @@ static enum status note_arrows(struct chrome *chrome, const struct trace *trace,
                                struct error *err)
 {
     uint32_t kind = trace->streams[span->stream].kind;
-    if (chrome->span_count > 0 && begins_instance(&chrome->last, span)) chrome->waiting_count = 0;
+    if (chrome->span_count > 0 && begins_task(&chrome->last, span)) chrome->waiting_count = 0;
     if (span->kind == OP_COMPUTE) {
         for (size_t i = 0; i < chrome->waiting_count && kept(chrome, span); i++)
             if (chrome->waiting[i].end_s <= span->start_s) keep_arrow(chrome, &chrome->waiting[i], span);

@@ -5,7 +5,7 @@
  * job's previous unit, and whether the job's next unit will use its output there. An input on another device is fetched
  * directly if there is a link and the schedule says so; it waits in its edge.
  *
- * An instance moves its unit's slots to the weight buffer and edge in turn. Rule 2 of plan.h makes the next user of a
+ * A task moves its unit's slots to the weight buffer and edge in turn. Rule 2 of plan.h makes the next user of a
  * weight buffer wait for the previous one, all that double buffering needs.
  */
 #include "planner/spill/emit/emit.h"
@@ -109,7 +109,7 @@ static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit
     return *id;
 }
 
-/* --- instances ------------------------------------------------------------------------------- */
+/* --- tasks ------------------------------------------------------------------------------- */
 
 struct emit_turns {
     uint32_t edge, weight_buffer, transient, held;
@@ -139,7 +139,7 @@ static void find_slots(struct emit_context *e, uint32_t id, uint32_t device, uin
     }
 }
 
-static void add_instance(struct emit_context *e, uint32_t id, uint32_t device, uint32_t seat)
+static void add_task(struct emit_context *e, uint32_t id, uint32_t device, uint32_t seat)
 {
     if (e->status || id == PLAN_NONE) return;
     const struct emit_unit_slots *slots = &e->slots[id];
@@ -147,7 +147,7 @@ static void add_instance(struct emit_context *e, uint32_t id, uint32_t device, u
                (struct emit_turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
                                    e->held_turn[device]});
     if (e->status) return;
-    plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
+    plan_builder_task(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
     e->weight_buffer_turn[device] += slots->weight_buffer_turns;
     e->transient_turn[device] += slots->transient_turns;
@@ -185,7 +185,7 @@ static void add_beside(struct emit_context *e, const struct schedule_unit *unit,
         struct emit_shard_view v = view_of(e, unit->job, s, pass);
         if (e->status) return;
         uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == count);
-        add_instance(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
+        add_task(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
     }
 }
 
@@ -224,7 +224,7 @@ static void emit_scheduled(struct emit_context *e, struct emission *on, uint32_t
     if (here_out) on->continued[unit->next_here] = true;
     if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
     if (unit->first) add_beside(e, unit, PLAN_LOAD);
-    add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
+    add_task(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
     if (unit->fetches && !e->status) plan_builder_peer(e->builder, on->last_device[unit->job]);
     on->last_device[unit->job] = unit->device;
     if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
@@ -246,10 +246,10 @@ static bool turns_are_back(const struct emit_context *e, const struct emit_turns
     return true;
 }
 
-/* Repeats a cycle emitted once: emits it until its instances would be the same again, repeats these, and emits the
- * rest. `kept`, `instances`: at the cycle's beginning. */
+/* Repeats a cycle emitted once: emits it until its tasks would be the same again, repeats these, and emits the
+ * rest. `kept`, `tasks`: at the cycle's beginning. */
 static void emit_cycle(struct emit_context *e, struct emission *on, const struct schedule_loop *cycle, const struct emit_turns *kept,
-                       uint32_t instances)
+                       uint32_t tasks)
 {
     uint64_t copies = 1, all = cycle->times + 1;
     while (copies < all && !e->status && !turns_are_back(e, kept)) {
@@ -257,7 +257,7 @@ static void emit_cycle(struct emit_context *e, struct emission *on, const struct
         copies++;
     }
     if (e->status || copies == all) return;
-    plan_builder_repeat(e->builder, e->plan->instance_count - instances, all / copies - 1);
+    plan_builder_repeat(e->builder, e->plan->task_count - tasks, all / copies - 1);
     for (uint64_t left = all % copies; left > 0 && !e->status; left--)
         for (uint32_t i = cycle->first; i < cycle->end; i++) emit_scheduled(e, on, i);
 }
@@ -272,16 +272,16 @@ static void keep_turns(const struct emit_context *e, struct emit_turns *kept)
 static void emit_schedule(struct emit_context *e, struct emission *on, struct emit_turns *kept)
 {
     const struct schedule *schedule = on->schedule;
-    uint32_t instances = 0, next_cycle = 0;
+    uint32_t tasks = 0, next_cycle = 0;
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct schedule_loop *cycle = next_cycle < schedule->cycle_count ? &schedule->cycles[next_cycle] : NULL;
         if (cycle && i == cycle->first) {
             keep_turns(e, kept);
-            instances = e->plan->instance_count;
+            tasks = e->plan->task_count;
         }
         emit_scheduled(e, on, i);
         if (cycle && i + 1 == cycle->end) {
-            emit_cycle(e, on, cycle, kept, instances);
+            emit_cycle(e, on, cycle, kept, tasks);
             next_cycle++;
         }
     }

@@ -1,4 +1,4 @@
-/* All units share one array of slots, in ranges. The turns that a unit's instance takes are counted meanwhile. */
+/* All units share one array of slots, in ranges. The turns that a unit's task takes are counted meanwhile. */
 #include "planner/spill/emit/emit_unit.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /*
  * The unit under construction: operations, and acquired ranges of the arena.
  *
- * A range is an area and an offset, because the unit's instances use weight buffers, edges and staged states in turn
+ * A range is an area and an offset, because the unit's tasks use weight buffers, edges and staged states in turn
  * (emit.c). emit_use() gathers accesses until their computation is added; a copy adds its own two. The first error
  * stays in the emit context, and later calls do nothing.
  */
@@ -27,11 +27,11 @@ enum emit_area {
 /* A slot of a unit, before it is moved to its turn and seat. */
 struct emit_acquire {
     enum emit_area area;
-    uint32_t turn; /* weight buffers, staged states: counted from the instance's first turn */
+    uint32_t turn; /* weight buffers, staged states: counted from the task's first turn */
     uint64_t offset_bytes, bytes;
 };
 
-/* The slots of a unit's instances. */
+/* The slots of a unit's tasks. */
 struct emit_unit_slots {
     uint32_t first_acquire, acquire_count;
     uint32_t weight_buffer_turns, transient_turns, held_turns;

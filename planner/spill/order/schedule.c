@@ -289,7 +289,7 @@ static double put(struct scheduler *s, uint32_t job, uint32_t device, struct sch
 static enum status append(struct scheduler *s, uint32_t job, uint32_t device, struct schedule *out, double *start,
                           struct error *err)
 {
-    TRY(array_reserve(&out->units, &out->capacity, out->count, sizeof *out->units, PLAN_INSTANCES_MAX,
+    TRY(array_reserve(&out->units, &out->capacity, out->count, sizeof *out->units, PLAN_TASKS_MAX,
                       "units in the schedule", err));
     *start = put(s, job, device, &out->units[out->count++]);
     s->left--;
@@ -495,9 +495,9 @@ enum status schedule_init(struct schedule *schedule, const struct cost_table *ti
     *schedule = (struct schedule){0};
     for (uint32_t j = 0; j < times->jobs->count; j++) {
         count += cost_table_unit_count(times, j);
-        if (count > PLAN_INSTANCES_MAX)
+        if (count > PLAN_TASKS_MAX)
             return error_set(err, STATUS_LIMIT, "more than %llu units in the schedule",
-                             (unsigned long long)PLAN_INSTANCES_MAX);
+                             (unsigned long long)PLAN_TASKS_MAX);
     }
     schedule->units = alloc_zeroed(count + 1, sizeof *schedule->units);
     if (!schedule->units) return error_memory(err, "the schedule", count * sizeof *schedule->units);

@@ -64,7 +64,7 @@ static uint32_t orderings(const struct event *events, uint32_t at, struct plan_a
     for (uint32_t k = at; k-- > 0;) {
         if (seen[events[k].stream] || events[k].end > events[at].start) continue;
         seen[events[k].stream] = true;
-        afters[count++] = (struct plan_after){.instances = at - k, .op = 0};
+        afters[count++] = (struct plan_after){.tasks = at - k, .op = 0};
     }
     return count;
 }
@@ -140,7 +140,7 @@ static void add_operation(struct plan_builder *builder, const struct chain *chai
         if (accesses[a].flags & ACCESS_ACQUIRE)
             slots[slot_count++] = plan_builder_slot(
                 builder, (2 * event->layer + a) * UINT64_C(1000000000), 1000000000);
-    plan_builder_instance(builder, unit, 0, slots, slot_count);
+    plan_builder_task(builder, unit, 0, slots, slot_count);
 }
 
 static void make_plan(const struct chain *chain, const struct chain_schedule *s, struct plan *out)

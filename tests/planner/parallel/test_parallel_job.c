@@ -383,12 +383,12 @@ static bool same_group(const struct plan_gang *gang, uint32_t axes, uint32_t a, 
     return true;
 }
 
-static double chunk_literally(struct literal *l, const struct plan_instance *instance)
+static double chunk_literally(struct literal *l, const struct plan_task *task)
 {
     const struct plan *plan = l->plan;
-    const struct plan_gang *gang = &plan->gangs[instance->gang];
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    const uint32_t *layout = plan->layouts + instance->layout, size = plan_gang_size(gang);
+    const struct plan_gang *gang = &plan->gangs[task->gang];
+    const struct plan_unit *unit = &plan->units[task->unit];
+    const uint32_t *layout = plan->layouts + task->layout, size = plan_gang_size(gang);
     double last_s = 0, start_s[64], end_s[64];
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
@@ -397,8 +397,8 @@ static double chunk_literally(struct literal *l, const struct plan_instance *ins
             acquires += (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) != 0;
         for (uint32_t i = 0; i < size; i++) {
             uint32_t device = plan->gang_devices[gang->first + i];
-            peers[i] = instance->peer == PLAN_NONE ? PLAN_NONE
-                                                   : plan->gang_devices[plan->gangs[instance->peer].first + i];
+            peers[i] = task->peer == PLAN_NONE ? PLAN_NONE
+                                                   : plan->gang_devices[plan->gangs[task->peer].first + i];
             start_s[i] = fmax(buffers_ready_s(l, op, device, peers[i], layout, i / (size / gang->extents[AXIS_ENDS])),
                               l->stream_s[plan_stream(plan, device, op->stream)]);
         }
@@ -435,8 +435,8 @@ static double literal_makespan_s(const struct plan *plan)
     assert_true(l.cells && l.ranges && l.range_counts && l.stream_s);
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t repeat = 0; repeat < plan->segments[s].repeat_count; repeat++)
-            for (uint32_t i = 0; i < plan->segments[s].instance_count; i++)
-                makespan_s = fmax(makespan_s, chunk_literally(&l, &plan->instances[plan->segments[s].first_instance + i]));
+            for (uint32_t i = 0; i < plan->segments[s].task_count; i++)
+                makespan_s = fmax(makespan_s, chunk_literally(&l, &plan->tasks[plan->segments[s].first_task + i]));
     free(l.cells);
     free(l.ranges);
     free(l.range_counts);
@@ -522,27 +522,27 @@ static void break_work(struct plan *p)
     p->items[p->works[test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE)->work].first_item].m++;
 }
 static void break_pass(struct plan *p) { test_parallel_op(p, PLAN_UPDATE, 1, OP_COMPUTE)->pass = PLAN_FORWARD; }
-static void break_gang(struct plan *p) { test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang = 1; }
-static void break_lone(struct plan *p) { test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang = PLAN_NONE; }
-static void break_peer(struct plan *p) { test_parallel_instance(p, PLAN_FORWARD, 1, 0)->peer = 1; }
+static void break_gang(struct plan *p) { test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang = 1; }
+static void break_lone(struct plan *p) { test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang = PLAN_NONE; }
+static void break_peer(struct plan *p) { test_parallel_task(p, PLAN_FORWARD, 1, 0)->peer = 1; }
 static void break_device(struct plan *p) { p->gang_devices[1] = 0; }
 static void break_end(struct plan *p)
 {
-    p->units[test_parallel_instance(p, PLAN_UPDATE, 1, 0)->unit].ends_minibatch ^= true;
+    p->units[test_parallel_task(p, PLAN_UPDATE, 1, 0)->unit].ends_minibatch ^= true;
 }
 static void break_repeat(struct plan *p) { p->segments[1].repeat_count = 1; }
 static void break_update(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_UPDATE, 1, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 1));
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 1));
 }
 static void break_reduce(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 1));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 1));
 }
 static void break_weight(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_BACKWARD_INPUT, 1, 0),
-                       test_parallel_instance(p, PLAN_BACKWARD_WEIGHT, 1, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_BACKWARD_INPUT, 1, 0),
+                       test_parallel_task(p, PLAN_BACKWARD_WEIGHT, 1, 0));
 }
 static void break_stream(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, OP_COMPUTE)->stream = STREAM_GROUP; }
 static void break_kind(struct plan *p)

@@ -43,7 +43,7 @@ static double makespan_s(struct layers *layers, uint32_t schedule, uint32_t stag
 {
     struct plan plan;
     make_plan(layers, schedule, stages, 1, m, minibatches, &plan);
-    if (stages <= 4 && minibatches * m > 800) assert_true(plan.instance_count < minibatches * m); /* stored once */
+    if (stages <= 4 && minibatches * m > 800) assert_true(plan.task_count < minibatches * m); /* stored once */
     double found_s = test_parallel_simulate(&plan, false).makespan_s;
     plan_release(&plan);
     return found_s;
@@ -254,8 +254,8 @@ static void recurrences_of_papers(void **state)
         assert_true(x.held && versions);
         for (uint32_t s = 0; s < plan.segment_count; s++)
             for (uint32_t k = 0; k < plan.segments[s].repeat_count; k++)
-                for (uint32_t i = 0; i < plan.segments[s].instance_count; i++)
-                    replay_unit(&x, &plan.units[plan.instances[plan.segments[s].first_instance + i].unit]);
+                for (uint32_t i = 0; i < plan.segments[s].task_count; i++)
+                    replay_unit(&x, &plan.units[plan.tasks[plan.segments[s].first_task + i].unit]);
         for (uint32_t r = 0; r < stages; r++) {
             uint64_t stale = schedule == PIPELINE_2BW ? 1 : stages - 1 - r;
             versions[0] = 1 + r;
@@ -264,7 +264,7 @@ static void recurrences_of_papers(void **state)
                 for (uint64_t n = t * m; n < (t + 1) * m; n++) sum += slope(versions[t > stale ? t - stale : 0], n);
                 versions[t + 1] = versions[t] - rate * sum;
             }
-            const struct plan_unit *store = &plan.units[test_parallel_instance(&plan, PLAN_STORE, r, 0)->unit];
+            const struct plan_unit *store = &plan.units[test_parallel_task(&plan, PLAN_STORE, r, 0)->unit];
             const struct plan_op *op = &plan.ops[store->first_op];
             bool found = false;
             for (uint32_t a = 0; a < op->access_count; a++) {
@@ -295,7 +295,7 @@ static void whole_plan(struct plan *out, uint32_t schedule)
 /* Makes the unit's computation read another version. */
 static void shift_version(struct plan *p, uint32_t pass, uint32_t chunk, uint32_t n, uint32_t by)
 {
-    const struct plan_unit *unit = &p->units[test_parallel_instance(p, pass, chunk, n)->unit];
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, pass, chunk, n)->unit];
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &p->ops[unit->first_op + o];
         for (uint32_t a = 0; op->kind == OP_COMPUTE && a < op->access_count; a++) {
@@ -318,7 +318,7 @@ static void break_fresh(struct plan *p) { shift_version(p, PLAN_FORWARD, 0, 4, 1
 static void break_two_versions(struct plan *p) { shift_version(p, PLAN_BACKWARD, 0, 3, 2); }
 static void break_sum(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_UPDATE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 3));
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 0, 3));
 }
 static void break_count(struct plan *p) { p->jobs.jobs[0].minibatches = 7; }
 

@@ -120,8 +120,8 @@ static uint64_t exchanged_bytes(const struct plan *plan)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_unit *unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = 0; o < unit->op_count && unit->pass == PLAN_REDUCE; o++)
                 bytes += plan->segments[s].repeat_count * plan->ops[unit->first_op + o].bytes;
         }
@@ -259,23 +259,23 @@ static void written_and_read(void **state)
 /* Exchanges before the last replica has passed backward over the bucket. */
 static void break_early(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 1));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 1));
 }
 /* Steps with a bucket before it is added up. */
 static void break_sum(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_UPDATE, 1, 0));
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_UPDATE, 1, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0), test_parallel_task(p, PLAN_UPDATE, 1, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_UPDATE, 1, 0));
 }
 /* back over the front bucket first */
 static void break_way_back(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_BACKWARD, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_BACKWARD, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 0));
 }
 static void break_bytes(struct plan *p) { test_parallel_op(p, PLAN_REDUCE, 1, OP_COLLECTIVE)->bytes /= 2; }
 static void break_stage(struct plan *p)
 {
-    test_parallel_instance(p, PLAN_UPDATE, 1, 0)->gang = test_parallel_instance(p, PLAN_FORWARD, 1, 0)->gang;
+    test_parallel_task(p, PLAN_UPDATE, 1, 0)->gang = test_parallel_task(p, PLAN_FORWARD, 1, 0)->gang;
 }
 static void break_count(struct plan *p) { p->jobs.jobs[0].parallel.buckets = 4; }
 

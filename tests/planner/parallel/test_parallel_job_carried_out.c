@@ -40,8 +40,8 @@ static uint64_t copied(const struct plan *plan, uint32_t stream, uint32_t kind)
 {
     uint64_t sum = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_unit *unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
                 const struct plan_op *op = &plan->ops[o];
                 if (op->kind != OP_COPY || op->stream != stream) continue;
@@ -120,13 +120,13 @@ static struct plan_buffer *buffer_of(struct plan *p, uint32_t kind, uint32_t sha
 
 static void data_late(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_BATCH, 0, 0), test_parallel_instance(p, PLAN_FORWARD, 0, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_BATCH, 0, 0), test_parallel_task(p, PLAN_FORWARD, 0, 0));
 }
 static void data_short(struct plan *p) { copy_of(p, PLAN_BATCH, 0)->bytes -= 4; }
 static void labels_short(struct plan *p) { copy_of(p, PLAN_BATCH, 1)->bytes -= 4; }
 static void data_elsewhere(struct plan *p)
 {
-    test_parallel_swap_places(test_parallel_instance(p, PLAN_BATCH, 0, 0), test_parallel_instance(p, PLAN_BATCH, 1, 0));
+    test_parallel_swap_places(test_parallel_task(p, PLAN_BATCH, 0, 0), test_parallel_task(p, PLAN_BATCH, 1, 0));
 }
 static void data_small(struct plan *p) { buffer_of(p, BUFFER_BATCH, PLAN_NONE, true)->bytes -= 4; }
 static void data_unused(struct plan *p)
@@ -144,14 +144,14 @@ static void state_short(struct plan *p) { copy_of(p, PLAN_LOAD, 1)->bytes -= 64;
 static void state_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 1, false)->bytes -= 64; }
 static void state_lost(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_STORE, 1, 0), test_parallel_instance(p, PLAN_UPDATE, 1, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_STORE, 1, 0), test_parallel_task(p, PLAN_UPDATE, 1, 0));
 }
 static void workspace_small(struct plan *p) { buffer_of(p, BUFFER_WORKSPACE, 1, true)->bytes -= 64; }
 static void gradient_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 1, true)->bytes -= 64; }
 static void reduced_short(struct plan *p) { test_parallel_op(p, PLAN_REDUCE, 0, OP_COLLECTIVE)->bytes /= 2; }
 static void not_reduced(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_JOIN, 0, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
 }
 
 static void broken(void **state)

@@ -140,9 +140,9 @@ static uint64_t exchanged_bytes(const struct plan *plan)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
             const struct plan_unit *unit =
-                &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+                &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
                 const struct plan_op *op = &plan->ops[o];
                 if (op->kind != OP_COLLECTIVE || op->axes != 1u << AXIS_DATA) continue;
@@ -255,7 +255,7 @@ static struct plan_access *access_of(struct plan *p, const struct plan_op *op, u
 
 static void break_late_gather(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_GATHER, 2, 0), test_parallel_instance(p, PLAN_FORWARD, 2, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_GATHER, 2, 0), test_parallel_task(p, PLAN_FORWARD, 2, 0));
 }
 static void break_gather_bytes(struct plan *p) { gather_of(p)->bytes /= 2; }
 static void break_gather_kind(struct plan *p) { gather_of(p)->collective = COLLECTIVE_ALL_REDUCE; }
@@ -269,15 +269,15 @@ static void break_gather_source(struct plan *p)
 /* Writes both minibatches out, and puts the first gather of the second before the last update of the first. */
 static void break_stale_weights(struct plan *p)
 {
-    static struct plan_instance order[512];
+    static struct plan_task order[512];
     static struct plan_segment segment;
     uint32_t count = 0, update = 0;
     bool moved = false;
     for (uint32_t s = 0; s < p->segment_count; s++)
         for (uint32_t repeat = 0; repeat < p->segments[s].repeat_count; repeat++)
-            for (uint32_t i = 0; i < p->segments[s].instance_count; i++) {
-                struct plan_instance instance = p->instances[p->segments[s].first_instance + i];
-                const struct plan_unit *unit = &p->units[instance.unit];
+            for (uint32_t i = 0; i < p->segments[s].task_count; i++) {
+                struct plan_task task = p->tasks[p->segments[s].first_task + i];
+                const struct plan_unit *unit = &p->units[task.unit];
                 assert_true(count < ARRAY_COUNT(order));
                 if (unit->pass == PLAN_UPDATE && unit->shard == 0 && update == 0) update = count;
                 uint32_t at = count++;
@@ -286,11 +286,11 @@ static void break_stale_weights(struct plan *p)
                     at = update;
                     moved = true;
                 }
-                order[at] = instance;
+                order[at] = task;
             }
     segment = (struct plan_segment){0, count, 1};
-    p->instances = order;
-    p->instance_count = count;
+    p->tasks = order;
+    p->task_count = count;
     p->segments = &segment;
     p->segment_count = 1;
 }
@@ -314,11 +314,11 @@ static void break_state_share(struct plan *p)
 }
 static void break_early_reduce(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 2, 0), test_parallel_instance(p, PLAN_BACKWARD, 2, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 2, 0), test_parallel_task(p, PLAN_BACKWARD, 2, 0));
 }
 static void break_early_update(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 2, 1), test_parallel_instance(p, PLAN_UPDATE, 2, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 2, 1), test_parallel_task(p, PLAN_UPDATE, 2, 0));
 }
 static void break_reduce_kind(struct plan *p) { reduce_of(p)->collective = COLLECTIVE_ALL_REDUCE; }
 static void break_reduce_bytes(struct plan *p) { reduce_of(p)->bytes /= 2; }

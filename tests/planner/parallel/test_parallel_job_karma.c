@@ -162,13 +162,13 @@ static double sent_bytes(const struct plan *plan)
 {
     double bytes = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
-            const struct plan_unit *unit = &plan->units[instance->unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_task *task = &plan->tasks[plan->segments[s].first_task + i];
+            const struct plan_unit *unit = &plan->units[task->unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (unit->pass == PLAN_FORWARD && plan->ops[o].stream == STREAM_D2H)
                     bytes += (double)plan->ops[o].bytes * plan->segments[s].repeat_count *
-                             plan_gang_size(&plan->gangs[instance->gang]);
+                             plan_gang_size(&plan->gangs[task->gang]);
         }
     return bytes;
 }
@@ -349,7 +349,7 @@ static void break_sum_other(struct plan *p)
 static void break_sum_room(struct plan *p) { p->buffers[access_of(p, sum_of(p), 0)->buffer].bytes -= 64; }
 static void break_early_sum(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 2, 0), test_parallel_instance(p, PLAN_UPDATE, 2, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 2, 0), test_parallel_task(p, PLAN_UPDATE, 2, 0));
 }
 static void break_shares(struct plan *p) { p->jobs.jobs[0].parallel.zero = ZERO_WEIGHTS; }
 static void break_out_part(struct plan *p) { out_of(p)->bytes /= 2; }

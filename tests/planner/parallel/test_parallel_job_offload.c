@@ -247,13 +247,13 @@ static double copied_bytes(const struct plan *plan, uint32_t stream)
 {
     double bytes = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
-            const struct plan_unit *unit = &plan->units[instance->unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_task *task = &plan->tasks[plan->segments[s].first_task + i];
+            const struct plan_unit *unit = &plan->units[task->unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].kind == OP_COPY && plan->ops[o].stream == stream)
                     bytes += (double)plan->ops[o].bytes * plan->segments[s].repeat_count *
-                             plan_gang_size(&plan->gangs[instance->gang]);
+                             plan_gang_size(&plan->gangs[task->gang]);
         }
     return bytes;
 }
@@ -427,27 +427,27 @@ static void break_sum_step(struct plan *p)
     access_of(p, step_of(p), 1)->buffer = access_of(p, sum_of(p), 1)->buffer;
 }
 static void break_written_part(struct plan *p) { step_of(p)[1].bytes /= 2; }
-static void move_in_front(struct plan_instance *from, struct plan_instance *to)
+static void move_in_front(struct plan_task *from, struct plan_task *to)
 {
-    struct plan_instance moved = *from;
+    struct plan_task moved = *from;
     assert_true(to < from);
     memmove(to + 1, to, (size_t)(from - to) * sizeof *to);
     *to = moved;
 }
 static void break_early_refresh(struct plan *p)
 {
-    move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), test_parallel_instance(p, PLAN_UPDATE, 5, 0));
+    move_in_front(test_parallel_task(p, PLAN_REFRESH, 5, 0), test_parallel_task(p, PLAN_UPDATE, 5, 0));
 }
 /* Puts the delayed refresh of the second minibatch before its first pass. */
 static void break_hurried_refresh(struct plan *p)
 {
-    move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), p->instances + p->segments[2].first_instance);
+    move_in_front(test_parallel_task(p, PLAN_REFRESH, 5, 0), p->tasks + p->segments[2].first_task);
 }
 static void break_unsaid_delay(struct plan *p) { p->jobs.jobs[0].parallel.delayed = false; }
 static void break_said_delay(struct plan *p) { p->jobs.jobs[0].parallel.delayed = true; }
 static void break_early_update(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 2, 0), test_parallel_instance(p, PLAN_UPDATE, 2, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 2, 0), test_parallel_task(p, PLAN_UPDATE, 2, 0));
 }
 static void break_step_stream(struct plan *p) { step_of(p)->stream = STREAM_COMPUTE; }
 static void break_step_access(struct plan *p) { access_of(p, step_of(p), 0)->flags = ACCESS_READ; }

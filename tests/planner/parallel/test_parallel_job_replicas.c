@@ -372,10 +372,10 @@ static void find_weights(const struct replay *x, const struct plan_unit *unit, u
     }
 }
 
-static void replay_instance(struct replay *x, const struct plan_instance *instance, double *stored)
+static void replay_task(struct replay *x, const struct plan_task *task, double *stored)
 {
-    const struct plan_unit *unit = &x->plan->units[instance->unit];
-    const struct plan_gang *gang = &x->plan->gangs[instance->gang];
+    const struct plan_unit *unit = &x->plan->units[task->unit];
+    const struct plan_gang *gang = &x->plan->gangs[task->gang];
     uint32_t p = unit->shard, first = sum_of(x->shape, 0) - sum_of(x->shape, p);
     double sum = 0, *from, *to;
     for (uint32_t d = 0; d < x->shape->replicas[p]; d++) sum += x->gradient[p][d];
@@ -423,8 +423,8 @@ static void recurrences_of_papers(void **state)
         assert_true(x.held && x.read && versions);
         for (uint32_t s = 0; s < plan.segment_count; s++)
             for (uint32_t k = 0; k < plan.segments[s].repeat_count; k++)
-                for (uint32_t i = 0; i < plan.segments[s].instance_count; i++)
-                    replay_instance(&x, &plan.instances[plan.segments[s].first_instance + i], stored);
+                for (uint32_t i = 0; i < plan.segments[s].task_count; i++)
+                    replay_task(&x, &plan.tasks[plan.segments[s].first_task + i], stored);
         for (uint32_t p = 0; p < shape.stages; p++) {
             uint64_t r = shape.replicas[p], size = dream ? r : m, stale = dream ? depth_of(&shape, p) - 1 : 1;
             versions[0] = 1 + p;
@@ -483,31 +483,31 @@ static void written_and_read(void **state)
 /* Swaps the boundaries that two replicas pass over. */
 static void break_turn(struct plan *p)
 {
-    test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 3), test_parallel_instance(p, PLAN_FORWARD, 0, 4));
+    test_parallel_swap_places(test_parallel_task(p, PLAN_FORWARD, 0, 3), test_parallel_task(p, PLAN_FORWARD, 0, 4));
 }
 /* the microbatch of another replica */
 static void break_peer(struct plan *p)
 {
-    test_parallel_instance(p, PLAN_FORWARD, 1, 1)->peer = test_parallel_instance(p, PLAN_FORWARD, 1, 2)->peer;
+    test_parallel_task(p, PLAN_FORWARD, 1, 1)->peer = test_parallel_task(p, PLAN_FORWARD, 1, 2)->peer;
 }
 static void break_gang(struct plan *p)
 {
-    struct plan_instance *update = test_parallel_instance(p, PLAN_UPDATE, 0, 0);
-    update->gang = test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang;
+    struct plan_task *update = test_parallel_task(p, PLAN_UPDATE, 0, 0);
+    update->gang = test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang;
 }
 static void break_pass_of_all(struct plan *p)
 {
-    test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang = test_parallel_instance(p, PLAN_UPDATE, 0, 0)->gang;
+    test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang = test_parallel_task(p, PLAN_UPDATE, 0, 0)->gang;
 }
 /* Exchanges before the last replica has passed backward. */
 static void break_round(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 2));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 0, 2));
 }
 /* Makes a forward pass not wait for the update that makes its version. */
 static void break_version(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_UPDATE, 0, 0), test_parallel_instance(p, PLAN_FORWARD, 0, 6));
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 0, 0), test_parallel_task(p, PLAN_FORWARD, 0, 6));
 }
 static void break_count(struct plan *p) { p->jobs.jobs[0].minibatches = 21; }
 static void break_replicas(struct plan *p) { p->jobs.jobs[0].parallel.replicas[0] = 2; }

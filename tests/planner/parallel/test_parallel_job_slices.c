@@ -255,11 +255,11 @@ static void break_slice(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, O
 static void break_many(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, OP_COMPUTE)->slice = 3; }
 static void break_turn(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_FORWARD, 0, 1), test_parallel_instance(p, PLAN_FORWARD, 0, 2));
+    test_parallel_swap(test_parallel_task(p, PLAN_FORWARD, 0, 1), test_parallel_task(p, PLAN_FORWARD, 0, 2));
 }
 static void break_back(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_BACKWARD, 1, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 1));
+    test_parallel_swap(test_parallel_task(p, PLAN_BACKWARD, 1, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 1));
 }
 static void break_copy(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 1, OP_COPY)->bytes /= 2; }
 static void break_sum(struct plan *p) { p->jobs.jobs[0].parallel.slice_tokens[1] = 5; }

@@ -94,8 +94,8 @@ static void unequal(void **state)
 static uint32_t joins_of(const struct plan *plan)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        count += plan->units[plan->instances[i].unit].pass == PLAN_JOIN;
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        count += plan->units[plan->tasks[i].unit].pass == PLAN_JOIN;
     return count;
 }
 
@@ -162,10 +162,10 @@ static void whole_plan(struct plan *out, uint32_t variant)
     make_plan(p, true, 1e10, 0, out);
 }
 
-static struct plan_instance *join(struct plan *p) { return test_parallel_instance(p, PLAN_JOIN, 0, 0); }
-static void break_first(struct plan *p) { test_parallel_swap(join(p), test_parallel_instance(p, PLAN_UPDATE, 0, 0)); }
-static void break_last(struct plan *p) { test_parallel_swap(join(p), test_parallel_instance(p, PLAN_UPDATE, 1, 0)); }
-static void break_early(struct plan *p) { test_parallel_swap(join(p), test_parallel_instance(p, PLAN_REDUCE, 1, 0)); }
+static struct plan_task *join(struct plan *p) { return test_parallel_task(p, PLAN_JOIN, 0, 0); }
+static void break_first(struct plan *p) { test_parallel_swap(join(p), test_parallel_task(p, PLAN_UPDATE, 0, 0)); }
+static void break_last(struct plan *p) { test_parallel_swap(join(p), test_parallel_task(p, PLAN_UPDATE, 1, 0)); }
+static void break_early(struct plan *p) { test_parallel_swap(join(p), test_parallel_task(p, PLAN_REDUCE, 1, 0)); }
 static void break_bytes(struct plan *p) { join_of(p)->bytes /= 2; }
 static void break_kind(struct plan *p) { join_of(p)->collective = COLLECTIVE_ALL_GATHER; }
 static void break_axis(struct plan *p) { join_of(p)->axes = 1u << AXIS_DATA; }

@@ -330,11 +330,11 @@ static void replay_pass(struct replay *x, const struct plan_unit *unit, const st
     x->passed[unit->shard][d]++;
 }
 
-static void replay_op(struct replay *x, const struct plan_instance *instance, const struct plan_op *op)
+static void replay_op(struct replay *x, const struct plan_task *task, const struct plan_op *op)
 {
     const struct plan *plan = x->plan;
-    const struct plan_unit *unit = &plan->units[instance->unit];
-    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    const struct plan_unit *unit = &plan->units[task->unit];
+    const struct plan_gang *gang = &plan->gangs[task->gang];
     uint32_t first = sum_of(x->shape, 0) - sum_of(x->shape, unit->shard);
     double sum = 0;
     for (uint32_t i = 0; op->kind == OP_COLLECTIVE && i < plan_gang_size(gang); i++)
@@ -345,7 +345,7 @@ static void replay_op(struct replay *x, const struct plan_instance *instance, co
         if (op->kind == OP_COLLECTIVE) {
             *cell_of(x, device, op, BUFFER_GRADIENT) = sum;
         } else if (op->kind == OP_COPY) {
-            uint32_t peer = plan->gang_devices[plan->gangs[instance->peer].first + i];
+            uint32_t peer = plan->gang_devices[plan->gangs[task->peer].first + i];
             *cell(x, device, &accesses[1]) = *cell(x, peer, &accesses[0]);
         } else if (unit->pass == PLAN_FORWARD || unit->pass == PLAN_BACKWARD) {
             replay_pass(x, unit, op, device, device - first);
@@ -377,9 +377,9 @@ static void trained(void **state)
         x.held = calloc((size_t)plan.hardware.device_count * plan.buffer_count, sizeof(double));
         assert_non_null(x.held);
         for (uint32_t s = 0; s < plan.segment_count; s++)
-            for (uint32_t i = 0; i < plan.segments[s].repeat_count * plan.segments[s].instance_count; i++) {
-                const struct plan_instance *at =
-                    &plan.instances[plan.segments[s].first_instance + i % plan.segments[s].instance_count];
+            for (uint32_t i = 0; i < plan.segments[s].repeat_count * plan.segments[s].task_count; i++) {
+                const struct plan_task *at =
+                    &plan.tasks[plan.segments[s].first_task + i % plan.segments[s].task_count];
                 const struct plan_unit *unit = &plan.units[at->unit];
                 for (uint32_t o = 0; o < unit->op_count; o++) replay_op(&x, at, &plan.ops[unit->first_op + o]);
             }
@@ -417,25 +417,25 @@ static void whole_plan(struct plan *out, uint32_t variant)
 /* Swaps the boundaries that two replicas pass over. */
 static void break_turn(struct plan *p)
 {
-    test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 1), test_parallel_instance(p, PLAN_FORWARD, 0, 2));
+    test_parallel_swap_places(test_parallel_task(p, PLAN_FORWARD, 0, 1), test_parallel_task(p, PLAN_FORWARD, 0, 2));
 }
 /* the microbatch of another replica */
 static void break_peer(struct plan *p)
 {
-    test_parallel_instance(p, PLAN_FORWARD, 1, 1)->peer = test_parallel_instance(p, PLAN_FORWARD, 1, 2)->peer;
+    test_parallel_task(p, PLAN_FORWARD, 1, 1)->peer = test_parallel_task(p, PLAN_FORWARD, 1, 2)->peer;
 }
 static void break_gang(struct plan *p)
 {
-    test_parallel_instance(p, PLAN_REDUCE, 0, 0)->gang = test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang;
+    test_parallel_task(p, PLAN_REDUCE, 0, 0)->gang = test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang;
 }
 /* Reduces before the last replica has passed backward; break_sum(): after the update. */
 static void break_round(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 6));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 0, 6));
 }
 static void break_sum(struct plan *p)
 {
-    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_UPDATE, 0, 0));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0), test_parallel_task(p, PLAN_UPDATE, 0, 0));
 }
 static void break_count(struct plan *p) { p->jobs.jobs[0].microbatches = 8; }
 static void break_replicas(struct plan *p) { p->jobs.jobs[0].parallel.replicas[0] = 2; }

@@ -314,7 +314,7 @@ static void at_home(void **state)
     if (support_jobs(text, ".", &jobs, &err)) fail_msg("%s", err.text);
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
     bool some[2] = {false, false};
-    for (uint32_t i = 0; i < plan_first_choice(&plan); i++) some[plan.hardware.devices[plan.instances[i].device].host] = true;
+    for (uint32_t i = 0; i < plan_first_choice(&plan); i++) some[plan.hardware.devices[plan.tasks[i].device].host] = true;
     assert_true(some[0] && some[1]);
     struct outcome done;
     simulate(&plan, &done);
@@ -329,9 +329,9 @@ static void at_home(void **state)
     plan_release(&again);
 
     /* of a plan without choices, of which each node would lack some */
-    plan.instance_count -= plan.choice_count;
+    plan.task_count -= plan.choice_count;
     plan.choice_count = 0;
-    struct plan_instance *const moved = &plan.instances[plan.instance_count / 2];
+    struct plan_task *const moved = &plan.tasks[plan.task_count / 2];
     moved->device = (moved->device + 8) % 16;
     uint32_t home, device, host;
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);

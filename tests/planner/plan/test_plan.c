@@ -22,14 +22,14 @@ static void test_sizes(void **state)
     uint32_t layouts[] = {2, 0, 1};
     struct plan_unit units[] = {{.op_count = 3, .acquire_count = 1},
                                 {.op_count = 5, .acquire_count = 2}};
-    struct plan_instance instances[] = {{0, 0, PLAN_NONE, PLAN_NONE, 0}, {1, 1, PLAN_NONE, PLAN_NONE, 1},
+    struct plan_task tasks[] = {{0, 0, PLAN_NONE, PLAN_NONE, 0}, {1, 1, PLAN_NONE, PLAN_NONE, 1},
                                          {0, 1, PLAN_NONE, PLAN_NONE, 1}};
     struct plan_segment segments[] = {{0, 2, 7}, {1, 2, 2}};
     struct plan_buffer buffers[] = {{.bytes = 300, .on_device = true},
                                     {.bytes = 1200},
                                     {.bytes = 34}};
     struct plan plan = {.slots = slots, .layouts = layouts, .units = units,
-                        .instances = instances, .instance_count = 3,
+                        .tasks = tasks, .task_count = 3,
                         .segments = segments, .segment_count = 2,
                         .buffers = buffers, .buffer_count = 3};
     struct hardware_device devices[] = {{.host = 0}, {.host = 1}};
@@ -132,8 +132,8 @@ static void change_bytes(struct plan *plan) { plan->ops[1].bytes--; }
 static void change_rows(struct plan *plan) { plan->ops[3].row_count--; }
 static void change_work(struct plan *plan) { plan->ops[3].work++; }
 static void change_unit(struct plan *plan) { plan->units[2].ends_minibatch ^= true; }
-static void change_device(struct plan *plan) { plan->instances[5].device ^= 1; }
-static void change_layout(struct plan *plan) { plan->layouts[plan->instances[4].layout]++; }
+static void change_device(struct plan *plan) { plan->tasks[5].device ^= 1; }
+static void change_layout(struct plan *plan) { plan->layouts[plan->tasks[4].layout]++; }
 static void change_repeat(struct plan *plan) { plan->segments[0].repeat_count++; }
 static void cut_unit(struct plan *plan) { plan->units[1].op_count--; }
 
@@ -169,13 +169,13 @@ static void test_fingerprint_ignores(void **state)
     plan.policy = "another";
     plan.lower_bound_s = 7;
     plan.ops[1].work = 3; /* a copy */
-    struct plan_instance *instance = &plan.instances[plan.instance_count - 1];
-    uint32_t count = plan.units[instance->unit].acquire_count;
+    struct plan_task *task = &plan.tasks[plan.task_count - 1];
+    uint32_t count = plan.units[task->unit].acquire_count;
     uint32_t *layouts = malloc((plan.layout_count + count) * sizeof *layouts);
     assert_non_null(layouts);
     memcpy(layouts, plan.layouts, plan.layout_count * sizeof *layouts);
-    memcpy(layouts + plan.layout_count, plan.layouts + instance->layout, count * sizeof *layouts);
-    instance->layout = plan.layout_count;
+    memcpy(layouts + plan.layout_count, plan.layouts + task->layout, count * sizeof *layouts);
+    task->layout = plan.layout_count;
     plan.layouts = layouts;
     assert_true(plan_fingerprint(&plan) == before);
     free(layouts);

@@ -119,7 +119,7 @@ static uint32_t small_unit(struct plan_builder *builder, uint32_t shard, uint32_
     struct plan_access accesses[2] = {{.flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE},
                                       {.flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE}};
     struct plan_op op = {.kind = OP_COMPUTE, .work = PLAN_NONE, .bytes = bytes};
-    struct plan_after back = {.instances = after};
+    struct plan_after back = {.tasks = after};
     for (uint32_t a = 0; a < 2; a++)
         accesses[a].buffer = plan_builder_buffer(
             builder, &(struct plan_buffer){BUFFER_WORKSPACE, 0, 0, a, true, 64});
@@ -156,14 +156,14 @@ static void test_layouts(void **state)
     uint32_t unit = small_unit(builder, 0, 0, 0);
     const uint32_t slots[] = {plan_builder_slot(builder, 0, 64), plan_builder_slot(builder, 64, 64),
                               plan_builder_slot(builder, 0, 64)};
-    plan_builder_instance(builder, unit, 0, slots, 2);
-    plan_builder_instance(builder, unit, 1, slots + 1, 2); /* the other way round */
-    plan_builder_instance(builder, unit, 1, slots, 2);
+    plan_builder_task(builder, unit, 0, slots, 2);
+    plan_builder_task(builder, unit, 1, slots + 1, 2); /* the other way round */
+    plan_builder_task(builder, unit, 1, slots, 2);
     finish(builder, &plan);
     assert_int_equal(plan.layout_count, 4);
-    assert_int_equal(plan.instance_count, 3);
-    assert_int_equal(plan.instances[0].layout, plan.instances[2].layout);
-    assert_int_equal(plan.layouts[plan.instances[1].layout], slots[1]);
+    assert_int_equal(plan.task_count, 3);
+    assert_int_equal(plan.tasks[0].layout, plan.tasks[2].layout);
+    assert_int_equal(plan.layouts[plan.tasks[1].layout], slots[1]);
     plan_release(&plan);
 }
 
@@ -184,26 +184,26 @@ static void test_many(void **state)
 
 /* Letters stand for units. */
 static uint32_t fold_text(const char *text, struct plan_folded *folded,
-                          struct plan_instance *instances)
+                          struct plan_task *tasks)
 {
     struct error err = {0};
     uint32_t count = (uint32_t)strlen(text);
     for (uint32_t i = 0; i < count; i++)
-        instances[i] = (struct plan_instance){.unit = (uint32_t)text[i]};
-    assert_int_equal(plan_fold(instances, count, folded, &err), STATUS_OK);
+        tasks[i] = (struct plan_task){.unit = (uint32_t)text[i]};
+    assert_int_equal(plan_fold(tasks, count, folded, &err), STATUS_OK);
     return count;
 }
 
 /* "3(abc) 4(d) 1(ae)" */
 static const char *folded_text(const struct plan_folded *folded,
-                               const struct plan_instance *instances, char *text)
+                               const struct plan_task *tasks, char *text)
 {
     char *end = text;
     *end = '\0';
     for (uint32_t s = 0; s < folded->segment_count; s++) {
         end += sprintf(end, "%s%u(", s > 0 ? " " : "", folded->segments[s].repeat_count);
-        for (uint32_t i = 0; i < folded->segments[s].instance_count; i++)
-            *end++ = (char)instances[folded->segments[s].first_instance + i].unit;
+        for (uint32_t i = 0; i < folded->segments[s].task_count; i++)
+            *end++ = (char)tasks[folded->segments[s].first_task + i].unit;
         end += sprintf(end, ")");
     }
     return text;
@@ -228,17 +228,17 @@ static void test_folding(void **state)
         {"aaaaaaaabaaaaaaaabaaaaaaaab", "3(aaaaaaaab)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct plan_instance instances[64];
+        struct plan_task tasks[64];
         struct plan_folded folded = {0};
         char text[256];
-        fold_text(cases[i].text, &folded, instances);
-        assert_string_equal(folded_text(&folded, instances, text), cases[i].expected);
+        fold_text(cases[i].text, &folded, tasks);
+        assert_string_equal(folded_text(&folded, tasks, text), cases[i].expected);
         free(folded.segments);
     }
 }
 
 /* "a b [c d]2 e": the part in brackets is carried out twice more. */
-static uint32_t bracketed(const char *text, struct plan_instance *instances, struct plan_repeat *repeats, uint32_t *count)
+static uint32_t bracketed(const char *text, struct plan_task *tasks, struct plan_repeat *repeats, uint32_t *count)
 {
     uint32_t at = 0;
     *count = 0;
@@ -246,7 +246,7 @@ static uint32_t bracketed(const char *text, struct plan_instance *instances, str
         if (*text == '[') repeats[*count].first = at;
         else if (*text == ']') repeats[*count].count = at - repeats[*count].first;
         else if (*text >= '0' && *text <= '9') repeats[(*count)++].times = (uint64_t)(*text - '0');
-        else instances[at++] = (struct plan_instance){.unit = (uint32_t)*text};
+        else tasks[at++] = (struct plan_task){.unit = (uint32_t)*text};
     }
     return at;
 }
@@ -267,43 +267,43 @@ static void test_folding_repeats(void **state)
         {"abcabcabc[ca]2bcabc", "3(abc) 3(ca) 1(bcabc)"}, /* no whole period */
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct plan_instance instances[64];
+        struct plan_task tasks[64];
         struct plan_repeat repeats[8];
         struct plan_folded folded = {0};
         struct error err = {0};
         char text[256];
-        uint32_t repeat_count, count = bracketed(cases[i].text, instances, repeats, &repeat_count);
-        assert_int_equal(plan_fold_repeats(instances, count, repeats, repeat_count, &folded, &err), STATUS_OK);
-        assert_string_equal(folded_text(&folded, instances, text), cases[i].expected);
+        uint32_t repeat_count, count = bracketed(cases[i].text, tasks, repeats, &repeat_count);
+        assert_int_equal(plan_fold_repeats(tasks, count, repeats, repeat_count, &folded, &err), STATUS_OK);
+        assert_string_equal(folded_text(&folded, tasks, text), cases[i].expected);
         free(folded.segments);
     }
 }
 
 /* Returns true if unfolding gives `original` again. */
-static bool unfolds_to(const struct plan_folded *folded, const struct plan_instance *instances,
-                       const struct plan_instance *original, uint32_t count)
+static bool unfolds_to(const struct plan_folded *folded, const struct plan_task *tasks,
+                       const struct plan_task *original, uint32_t count)
 {
     uint32_t at = 0, next = 0;
     for (uint32_t s = 0; s < folded->segment_count; s++) {
         const struct plan_segment *segment = &folded->segments[s];
-        if (segment->first_instance != next) return false;
-        next += segment->instance_count;
+        if (segment->first_task != next) return false;
+        next += segment->task_count;
         for (uint32_t r = 0; r < segment->repeat_count; r++)
-            for (uint32_t i = 0; i < segment->instance_count; i++, at++)
-                if (at >= count || memcmp(&instances[segment->first_instance + i], &original[at],
+            for (uint32_t i = 0; i < segment->task_count; i++, at++)
+                if (at >= count || memcmp(&tasks[segment->first_task + i], &original[at],
                                           sizeof *original) != 0)
                     return false;
     }
-    return at == count && next == folded->instance_count;
+    return at == count && next == folded->task_count;
 }
 
 /* Repetitions of repetitions of a few letters, with some disturbed. */
-static uint32_t random_sequence(uint64_t key, struct plan_instance *out, uint32_t room)
+static uint32_t random_sequence(uint64_t key, struct plan_task *out, uint32_t room)
 {
     uint64_t drawn = 0;
     uint32_t count = 1 + (uint32_t)random_below(key, drawn++, 3);
     for (uint32_t i = 0; i < count; i++) {
-        out[i] = (struct plan_instance){.unit = (uint32_t)random_below(key, drawn++, 3)};
+        out[i] = (struct plan_task){.unit = (uint32_t)random_below(key, drawn++, 3)};
         out[i].device = (uint32_t)random_below(key, drawn++, 2);
     }
     while (count < room) {
@@ -330,15 +330,15 @@ static void test_unfolding(void **state)
     uint64_t seed = support_seed("test_unfolding");
     uint64_t before = 0, after = 0;
     for (uint64_t n = 0; n < 3000; n++) {
-        struct plan_instance original[ROOM], instances[ROOM];
+        struct plan_task original[ROOM], tasks[ROOM];
         struct plan_folded folded;
         struct error err = {0};
         uint32_t count = random_sequence(random_u64(seed, n), original, ROOM);
-        memcpy(instances, original, count * sizeof *original);
-        assert_int_equal(plan_fold(instances, count, &folded, &err), STATUS_OK);
-        assert_true(unfolds_to(&folded, instances, original, count));
+        memcpy(tasks, original, count * sizeof *original);
+        assert_int_equal(plan_fold(tasks, count, &folded, &err), STATUS_OK);
+        assert_true(unfolds_to(&folded, tasks, original, count));
         before += count;
-        after += folded.instance_count + 2 * folded.segment_count;
+        after += folded.task_count + 2 * folded.segment_count;
         free(folded.segments);
     }
     assert_true(after * 3 < before * 2); /* it does fold */
@@ -349,9 +349,9 @@ static void test_hostile_sequences(void **state)
 {
     (void)state;
     enum { COUNT = 240000 };
-    struct plan_instance *instances = malloc(COUNT * sizeof *instances);
-    struct plan_instance *original = malloc(COUNT * sizeof *original);
-    assert_non_null(instances);
+    struct plan_task *tasks = malloc(COUNT * sizeof *tasks);
+    struct plan_task *original = malloc(COUNT * sizeof *original);
+    assert_non_null(tasks);
     assert_non_null(original);
     static const char *const names[] = {"distinct", "equal", "fibonacci", "thue-morse",
                                         "equal but for one in the middle", "random bits"};
@@ -374,19 +374,19 @@ static void test_hostile_sequences(void **state)
             if (kind == 3) unit = (uint32_t)__builtin_popcount(i) & 1;
             if (kind == 4) unit = i == COUNT / 2;
             if (kind == 5) unit = (uint32_t)random_u64(1, i) & 1;
-            original[i] = (struct plan_instance){.unit = unit};
+            original[i] = (struct plan_task){.unit = unit};
         }
-        memcpy(instances, original, COUNT * sizeof *original);
+        memcpy(tasks, original, COUNT * sizeof *original);
         double start_s = clock_s();
-        assert_int_equal(plan_fold(instances, COUNT, &folded, &err), STATUS_OK);
+        assert_int_equal(plan_fold(tasks, COUNT, &folded, &err), STATUS_OK);
         double seconds = clock_s() - start_s;
-        print_message("%s: %.0f ms, %u instances in %u segments\n", names[kind], seconds * 1e3,
-                      folded.instance_count, folded.segment_count);
+        print_message("%s: %.0f ms, %u tasks in %u segments\n", names[kind], seconds * 1e3,
+                      folded.task_count, folded.segment_count);
         assert_true(seconds < 10);
-        assert_true(unfolds_to(&folded, instances, original, COUNT));
+        assert_true(unfolds_to(&folded, tasks, original, COUNT));
         free(folded.segments);
     }
-    free(instances);
+    free(tasks);
     free(original);
 }
 
@@ -396,8 +396,8 @@ static void test_minibatches_fold(void **state)
     const struct draft_shape shape = {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 50};
     struct plan plan;
     support_plan(&shape, &plan);
-    /* 2 jobs x 5 units; devices and halves take turns with the parity of the instance: period 10 */
-    assert_int_equal(plan.instance_count, 10);
+    /* 2 jobs x 5 units; devices and halves take turns with the parity of the task: period 10 */
+    assert_int_equal(plan.task_count, 10);
     assert_int_equal(plan.segment_count, 1);
     assert_int_equal(plan.segments[0].repeat_count, 50);
     /* of the units of two jobs: forward 0 is 5 operations, forward 1 is 4, loss 9, backward 1 6,
@@ -450,10 +450,10 @@ static void test_allocation_failures(void **state)
             for (uint32_t i = 0; i < 40; i++) {
                 uint32_t unit = small_unit(builder, i, i, 0);
                 for (uint32_t a = 0; a < 2; a++) slots[a] = plan_builder_slot(builder, i + a, 64);
-                plan_builder_instance(builder, unit, 0, slots, 2);
+                plan_builder_task(builder, unit, 0, slots, 2);
             }
             status = plan_builder_finish(builder, &plan, &err);
-            assert_int_equal(plan.instance_count, status == STATUS_OK ? 40 : 0);
+            assert_int_equal(plan.task_count, status == STATUS_OK ? 40 : 0);
             plan_builder_destroy(builder);
             plan_release(&plan);
         }
@@ -467,7 +467,7 @@ static void test_allocation_failures(void **state)
 static void test_random_repeats(void **state)
 {
     enum { ROOM = 200, LONG = 4000 };
-    static struct plan_instance given[ROOM], whole[LONG];
+    static struct plan_task given[ROOM], whole[LONG];
     uint64_t seed = support_seed("repeats");
     (void)state;
     for (uint32_t round = 0; round < 3000; round++) {

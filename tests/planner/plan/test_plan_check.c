@@ -129,7 +129,7 @@ static void never_released(struct draft *d)
 
 static void never_released_at_the_end(struct draft *d)
 {
-    struct draft_unit *last = draft_own(d, d->instance_count - 1);
+    struct draft_unit *last = draft_own(d, d->task_count - 1);
     uint32_t at = draft_find(last, STREAM_D2H, BUFFER_STATE);
     last->ops[at].accesses[0].flags &= ~(uint32_t)ACCESS_RELEASE;
 }
@@ -156,16 +156,16 @@ static void parts_never_written(struct draft *d)
 
 static const struct breakage breakages[] = {
     {SPILLED, overlap, NULL,
-     "instance 3, operation 2 (h2d of boundary of job-0 shard 1): memory: the boundary of "
+     "task 3, operation 2 (h2d of boundary of job-0 shard 1): memory: the boundary of "
      "job-0 shard 1 at bytes 4206336 to 4207360 of device 0 overlaps the state of job-0 shard "
      "1 at 4195328 to 4206464"},
     {SPILLED, overrun_device, NULL,
-     "instance 1, operation 0 (h2d of state of job-0 shard 1): memory: slot 4 ends at byte "
+     "task 1, operation 0 (h2d of state of job-0 shard 1): memory: slot 4 ends at byte "
      "4198016, device 0 at 4195328"},
     {SPILLED, overrun_host, NULL,
      "memory: the host buffers are 31120 bytes (host memory is 30000)"},
     {SPILLED, slot_too_small, NULL,
-     "instance 1, operation 1 (h2d of boundary of job-0 shard 1): memory: slot 5 has 1023 "
+     "task 1, operation 1 (h2d of boundary of job-0 shard 1): memory: slot 5 has 1023 "
      "bytes, the boundary of job-0 shard 1 1024"},
     {SPILLED, NULL, boundary_too_small,
      "unit 0, operation 3 (job-0 shard 0 forward): memory: the boundary of job-0 shard 1 has "
@@ -179,21 +179,21 @@ static const struct breakage breakages[] = {
      "unit 4, operation 4 (job-0 shard 2 loss): memory: the workspace of job-0 shard 2 "
      "variant 1 has 14656 bytes (expected 14720)"},
     {SPILLED, acquire_twice, NULL,
-     "instance 1, operation 2 (h2d of boundary of job-0 shard 1): lifetimes: acquires the "
+     "task 1, operation 2 (h2d of boundary of job-0 shard 1): lifetimes: acquires the "
      "boundary of job-0 shard 1, which is live on device 0"},
     {SPILLED, never_released, NULL,
-     "instance 6, operation 2 (job-0 shard 1 forward): memory: the workspace of job-0 shard 1 "
+     "task 6, operation 2 (job-0 shard 1 forward): memory: the workspace of job-0 shard 1 "
      "at bytes 4864 to 39680 of device 0 overlaps the loss of job-0 at 20736 to 20744"},
     {SPILLED, never_released_at_the_end, NULL,
      "lifetimes: the state of job-0 shard 0 is live on device 0 at the end"},
     {SPILLED, released_too_early, NULL,
-     "instance 3, operation 5 (d2h of state of job-0 shard 1): lifetimes: accesses the state "
+     "task 3, operation 5 (d2h of state of job-0 shard 1): lifetimes: accesses the state "
      "of job-0 shard 1, which is not live on device 0"},
     {SPILLED, read_before_write, NULL,
-     "instance 0, operation 0 (h2d of batch of job-0): lifetimes: copies unwritten bytes from "
+     "task 0, operation 0 (h2d of batch of job-0): lifetimes: copies unwritten bytes from "
      "the batch of job-0"},
     {SPILLED, parts_never_written, NULL,
-     "instance 1, operation 2 (job-0 shard 1 forward): lifetimes: reads unwritten "
+     "task 1, operation 2 (job-0 shard 1 forward): lifetimes: reads unwritten "
      "bytes of the parameters of job-0 shard 1 (expected state of job-0 shard 1, version 0)"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
       .activations = ACTIVATIONS_KEEP_INPUTS},

@@ -296,7 +296,7 @@ static void no_field_is_left_out(void **state)
     DIFFERS(&two.buffers[2 * u], bytes = 65)
 }
 
-/* Orderings are distances in plan order, which no other instance has checked. */
+/* Orderings are distances in plan order, which no other task has checked. */
 static void orderings_are_not_alike(void **state)
 {
     struct two_units two;

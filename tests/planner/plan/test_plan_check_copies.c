@@ -10,7 +10,7 @@
 #include "models/hardware/hardware.h"
 #include "tests/support/planner/support_breakage.h"
 
-/* Instances on devices 0 and 1 in turn, but for the first each fetches from the other; of three
+/* Tasks on devices 0 and 1 in turn, but for the first each fetches from the other; of three
  * devices from the one before. */
 #define DIRECT {.devices = 2, .jobs = 1, .middle = 1, .minibatches = 2, .direct = true}
 #define DIRECT_3 {.devices = 3, .jobs = 1, .middle = 1, .minibatches = 2, .direct = true}
@@ -32,14 +32,14 @@ static void source_given_back_early(struct draft *d)
 static void source_overwritten(struct draft *d)
 {
     draft_own(d, 5);
-    struct draft_instance moved = d->instances[5];
+    struct draft_task moved = d->tasks[5];
     struct draft_unit *unit = d->units[moved.unit];
-    for (uint32_t i = 5; i > 1; i--) d->instances[i] = d->instances[i - 1];
+    for (uint32_t i = 5; i > 1; i--) d->tasks[i] = d->tasks[i - 1];
     moved.device = 0;
-    d->instances[1] = moved;
+    d->tasks[1] = moved;
     for (uint32_t o = 0; o < unit->op_count; o++)
         for (uint32_t a = 0; a < unit->ops[o].access_count; a++)
-            unit->ops[o].accesses[a].slot_offset -= d->half_bytes; /* instance 1 has half 1 */
+            unit->ops[o].accesses[a].slot_offset -= d->half_bytes; /* task 1 has half 1 */
 }
 
 static void target_read_early(struct draft *d)
@@ -78,27 +78,27 @@ static void fetch_of_another(struct draft *d)
 
 static void fetch_without_peer(struct draft *d)
 {
-    d->instances[1].peer = PLAN_NONE;
+    d->tasks[1].peer = PLAN_NONE;
 }
 
 static void fetch_from_itself(struct draft *d)
 {
-    d->instances[1].peer = 1;
+    d->tasks[1].peer = 1;
 }
 
 static void fetch_from_another_device(struct draft *d)
 {
-    d->instances[1].peer = 2;
+    d->tasks[1].peer = 2;
 }
 
 static void peer_without_fetch(struct draft *d)
 {
-    d->instances[0].peer = 1;
+    d->tasks[0].peer = 1;
 }
 
 static void peer_unknown(struct plan *plan)
 {
-    plan->instances[1].peer = 3;
+    plan->tasks[1].peer = 3;
 }
 
 static void no_link(struct draft *d)
@@ -116,21 +116,21 @@ static void no_links(struct draft *d)
 
 static const struct breakage breakages[] = {
     {DIRECT, source_given_back_early, NULL,
-     "instance 1, operation 1 (p2p of boundary of job-0 shard 1): lifetimes: accesses the "
+     "task 1, operation 1 (p2p of boundary of job-0 shard 1): lifetimes: accesses the "
      "boundary of job-0 shard 1, which is not live on device 0"},
     {DIRECT_JOBS, source_overwritten, NULL,
-     "instance 1, operation 3 (job-1 shard 0 forward): memory: the boundary of job-1 shard 1 "
+     "task 1, operation 3 (job-1 shard 0 forward): memory: the boundary of job-1 shard 1 "
      "at bytes 4864 to 5888 of device 0 overlaps the boundary of job-0 shard 1 at 4864 to "
      "5888"},
     {DIRECT, target_read_early, NULL,
-     "instance 1, operation 1 (job-0 shard 1 forward): lifetimes: accesses the boundary of "
+     "task 1, operation 1 (job-0 shard 1 forward): lifetimes: accesses the boundary of "
      "job-0 shard 1, which is not live on device 1"},
     {DIRECT, fetch_too_short, NULL,
-     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
+     "task 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
      "bytes of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
      "shard 2, minibatch 0)"},
     {DIRECT, fetch_to_the_wrong_place, NULL,
-     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
+     "task 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
      "bytes of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
      "shard 2, minibatch 0)"},
     {DIRECT, source_kept, NULL,
@@ -143,20 +143,20 @@ static const struct breakage breakages[] = {
      "unit 2, operation 1 (p2p of boundary of job-0 shard 2): form: copies the boundary of "
      "job-0 shard 2 of a device to the boundary of job-0 shard 1 of another"},
     {DIRECT, fetch_without_peer, NULL,
-     "instance 1, operation 1 (p2p of boundary of job-0 shard 1): form: a copy between "
-     "devices in an instance without a peer"},
+     "task 1, operation 1 (p2p of boundary of job-0 shard 1): form: a copy between "
+     "devices in a task without a peer"},
     {DIRECT, fetch_from_itself, NULL,
-     "instance 1, operation 1 (p2p of boundary of job-0 shard 1): form: device 1 has no "
+     "task 1, operation 1 (p2p of boundary of job-0 shard 1): form: device 1 has no "
      "direct link to device 1"},
     {DIRECT_3, fetch_from_another_device, NULL,
-     "instance 1, operation 1 (p2p of boundary of job-0 shard 1): lifetimes: accesses the "
+     "task 1, operation 1 (p2p of boundary of job-0 shard 1): lifetimes: accesses the "
      "boundary of job-0 shard 1, which is not live on device 2"},
     {DIRECT, peer_without_fetch, NULL,
-     "form: instance 0 has peer 1, but its unit copies nothing between devices"},
+     "form: task 0 has peer 1, but its unit copies nothing between devices"},
     {DIRECT, NULL, peer_unknown,
-     "form: instance 1 has peer 3"},
+     "form: task 1 has peer 3"},
     {DIRECT_3, no_link, NULL,
-     "instance 1, operation 1 (p2p of boundary of job-0 shard 1): form: device 1 has no "
+     "task 1, operation 1 (p2p of boundary of job-0 shard 1): form: device 1 has no "
      "direct link to device 0"},
     {DIRECT, no_links, NULL,
      "unit 1, operation 0 (job-0 shard 0 backward): form: kind 0 on stream 3, pass 0"},

@@ -171,21 +171,21 @@ static void waits_for_itself(struct draft *d)
 {
     struct draft_op *op = &draft_unit(d, 0, 1, PLAN_FORWARD)->ops[1];
     op->has_after = true;
-    op->after = (struct plan_after){.instances = 0, .op = 2};
+    op->after = (struct plan_after){.tasks = 0, .op = 2};
 }
 
 static void waits_before_the_beginning(struct draft *d)
 {
     struct draft_op *op = &draft_unit(d, 0, 1, PLAN_FORWARD)->ops[1];
     op->has_after = true;
-    op->after = (struct plan_after){.instances = 2, .op = 0};
+    op->after = (struct plan_after){.tasks = 2, .op = 0};
 }
 
 static void waits_for_nothing(struct draft *d)
 {
     struct draft_op *op = &draft_unit(d, 0, 1, PLAN_FORWARD)->ops[1];
     op->has_after = true;
-    op->after = (struct plan_after){.instances = 1, .op = 5};
+    op->after = (struct plan_after){.tasks = 1, .op = 5};
 }
 
 /* --- layers, work ------------------------------------------------------------------------ */
@@ -263,12 +263,12 @@ static void endless_slot(struct plan *plan)
 
 static void unknown_unit(struct plan *plan)
 {
-    plan->instances[3].unit = plan->unit_count;
+    plan->tasks[3].unit = plan->unit_count;
 }
 
 static void unknown_slot(struct plan *plan)
 {
-    plan->layouts[plan->instances[2].layout] = plan->slot_count;
+    plan->layouts[plan->tasks[2].layout] = plan->slot_count;
 }
 
 static void unknown_buffer(struct plan *plan)
@@ -368,14 +368,14 @@ static const struct breakage breakages[] = {
      "unit 2, operation 2 (job-0 shard 1 backward): form: a backward in a unit that is about "
      "forward"},
     {SPILLED, waits_for_itself, NULL,
-     "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
-     "operation 2 of its own instance (deadlock)"},
+     "task 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
+     "operation 2 of its own task (deadlock)"},
     {SPILLED, waits_before_the_beginning, NULL,
-     "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for an "
-     "operation 2 instances back (there are 1)"},
+     "task 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for an "
+     "operation 2 tasks back (there are 1)"},
     {SPILLED, waits_for_nothing, NULL,
-     "instance 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
-     "operation 5 of instance 0 (it has 5)"},
+     "task 1, operation 1 (h2d of boundary of job-0 shard 1): waiting: waits for "
+     "operation 5 of task 0 (it has 5)"},
     {SPILLED, layer_missing, NULL,
      "layers: job-0 shard 1 begins at layer 2 (expected 1)"},
     {SPILLED, layer_twice, NULL,
@@ -402,13 +402,13 @@ static const struct breakage breakages[] = {
     {SPILLED, NULL, endless_slot,
      "form: slot 1 ends beyond 2^64 bytes"},
     {SPILLED, NULL, unknown_unit,
-     "form: instance 3 is of unit 5 on device 0"},
+     "form: task 3 is of unit 5 on device 0"},
     {SPILLED, NULL, unknown_slot,
-     "form: instance 2 has slots that do not exist"},
+     "form: task 2 has slots that do not exist"},
     {SPILLED, NULL, unknown_buffer,
      "unit 0, operation 1 (job-0 shard 0 forward): form: buffer 28 does not exist"},
     {SPILLED, NULL, empty_segment,
-     "form: segment 0 repeats 10 instances 0 times"},
+     "form: segment 0 repeats 10 tasks 0 times"},
     {SPILLED, NULL, shared_operations,
      "unit 1 (job-0 shard 0 backward): form: its operations are not after the previous unit's"},
     {SPILLED, NULL, bound_of_no_kind, "form: a bound of kind "},

@@ -53,8 +53,8 @@ static uint32_t repeated_segment(const struct plan *plan)
 
 static void lengthen(struct plan *plan, struct plan_segment *segment, uint32_t more)
 {
-    for (uint32_t i = 0; i < segment->instance_count; i++) {
-        const struct plan_unit *unit = &plan->units[plan->instances[segment->first_instance + i].unit];
+    for (uint32_t i = 0; i < segment->task_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->tasks[segment->first_task + i].unit];
         if (unit->ends_minibatch) plan->jobs.jobs[unit->job].minibatches += more;
     }
     segment->repeat_count += more;
@@ -105,14 +105,14 @@ struct damage {
     void (*make)(struct plan *plan, struct plan_segment *segment, uint64_t key);
 };
 
-static struct plan_instance *an_instance(struct plan *plan, const struct plan_segment *segment, uint64_t key)
+static struct plan_task *a_task(struct plan *plan, const struct plan_segment *segment, uint64_t key)
 {
-    return &plan->instances[segment->first_instance + random_below(key, 1, segment->instance_count)];
+    return &plan->tasks[segment->first_task + random_below(key, 1, segment->task_count)];
 }
 
 static struct plan_op *an_op(struct plan *plan, const struct plan_segment *segment, uint64_t key)
 {
-    const struct plan_unit *unit = &plan->units[an_instance(plan, segment, key)->unit];
+    const struct plan_unit *unit = &plan->units[a_task(plan, segment, key)->unit];
     return &plan->ops[unit->first_op + random_below(key, 2, unit->op_count)];
 }
 
@@ -135,26 +135,26 @@ static void one_repetition_less(struct plan *plan, struct plan_segment *segment,
 
 static void half_as_many_minibatches(struct plan *plan, struct plan_segment *segment, uint64_t key)
 {
-    const struct plan_unit *unit = &plan->units[an_instance(plan, segment, key)->unit];
+    const struct plan_unit *unit = &plan->units[a_task(plan, segment, key)->unit];
     plan->jobs.jobs[unit->job].minibatches /= 2;
 }
 
 static void evaluation_now_and_then(struct plan *plan, struct plan_segment *segment, uint64_t key)
 {
-    const struct plan_unit *unit = &plan->units[an_instance(plan, segment, key)->unit];
+    const struct plan_unit *unit = &plan->units[a_task(plan, segment, key)->unit];
     plan->jobs.jobs[unit->job].evaluation.every = 17;
     plan->jobs.jobs[unit->job].evaluation.minibatches = 1;
 }
 
 static void another_slot(struct plan *plan, struct plan_segment *segment, uint64_t key)
 {
-    struct plan_instance *instance = an_instance(plan, segment, key), *other = an_instance(plan, segment, key + 1);
-    if (plan->units[instance->unit].acquire_count <= plan->units[other->unit].acquire_count) instance->layout = other->layout;
+    struct plan_task *task = a_task(plan, segment, key), *other = a_task(plan, segment, key + 1);
+    if (plan->units[task->unit].acquire_count <= plan->units[other->unit].acquire_count) task->layout = other->layout;
 }
 
-static void two_instances_swapped(struct plan *plan, struct plan_segment *segment, uint64_t key)
+static void two_tasks_swapped(struct plan *plan, struct plan_segment *segment, uint64_t key)
 {
-    struct plan_instance *a = an_instance(plan, segment, key), *b = an_instance(plan, segment, key + 1), kept = *a;
+    struct plan_task *a = a_task(plan, segment, key), *b = a_task(plan, segment, key + 1), kept = *a;
     *a = *b;
     *b = kept;
 }
@@ -179,7 +179,7 @@ static const struct damage damages[] = {
     {"half as many minibatches", half_as_many_minibatches},
     {"evaluation now and then", evaluation_now_and_then},
     {"another slot", another_slot},
-    {"two instances swapped", two_instances_swapped},
+    {"two tasks swapped", two_tasks_swapped},
     {"other flags", other_flags},
     {"an offset", an_offset},
 };

@@ -39,7 +39,7 @@ static void old_batch(struct draft *d)
 /* The forward pass over the embedding of job 1, in its second minibatch. */
 static void old_batch_of_another_job(struct draft *d)
 {
-    struct draft_unit *forward = draft_own(d, draft_instance(d, 1, 0, PLAN_FORWARD, 1));
+    struct draft_unit *forward = draft_own(d, draft_task(d, 1, 0, PLAN_FORWARD, 1));
     draft_drop_op(forward, draft_find(forward, STREAM_HOST, BUFFER_BATCH));
 }
 
@@ -70,7 +70,7 @@ static void loss_not_sent(struct draft *d)
 
 static void store_lost(struct draft *d)
 {
-    draft_drop_instance(d, draft_instance(d, 0, 1, PLAN_STORE, 0));
+    draft_drop_task(d, draft_task(d, 0, 1, PLAN_STORE, 0));
 }
 
 static void store_unread(struct draft *d)
@@ -82,48 +82,48 @@ static void store_unread(struct draft *d)
 
 static void loaded_twice(struct draft *d)
 {
-    draft_repeat_instance(d, draft_instance(d, 0, 1, PLAN_LOAD, 0));
+    draft_repeat_task(d, draft_task(d, 0, 1, PLAN_LOAD, 0));
 }
 
 static void stored_too_early(struct draft *d)
 {
-    draft_swap_instances(d, draft_instance(d, 0, 0, PLAN_STORE, 0),
-                         draft_instance(d, 0, 0, PLAN_BACKWARD, 1));
+    draft_swap_tasks(d, draft_task(d, 0, 0, PLAN_STORE, 0),
+                     draft_task(d, 0, 0, PLAN_BACKWARD, 1));
 }
 
 /* --- order ------------------------------------------------------------------------------- */
 
 static void unit_missing(struct draft *d)
 {
-    draft_drop_instance(d, 3);
+    draft_drop_task(d, 3);
 }
 
 static void unit_doubled(struct draft *d)
 {
-    draft_repeat_instance(d, 1);
+    draft_repeat_task(d, 1);
 }
 
 static void wrong_order(struct draft *d)
 {
-    draft_swap_instances(d, 1, 2);
+    draft_swap_tasks(d, 1, 2);
 }
 
 /* Back before forward, through the same shard. */
 static void backward_first(struct plan *plan)
 {
-    const struct plan_instance forward = plan->instances[1];
-    plan->instances[1] = plan->instances[3];
-    plan->instances[3] = forward;
+    const struct plan_task forward = plan->tasks[1];
+    plan->tasks[1] = plan->tasks[3];
+    plan->tasks[3] = forward;
 }
 
 static void minibatch_missing(struct draft *d)
 {
-    for (int i = 0; i < 5; i++) draft_drop_instance(d, d->instance_count - 1);
+    for (int i = 0; i < 5; i++) draft_drop_task(d, d->task_count - 1);
 }
 
 static void half_a_minibatch(struct draft *d)
 {
-    draft_drop_instance(d, d->instance_count - 1);
+    draft_drop_task(d, d->task_count - 1);
 }
 
 static void minibatch_too_many(struct draft *d)
@@ -217,57 +217,57 @@ static void boundary_forgotten_between_slices(struct draft *d)
 
 static const struct breakage breakages[] = {
     {SPILLED, copy_out_lost, NULL,
-     "instance 6, operation 2 (job-0 shard 1 forward): training: finds state of job-0 shard "
+     "task 6, operation 2 (job-0 shard 1 forward): training: finds state of job-0 shard "
      "1, version 0 (expected state of job-0 shard 1, version 1)"},
     {SPILLED, copy_in_too_early, NULL,
-     "instance 5, operation 2 (job-0 shard 0 forward): training: finds state of job-0 shard "
+     "task 5, operation 2 (job-0 shard 0 forward): training: finds state of job-0 shard "
      "0, version 0 (expected state of job-0 shard 0, version 1)"},
     {SPILLED, old_batch, NULL,
-     "instance 5, operation 2 (job-0 shard 0 forward): training: finds batch of job-0, "
+     "task 5, operation 2 (job-0 shard 0 forward): training: finds batch of job-0, "
      "minibatch 0 (expected batch of job-0, minibatch 1)"},
     {{.devices = 1, .jobs = 2, .middle = 1, .minibatches = 2}, old_batch_of_another_job, NULL,
-     "instance 15, operation 2 (job-1 shard 0 forward): training: finds batch of job-1, "
+     "task 15, operation 2 (job-1 shard 0 forward): training: finds batch of job-1, "
      "minibatch 0 (expected batch of job-1, minibatch 1)"},
     {SPILLED, old_gradient, NULL,
-     "instance 9, operation 4 (job-0 shard 0 backward): training: finds table gradient of "
+     "task 9, operation 4 (job-0 shard 0 backward): training: finds table gradient of "
      "job-0, minibatch 0 (expected table gradient of job-0, minibatch 1)"},
     {{.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2, .activations = ACTIVATIONS_SPILL},
      old_activations, NULL,
-     "instance 8, operation 4 (job-0 shard 1 backward): training: finds activations of job-0 "
+     "task 8, operation 4 (job-0 shard 1 backward): training: finds activations of job-0 "
      "shard 1, minibatch 0 (expected activations of job-0 shard 1, minibatch 1)"},
     {SPILLED, NULL, backward_first,
-     "instance 1 (job-0 shard 1 backward): training: expected forward of job-0 shard 1, minibatch 0"},
+     "task 1 (job-0 shard 1 backward): training: expected forward of job-0 shard 1, minibatch 0"},
     {SPILLED, loss_not_sent, NULL,
-     "instance 4 (job-0 shard 0 backward): training: the loss of minibatch 0 is not on the "
+     "task 4 (job-0 shard 0 backward): training: the loss of minibatch 0 is not on the "
      "host"},
     {RESIDENT, store_lost, NULL,
      "lifetimes: the state of job-0 shard 1 is live on device 0 at the end"},
     {RESIDENT, store_unread, NULL,
      "training: at the end the host has version 0 of the state of job-0 shard 2 (expected 2)"},
     {RESIDENT, loaded_twice, NULL,
-     "instance 2 (job-0 shard 1 load): training: a second load of shard 1"},
+     "task 2 (job-0 shard 1 load): training: a second load of shard 1"},
     {RESIDENT, stored_too_early, NULL,
-     "instance 12 (job-0 shard 0 store): training: expected backward of job-0 shard 0, "
+     "task 12 (job-0 shard 0 store): training: expected backward of job-0 shard 0, "
      "minibatch 1"},
     {SPILLED, unit_missing, NULL,
-     "instance 3 (job-0 shard 0 backward): training: expected backward of job-0 shard 1, "
+     "task 3 (job-0 shard 0 backward): training: expected backward of job-0 shard 1, "
      "minibatch 0"},
     {SPILLED, unit_doubled, NULL,
-     "instance 2 (job-0 shard 1 forward): training: expected loss of job-0 shard 2, minibatch "
+     "task 2 (job-0 shard 1 forward): training: expected loss of job-0 shard 2, minibatch "
      "0"},
     {SPILLED, wrong_order, NULL,
-     "instance 1 (job-0 shard 2 loss): training: expected forward of job-0 shard 1, minibatch "
+     "task 1 (job-0 shard 2 loss): training: expected forward of job-0 shard 1, minibatch "
      "0"},
     {SPILLED, minibatch_missing, NULL,
      "training: job-0 ends after 1 of 2 minibatches"},
     {SPILLED, half_a_minibatch, NULL,
      "training: job-0 ends in minibatch 1, before backward of shard 0"},
     {SPILLED, minibatch_too_many, NULL,
-     "instance 5 (job-0 shard 0 forward): training: job-0 begins minibatch 1 (expected only 1)"},
+     "task 5 (job-0 shard 0 forward): training: job-0 begins minibatch 1 (expected only 1)"},
     {SPILLED, ends_too_early, NULL,
-     "instance 2 (job-0 shard 2 loss): form: ends the minibatch too early"},
+     "task 2 (job-0 shard 2 loss): form: ends the minibatch too early"},
     {SPILLED, ends_never, NULL,
-     "instance 4 (job-0 shard 0 backward): form: does not end the minibatch"},
+     "task 4 (job-0 shard 0 backward): form: does not end the minibatch"},
     {SPILLED, computed_twice, NULL,
      "unit 2 (job-0 shard 1 forward): training: 2 computations (expected 1)"},
     {SPILLED, two_batches, NULL, "unit 0 (job-0 shard 0 forward): training: 2 batches (expected 1)"},
@@ -277,13 +277,13 @@ static const struct breakage breakages[] = {
     {SLICED, last_slice_missing, NULL,
      "unit 0 (job-0 shard 0 forward): training: its slices end at row 84 of 128"},
     {SLICED, slice_of_other_rows, NULL,
-     "instance 0, operation 3 (job-0 shard 0 forward slice 0): training: finds other bytes of "
+     "task 0, operation 3 (job-0 shard 0 forward slice 0): training: finds other bytes of "
      "state of job-0 shard 0, version 0 than expected"},
     {SLICED, slice_not_sent, NULL,
-     "instance 9, operation 6 (job-0 shard 0 backward slice 0): training: finds state of "
+     "task 9, operation 6 (job-0 shard 0 backward slice 0): training: finds state of "
      "job-0 shard 0, version 0 (expected state of job-0 shard 0, version 1)"},
     {SLICED, wrong_gradient_rows, NULL,
-     "instance 4, operation 6 (job-0 shard 0 backward slice 0): training: finds other bytes "
+     "task 4, operation 6 (job-0 shard 0 backward slice 0): training: finds other bytes "
      "of table gradient of job-0, minibatch 0 than expected"},
     {SLICED, wrong_variant, NULL,
      "unit 0, operation 3 (job-0 shard 0 forward slice 0): form: accesses the parameters of "

@@ -229,14 +229,14 @@ static const struct fault faults[] = {
     {"\"segments\"", "[0, 0, 0,", "[0, 0, 60,",
      "plan.json:217:16: slot 60 does not exist (there are 26)"},
     {"\"segments\"", "[0, 0,", "[],\n[0, 0,",
-     "plan.json:217:9: an instance of 0 elements (expected unit, device, slots)"},
+     "plan.json:217:9: a task of 0 elements (expected unit, device, slots)"},
     {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},",
-     "plan.json:213:43: a segment without instances"},
+     "plan.json:213:43: a segment without tasks"},
     {"\"segments\"", "\"segments\": [", "\"segments\": [3,",
      "plan.json:213:16: found a number (expected a segment)"},
     /* what only plan_check() knows */
     {"\"slots\"", "[0, 136]", "[0, 135]",
-     "plan.json: instance 0, operation 1 (h2d of batch of job-0): memory: slot 0 has 135 "
+     "plan.json: task 0, operation 1 (h2d of batch of job-0): memory: slot 0 has 135 "
      "bytes, the batch of job-0 136"},
     {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, 8, \"r\"]",
      "plan.json: unit 0, operation 1 (h2d of batch of job-0): form: copies 136 bytes at 8 of "
@@ -316,10 +316,10 @@ static void test_faults_of_direct_copies(void **state)
         {"\"segments\"", "[0, 1]", "[0]",
          "plan.json:222:13: element 1 has 1 elements (expected 2)"},
         {"\"segments\"", "[0, 1]", "0",
-         "plan.json: instance 2, operation 2 (p2p of boundary of job-0 shard 2): form: a copy between "
-         "devices in an instance without a peer"},
+         "plan.json: task 2, operation 2 (p2p of boundary of job-0 shard 2): form: a copy between "
+         "devices in a task without a peer"},
         {"\"segments\"", "[0, 1]", "[0, 0]",
-         "plan.json: instance 2, operation 2 (p2p of boundary of job-0 shard 2): form: device 0 has no "
+         "plan.json: task 2, operation 2 (p2p of boundary of job-0 shard 2): form: device 0 has no "
          "direct link to device 0"},
         {"\"group\": 1", "\"group\": 1", "\"group\": 2",
          "plan.json:166:18: 'p2p' on a machine without direct links between devices"},
@@ -431,7 +431,7 @@ static void test_corpus(void **state)
             if (files[i].waits) {
                 struct draft_op *op = &draft_unit(draft, 0, 1, PLAN_LOSS)->ops[1];
                 op->has_after = true;
-                op->after = (struct plan_after){.instances = 1, .op = 2};
+                op->after = (struct plan_after){.tasks = 1, .op = 2};
             }
             draft_build(draft, &plan);
             if (plan_write(&plan, path, &err) != STATUS_OK) fail_msg("%s", err.text);

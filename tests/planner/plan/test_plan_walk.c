@@ -29,7 +29,7 @@ enum {
     STAGED_BUFFERS = 2,
     STAGED_OPS_MAX = 4, /* of a life */
     SLOTS = 9,
-    BLOCK_INSTANCES_MAX = 12,
+    BLOCK_TASKS_MAX = 12,
     UNIT_OPS_MAX = 5,
     JOBS = 2,
     OPS_MAX = 4096
@@ -51,13 +51,13 @@ struct writer {
     struct plan_builder *builder;
     uint32_t devices;
     bool p2p;      /* copies between devices are drawn, too */
-    uint32_t peer; /* of this instance, once it has such a copy; else PLAN_NONE */
+    uint32_t peer; /* of this task, once it has such a copy; else PLAN_NONE */
     uint32_t hosts[HOST_BUFFERS], buffers[DEVICE_BUFFERS], slots[SLOTS];
     uint32_t staged[STAGED_BUFFERS];
     struct plan_slot ranges[SLOTS];
     uint32_t live_slot[DEVICES_MAX_HERE][DEVICE_BUFFERS]; /* PLAN_NONE: not live */
-    uint32_t unit_ops[BLOCK_INSTANCES_MAX * 3];           /* of all instances so far */
-    uint32_t instance_count;
+    uint32_t unit_ops[BLOCK_TASKS_MAX * 3];           /* of all tasks so far */
+    uint32_t task_count;
     uint32_t acquired[UNIT_OPS_MAX * DEVICE_BUFFERS + 2], acquired_count; /* slots of this unit */
 };
 
@@ -172,9 +172,9 @@ static void add_op(struct writer *w, uint32_t device, uint32_t own_ops)
         accesses[count++] = (struct plan_access){.buffer = w->hosts[below(&w->draw, HOST_BUFFERS)],
                                                  .flags = 1 + below(&w->draw, 3),
                                                  .offset_bytes = 8 * below(&w->draw, 9)};
-    struct plan_after after = {.instances = below(&w->draw, w->instance_count + 1)};
-    uint32_t ops = after.instances == 0 ? own_ops
-                                        : w->unit_ops[w->instance_count - after.instances];
+    struct plan_after after = {.tasks = below(&w->draw, w->task_count + 1)};
+    uint32_t ops = after.tasks == 0 ? own_ops
+                                        : w->unit_ops[w->task_count - after.tasks];
     bool has_after = ops > 0 && below(&w->draw, 6) == 0;
     if (has_after) after.op = below(&w->draw, ops);
     plan_builder_op(w->builder, &op, accesses, count, &after, has_after);
@@ -203,7 +203,7 @@ static uint32_t add_staged_life(struct writer *w)
 }
 
 /* `last`: everything that is live on the device is released. */
-static void add_instance(struct writer *w, uint32_t device, bool last)
+static void add_task(struct writer *w, uint32_t device, bool last)
 {
     uint32_t ops = last ? 0 : below(&w->draw, UNIT_OPS_MAX);
     w->acquired_count = 0;
@@ -221,9 +221,9 @@ static void add_instance(struct writer *w, uint32_t device, bool last)
         ops++;
     }
     uint32_t unit = plan_builder_unit_end(w->builder);
-    plan_builder_instance(w->builder, unit, device, w->acquired, w->acquired_count);
+    plan_builder_task(w->builder, unit, device, w->acquired, w->acquired_count);
     if (w->peer != PLAN_NONE) plan_builder_peer(w->builder, w->peer);
-    w->unit_ops[w->instance_count++] = ops;
+    w->unit_ops[w->task_count++] = ops;
 }
 
 static struct test_layer some_layer(void *context, uint32_t job, uint32_t layer)
@@ -238,9 +238,9 @@ static bool stands_alone(const struct plan *plan, const struct plan_segment *seg
 {
     bool live[DEVICES_MAX_HERE][64] = {{false}};
     assert_true(plan->buffer_count <= 64);
-    for (uint32_t i = 0; i < segment->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
+    for (uint32_t i = 0; i < segment->task_count; i++) {
+        const struct plan_task *task = &plan->tasks[segment->first_task + i];
+        const struct plan_unit *unit = &plan->units[task->unit];
         for (uint32_t o = 0; o < unit->op_count; o++) {
             const struct plan_op *op = &plan->ops[unit->first_op + o];
             for (uint32_t a = 0; a < op->access_count; a++) {
@@ -248,8 +248,8 @@ static bool stands_alone(const struct plan *plan, const struct plan_segment *seg
                 if (!plan->buffers[access->buffer].on_device) continue;
                 bool fetched = op->stream == STREAM_P2P && a == 0;
                 if (access->flags & ACCESS_ACQUIRE)
-                    live[instance->device][access->buffer] = true;
-                else if (!live[fetched ? instance->peer : instance->device][access->buffer])
+                    live[task->device][access->buffer] = true;
+                else if (!live[fetched ? task->peer : task->device][access->buffer])
                     return false;
             }
         }
@@ -274,9 +274,9 @@ static void write_program(uint64_t key, struct plan *out)
     assert_int_equal(plan_builder_create(&hardware, &jobs, &w.builder, &err), STATUS_OK);
     write_names(&w);
     for (uint32_t block = 0; block < 2; block++) {
-        uint32_t count = 1 + below(&w.draw, BLOCK_INSTANCES_MAX - 1);
-        for (uint32_t i = 0; i < count; i++) add_instance(&w, below(&w.draw, w.devices), false);
-        for (uint32_t d = 0; d < w.devices; d++) add_instance(&w, d, true);
+        uint32_t count = 1 + below(&w.draw, BLOCK_TASKS_MAX - 1);
+        for (uint32_t i = 0; i < count; i++) add_task(&w, below(&w.draw, w.devices), false);
+        for (uint32_t d = 0; d < w.devices; d++) add_task(&w, d, true);
     }
     if (plan_builder_finish(w.builder, out, &err) != STATUS_OK) fail_msg("%s", err.text);
     plan_builder_destroy(w.builder);
@@ -291,7 +291,7 @@ struct flat_op {
     const struct plan_unit *unit;
     uint32_t device, stream;
     uint64_t minibatch;
-    uint64_t position, first_number; /* of its instance */
+    uint64_t position, first_number; /* of its task */
     uint32_t slots[2 + HOST_BUFFERS];     /* of each access; PLAN_NONE: none */
     uint32_t places[2 + HOST_BUFFERS];    /* place of the slot: a device, or after all devices the host */
     uint64_t lifetimes[2 + HOST_BUFFERS]; /* numbers of acquires, in order */
@@ -315,19 +315,19 @@ static void flatten(const struct plan *plan, struct flat *flat)
     assert_non_null(flat->ops);
     assert_true(plan_operations(plan) <= OPS_MAX);
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count * plan->segments[s].repeat_count;
+        for (uint32_t i = 0; i < plan->segments[s].task_count * plan->segments[s].repeat_count;
              i++, position++) {
-            const struct plan_instance *instance =
-                &plan->instances[plan->segments[s].first_instance +
-                                 i % plan->segments[s].instance_count];
-            const struct plan_unit *unit = &plan->units[instance->unit];
+            const struct plan_task *task =
+                &plan->tasks[plan->segments[s].first_task +
+                             i % plan->segments[s].task_count];
+            const struct plan_unit *unit = &plan->units[task->unit];
             uint32_t acquire = 0, first = flat->count;
             for (uint32_t o = 0; o < unit->op_count; o++) {
                 struct flat_op *f = &flat->ops[flat->count++];
                 f->op = &plan->ops[unit->first_op + o];
                 f->unit = unit;
-                f->device = instance->device;
-                f->stream = plan_stream(plan, instance->device, f->op->stream);
+                f->device = task->device;
+                f->stream = plan_stream(plan, task->device, f->op->stream);
                 f->minibatch = minibatches[unit->job];
                 f->position = position;
                 f->first_number = first;
@@ -337,12 +337,12 @@ static void flatten(const struct plan *plan, struct flat *flat)
                     const struct plan_buffer *buffer = &plan->buffers[access->buffer];
                     if (!plan_buffer_lives(buffer)) continue;
                     uint32_t place = !buffer->on_device ? DEVICES_MAX_HERE
-                                     : f->op->stream == STREAM_P2P && a == 0 ? instance->peer
+                                     : f->op->stream == STREAM_P2P && a == 0 ? task->peer
                                                                              : f->device;
                     if (access->flags & ACCESS_ACQUIRE) {
                         lifetime[place][access->buffer] = next_lifetime++;
                         slot_of[place][access->buffer] =
-                            plan->layouts[instance->layout + acquire++];
+                            plan->layouts[task->layout + acquire++];
                     }
                     f->lifetimes[a] = lifetime[place][access->buffer];
                     f->slots[a] = slot_of[place][access->buffer];
@@ -394,7 +394,7 @@ static void find_waits(const struct flat *flat)
         for (uint32_t k = 0; k < f->op->after_count; k++) {
             const struct plan_after *after = &flat->plan->afters[f->op->first_after + k];
             uint32_t j = 0;
-            while (flat->ops[j].position != f->position - after->instances) j++;
+            while (flat->ops[j].position != f->position - after->tasks) j++;
             f->waits[j + after->op] = true;
         }
     }
@@ -496,8 +496,8 @@ static void test_against_the_rule(void **state)
 
 /* --- an example by hand --------------------------------------------------------------------- */
 
-/* The spilled plan of one job on one device (support_plan.h), shard 1: instance 1 is its forward
- * pass, operations 5 to 8; instance 3 its backward pass. Forward 0 is 0 batch (host), 1 h2d batch,
+/* The spilled plan of one job on one device (support_plan.h), shard 1: task 1 is its forward
+ * pass, operations 5 to 8; task 3 its backward pass. Forward 0 is 0 batch (host), 1 h2d batch,
  * 2 h2d parameters, 3 compute, 4 d2h boundary. In the forward pass of shard 1:
  *   5 h2d parameters: in the other half, which was free: no waits
  *   6 h2d boundary: reads what 4 wrote to the host

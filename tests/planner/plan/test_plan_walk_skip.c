@@ -70,8 +70,8 @@ static void same_told(const struct told *found, const struct told *whole, uint64
 static uint64_t segment_operations(const struct plan *plan, const struct plan_segment *segment)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < segment->instance_count; i++)
-        count += plan->units[plan->instances[segment->first_instance + i].unit].op_count;
+    for (uint32_t i = 0; i < segment->task_count; i++)
+        count += plan->units[plan->tasks[segment->first_task + i].unit].op_count;
     return count;
 }
 
@@ -113,7 +113,7 @@ static void as_a_whole_walk_has_it(void **state)
     assert_non_null(all);
     for (uint32_t round = 0; round < 300; round++) {
         const struct random_plan_shape shape = {
-            .key = random_mix(seed) + round, .instances = 1 + round / 8, .repeats = 4 + round % 9};
+            .key = random_mix(seed) + round, .tasks = 1 + round / 8, .repeats = 4 + round % 9};
         struct plan plan = {0};
         random_plan(&shape, &plan);
         skipped += compare(&plan, random_u64(seed, round), all) > 0;

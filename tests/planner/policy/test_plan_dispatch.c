@@ -1,5 +1,5 @@
 /*
- * planner/policy/plan_dispatch.h and the choices of plan.h, without anything that runs: each job's instances come in
+ * planner/policy/plan_dispatch.h and the choices of plan.h, without anything that runs: each job's tasks come in
  * their order, no device has more of them than slots, neighbours do not share a weight buffer; choices survive
  * writing and reading; and plan_check() names the fault of a wrong choice.
  */
@@ -46,15 +46,15 @@ static void make_plan(struct plan *plan)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-/* Returns true if two instances on one device share bytes of large slots. All share workspace and the like. */
-static bool share_state(const struct plan *plan, const struct plan_instance *a, const struct plan_instance *b)
+/* Returns true if two tasks on one device share bytes of large slots. All share workspace and the like. */
+static bool share_state(const struct plan *plan, const struct plan_task *a, const struct plan_task *b)
 {
     const struct plan_unit *units[] = {&plan->units[a->unit], &plan->units[b->unit]};
-    const struct plan_instance *instances[] = {a, b};
+    const struct plan_task *tasks[] = {a, b};
     struct plan_slot slots[2][64];
     uint32_t counts[2] = {0};
     for (uint32_t side = 0; side < 2; side++) {
-        uint32_t next = instances[side]->layout;
+        uint32_t next = tasks[side]->layout;
         for (uint32_t o = 0; o < units[side]->op_count; o++) {
             const struct plan_op *op = &plan->ops[units[side]->first_op + o];
             for (uint32_t i = 0; i < op->access_count; i++) {
@@ -87,8 +87,8 @@ static void test_any_order_is_a_plan(void **state)
     make_plan(&plan);
     uint64_t total = 0;
     for (uint32_t s = 0; s < plan.segment_count; s++)
-        total += (uint64_t)plan.segments[s].instance_count * plan.segments[s].repeat_count;
-    struct plan_instance *order = calloc(total, sizeof *order);
+        total += (uint64_t)plan.segments[s].task_count * plan.segments[s].repeat_count;
+    struct plan_task *order = calloc(total, sizeof *order);
     assert_non_null(order);
     uint64_t fingerprints[20];
     for (uint64_t round = 0; round < ARRAY_COUNT(fingerprints); round++) {
@@ -99,7 +99,7 @@ static void test_any_order_is_a_plan(void **state)
         struct running running[DEVICES * WEIGHT_BUFFERS];
         uint32_t running_count = 0, slots[DEVICES] = {0};
         uint64_t count = 0, shared = 0;
-        const struct plan_instance *last[DEVICES] = {NULL};
+        const struct plan_task *last[DEVICES] = {NULL};
         double now_s = 0;
         if (plan_dispatch_create(&plan, &options, &dispatch, &err) != STATUS_OK) fail_msg("%s", err.text);
         for (;;) {
@@ -107,14 +107,14 @@ static void test_any_order_is_a_plan(void **state)
             bool found;
             if (plan_dispatch_next(dispatch, now_s, &next, &found, &err) != STATUS_OK) fail_msg("%s", err.text);
             if (found) {
-                uint32_t device = next.instance->device;
+                uint32_t device = next.task->device;
                 assert_true(count < total);
-                order[count++] = *next.instance;
+                order[count++] = *next.task;
                 assert_true(next.decided); /* nothing of these jobs follows */
                 assert_true(++slots[device] <= WEIGHT_BUFFERS);
-                shared += last[device] && share_state(&plan, last[device], next.instance);
-                last[device] = next.instance;
-                running[running_count++] = (struct running){plan.units[next.instance->unit].job, device};
+                shared += last[device] && share_state(&plan, last[device], next.task);
+                last[device] = next.task;
+                running[running_count++] = (struct running){plan.units[next.task->unit].job, device};
                 continue;
             }
             if (running_count == 0) break;
@@ -155,9 +155,9 @@ static void test_dropped(void **state)
         bool found;
         assert_int_equal(plan_dispatch_next(dispatch, round, &next, &found, &err), STATUS_OK);
         if (!found) break;
-        uint32_t job = plan.units[next.instance->unit].job;
+        uint32_t job = plan.units[next.task->unit].job;
         of_job[job]++;
-        on_device[next.instance->device]++;
+        on_device[next.task->device]++;
         if (round == 7) {
             assert_int_equal(on_device[1], 0); /* it uses one device */
             plan_dispatch_drop_job(dispatch, 0);
@@ -188,7 +188,7 @@ static void test_written_and_read(void **state)
     assert_int_equal(again.choice_count, plan.choice_count);
     assert_int_equal(plan_fingerprint(&again), plan_fingerprint(&plan));
     again.choice_count--; /* the fingerprint knows of each */
-    again.instance_count--;
+    again.task_count--;
     assert_true(plan_fingerprint(&again) != plan_fingerprint(&plan));
     plan_release(&again);
     plan_release(&plan);
@@ -227,20 +227,20 @@ static void test_what_is_wrong_with_a_choice(void **state)
     plan_release(&plan);
 
     make_plan(&plan); /* the last device has none for the last unit */
-    uint32_t unit = plan.instances[plan.instance_count - 1].unit;
-    while (plan.instances[plan.instance_count - 1].unit == unit &&
-           plan.instances[plan.instance_count - 1].device == DEVICES - 1) {
-        plan.instance_count--;
+    uint32_t unit = plan.tasks[plan.task_count - 1].unit;
+    while (plan.tasks[plan.task_count - 1].unit == unit &&
+           plan.tasks[plan.task_count - 1].device == DEVICES - 1) {
+        plan.task_count--;
         plan.choice_count--;
     }
     expect(&plan, "there are choices, and none for it on device 1");
 
     make_plan(&plan);
-    plan.choice_count = plan.instance_count + 1;
+    plan.choice_count = plan.task_count + 1;
     expect(&plan, "choices of");
 
     make_plan(&plan);
-    plan.instances[plan.instance_count - 1].peer = 0;
+    plan.tasks[plan.task_count - 1].peer = 0;
     expect(&plan, "has peer 0");
 }
 
@@ -257,9 +257,9 @@ static void test_units_that_leave_something(void **state)
     const struct planner_options options = {
         .optimizer = PLANNER_PLACE_DEVICE, .activations = ACTIVATIONS_KEEP, .shards = 3};
     assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), STATUS_OK);
-    plan.choice_count = 1; /* its last instance, said to be one */
-    plan.segments[plan.segment_count - 1].instance_count--;
-    if (plan.segments[plan.segment_count - 1].instance_count == 0) plan.segment_count--;
+    plan.choice_count = 1; /* its last task, said to be one */
+    plan.segments[plan.segment_count - 1].task_count--;
+    if (plan.segments[plan.segment_count - 1].task_count == 0) plan.segment_count--;
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
     assert_non_null(strstr(err.text, "has choices"));
     plan_release(&plan);

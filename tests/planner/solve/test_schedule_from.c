@@ -93,10 +93,10 @@ static void check_order(const struct instance *in, const struct timetable *timet
     for (uint32_t g = 0; g < in->device_count; g++) next[g] = timetable->device_first[g];
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t r = 0; r < plan->segments[s].repeat_count; r++)
-            for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-                const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
-                const struct plan_unit *unit = &plan->units[instance->unit];
-                uint32_t number, g = instance->device;
+            for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+                const struct plan_task *ordered = &plan->tasks[plan->segments[s].first_task + i];
+                const struct plan_unit *unit = &plan->units[ordered->unit];
+                uint32_t number, g = ordered->device;
                 if (!unit_in_instance(in, unit, &number)) continue;
                 assert_true(next[g] < timetable->device_first[g + 1]);
                 const struct timetable_task *task = &timetable->tasks[next[g]++];

@@ -87,8 +87,8 @@ static uint64_t most_at_a_time(const struct plan *plan, uint32_t *jobs_most)
     bool *under_way = calloc(plan->jobs.count, sizeof *under_way);
     assert_non_null(under_way);
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_unit *unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             uint32_t shards = plan->job_first_shard[unit->job + 1] - plan->job_first_shard[unit->job];
             if (unit->pass == PLAN_OPEN && unit->shard == 0) {
                 for (uint32_t j = 0; j < plan->jobs.count; j++)
@@ -190,12 +190,12 @@ static struct plan_unit *unit_of(struct plan *plan, uint32_t pass, uint32_t job)
     return NULL;
 }
 
-/* The first instance of such a unit, in plan order. */
-static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint32_t job)
+/* The first task of such a unit, in plan order. */
+static struct plan_task *task_of(struct plan *plan, uint32_t pass, uint32_t job)
 {
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        if (plan->units[plan->instances[i].unit].pass == pass && plan->units[plan->instances[i].unit].job == job)
-            return &plan->instances[i];
+    for (uint32_t i = 0; i < plan->task_count; i++)
+        if (plan->units[plan->tasks[i].unit].pass == pass && plan->units[plan->tasks[i].unit].job == job)
+            return &plan->tasks[i];
     fail();
     return NULL;
 }
@@ -216,25 +216,25 @@ static void wrong_state(struct plan *plan)
 }
 static void opened_twice(struct plan *plan)
 {
-    struct plan_instance *second = instance_of(plan, PLAN_OPEN, 0) + 1;
+    struct plan_task *second = task_of(plan, PLAN_OPEN, 0) + 1;
     second->unit = (uint32_t)(unit_of(plan, PLAN_OPEN, 0) - plan->units);
 }
 static void closed_early(struct plan *plan)
 {
-    struct plan_instance *last = instance_of(plan, PLAN_CLOSE, 0), swap = last[-1];
+    struct plan_task *last = task_of(plan, PLAN_CLOSE, 0), swap = last[-1];
     last[-1] = last[0];
     last[0] = swap;
 }
 
 static void closed_twice(struct plan *plan)
 {
-    struct plan_instance *first = instance_of(plan, PLAN_CLOSE, 0), *next = first + 1;
+    struct plan_task *first = task_of(plan, PLAN_CLOSE, 0), *next = first + 1;
     while (plan->units[next->unit].pass != PLAN_CLOSE || plan->units[next->unit].job != 0) next++;
     next->unit = first->unit;
 }
 static void used_before_all_are_open(struct plan *plan)
 {
-    struct plan_instance *last = instance_of(plan, PLAN_OPEN, 0), *next = last + 1, swap;
+    struct plan_task *last = task_of(plan, PLAN_OPEN, 0), *next = last + 1, swap;
     for (; plan->units[next->unit].job != 0 || plan->units[next->unit].pass == PLAN_OPEN; next++)
         if (plan->units[next->unit].job == 0) last = next;
     swap = *last;

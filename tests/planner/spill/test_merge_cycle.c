@@ -1,7 +1,7 @@
 /* Cycles of subplans that run side by side (planner/strategy/merge_cycle.h; label: medium).
  *
  * Random paces give cycles within their room, and near enough. Plans of many minibatches in cycles have the same
- * instances of each job, in the same order, as plans that are written out instance by instance, and end as early. A
+ * tasks of each job, in the same order, as plans that are written out task by task, and end as early. A
  * simulation of cycles is the simulation of the plan that they expand to. For that the test puts a
  * merge_cycle_choose() in place of the library's that can be switched off. */
 #include <setjmp.h>
@@ -38,7 +38,7 @@ enum { ROUNDS = 20000, PLANS = 16, DEVICES = 4, PACES = 8 };
 
 static void check_cycle(uint64_t key, const struct merge_pace *paces, uint32_t count, double room_s, uint32_t times)
 {
-    double shortest_s = HUGE_VAL, longest_s = 0, fastest_s = HUGE_VAL, instances = 0;
+    double shortest_s = HUGE_VAL, longest_s = 0, fastest_s = HUGE_VAL, tasks = 0;
     for (uint32_t i = 0; i < count; i++) {
         double cycle_s = paces[i].in_cycle * paces[i].period_s;
         if (paces[i].in_cycle == 0 || (uint64_t)paces[i].in_cycle * times > paces[i].left)
@@ -46,12 +46,12 @@ static void check_cycle(uint64_t key, const struct merge_pace *paces, uint32_t c
         shortest_s = fmin(shortest_s, cycle_s);
         longest_s = fmax(longest_s, cycle_s);
         fastest_s = fmin(fastest_s, paces[i].period_s);
-        instances += (double)paces[i].in_cycle * paces[i].instances;
+        tasks += (double)paces[i].in_cycle * paces[i].tasks;
     }
     double drift_s = longest_s - shortest_s;
     bool near = drift_s <= 0.003 * longest_s || drift_s * times <= fastest_s;
     if (!near || longest_s * times > room_s * (1 + 1e-9) || times < MERGE_CYCLE_TIMES_MIN ||
-        instances * times < MERGE_CYCLE_SAVES_MIN)
+        tasks * times < MERGE_CYCLE_SAVES_MIN)
         fail_msg("key %" PRIu64 ": %u times %g to %g s, room for %g s", key, times, shortest_s, longest_s, room_s);
 }
 
@@ -68,7 +68,7 @@ static void cycles_are_near(void **state)
         double room_s = random_below(key, 3, 2) ? HUGE_VAL : pow(10, (double)random_below(key, 4, 7));
         for (uint32_t i = 0; i < count; i++)
             paces[i] = (struct merge_pace){.period_s = 0.001 * (double)(100 + random_below(key, 20 + i, 1900)),
-                                           .instances = 1 + (uint32_t)random_below(key, 40 + i, 40),
+                                           .tasks = 1 + (uint32_t)random_below(key, 40 + i, 40),
                                            .left = much ? UINT32_MAX : (uint32_t)random_below(key, 60 + i, 1000000)};
         uint32_t times = choose(paces, count, room_s);
         if (times > 0) check_cycle(key, paces, count, room_s, times);
@@ -117,37 +117,37 @@ static bool make_plan(uint64_t key, bool all, struct plan *out)
     return status == STATUS_OK;
 }
 
-/* --- instances -------------------------------------------------------------------------------- */
+/* --- tasks -------------------------------------------------------------------------------- */
 
-static uint64_t instances_of(const struct plan *plan)
+static uint64_t tasks_of(const struct plan *plan)
 {
     uint64_t count = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        count += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+        count += (uint64_t)plan->segments[s].task_count * plan->segments[s].repeat_count;
     return count;
 }
 
-/* The plan without repetitions; it borrows all but instances and segments, which the caller frees. */
+/* The plan without repetitions; it borrows all but tasks and segments, which the caller frees. */
 static struct plan expand(const struct plan *plan)
 {
     struct plan whole = *plan;
-    uint64_t count = instances_of(plan), at = 0;
-    whole.instances = calloc(count, sizeof *whole.instances);
+    uint64_t count = tasks_of(plan), at = 0;
+    whole.tasks = calloc(count, sizeof *whole.tasks);
     whole.segments = calloc(1, sizeof *whole.segments);
-    assert_non_null(whole.instances);
+    assert_non_null(whole.tasks);
     assert_non_null(whole.segments);
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t r = 0; r < plan->segments[s].repeat_count; r++)
-            for (uint32_t i = 0; i < plan->segments[s].instance_count; i++)
-                whole.instances[at++] = plan->instances[plan->segments[s].first_instance + i];
-    whole.instance_count = (uint32_t)count;
+            for (uint32_t i = 0; i < plan->segments[s].task_count; i++)
+                whole.tasks[at++] = plan->tasks[plan->segments[s].first_task + i];
+    whole.task_count = (uint32_t)count;
     whole.segments[0] = (struct plan_segment){0, (uint32_t)count, 1};
     whole.segment_count = 1;
     whole.choice_count = 0;
     return whole;
 }
 
-static bool is_same(const struct plan *a, const struct plan_instance *x, const struct plan *b, const struct plan_instance *y)
+static bool is_same(const struct plan *a, const struct plan_task *x, const struct plan *b, const struct plan_task *y)
 {
     const struct plan_unit *u = &a->units[x->unit], *v = &b->units[y->unit];
     if (u->shard != v->shard || u->pass != v->pass || u->op_count != v->op_count || x->device != y->device ||
@@ -159,17 +159,17 @@ static bool is_same(const struct plan *a, const struct plan_instance *x, const s
     return true;
 }
 
-/* Each job has the same instances in both, one after the other. */
+/* Each job has the same tasks in both, one after the other. */
 static void check_jobs(uint64_t key, const struct plan *some, const struct plan *all)
 {
-    assert_int_equal(some->instance_count, all->instance_count);
+    assert_int_equal(some->task_count, all->task_count);
     for (uint32_t j = 0; j < some->jobs.count; j++) {
         uint32_t at = 0;
-        for (uint32_t i = 0; i < some->instance_count; i++) {
-            if (some->units[some->instances[i].unit].job != j) continue;
-            while (at < all->instance_count && all->units[all->instances[at].unit].job != j) at++;
-            if (at == all->instance_count || !is_same(some, &some->instances[i], all, &all->instances[at]))
-                fail_msg("key %" PRIu64 ", job %u: instance %u is another", key, j, i);
+        for (uint32_t i = 0; i < some->task_count; i++) {
+            if (some->units[some->tasks[i].unit].job != j) continue;
+            while (at < all->task_count && all->units[all->tasks[at].unit].job != j) at++;
+            if (at == all->task_count || !is_same(some, &some->tasks[i], all, &all->tasks[at]))
+                fail_msg("key %" PRIu64 ", job %u: task %u is another", key, j, i);
             at++;
         }
     }
@@ -214,10 +214,10 @@ static void plans_in_cycles(void **state)
         if (fabs(all_s - seconds) > 0.02 * all_s)
             fail_msg("key %" PRIu64 ": %g s, written out: %g s", key, seconds, all_s);
         plans++;
-        shorter += some.instance_count * 2 < all.instance_count;
-        free(some_whole.instances);
+        shorter += some.task_count * 2 < all.task_count;
+        free(some_whole.tasks);
         free(some_whole.segments);
-        free(all_whole.instances);
+        free(all_whole.tasks);
         free(all_whole.segments);
         plan_release(&some);
         plan_release(&all);

@@ -178,9 +178,9 @@ static void test_units_per_minibatch(void **state)
     assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
     uint64_t units[3] = {0};
     for (uint32_t s = 0; s < plan.segment_count; s++)
-        for (uint32_t i = 0; i < plan.segments[s].instance_count; i++) {
+        for (uint32_t i = 0; i < plan.segments[s].task_count; i++) {
             const struct plan_unit *u =
-                &plan.units[plan.instances[plan.segments[s].first_instance + i].unit];
+                &plan.units[plan.tasks[plan.segments[s].first_task + i].unit];
             if (u->pass <= PLAN_BACKWARD) units[u->job] += plan.segments[s].repeat_count;
         }
     for (uint32_t j = 0; j < 3; j++) {
@@ -195,7 +195,7 @@ static void test_units_per_minibatch(void **state)
 static void test_repetition_is_stored_once(void **state)
 {
     (void)state;
-    uint32_t instances[2];
+    uint32_t tasks[2];
     for (int i = 0; i < 2; i++) {
         struct hardware hardware;
         struct job_set jobs;
@@ -205,10 +205,10 @@ static void test_repetition_is_stored_once(void **state)
         test_hardware(&hardware, 1, 2 << 20, 1e10);
         test_gpt_jobs(&jobs, 1, 6, 64, 257, i ? 1000 : 100);
         assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
-        instances[i] = plan.instance_count;
+        tasks[i] = plan.task_count;
         plan_release(&plan);
     }
-    assert_true(instances[1] <= instances[0] + 8);
+    assert_true(tasks[1] <= tasks[0] + 8);
 }
 
 /* Evaluations as often as asked for, and a plan that grows with their number only. */
@@ -230,9 +230,9 @@ static void test_evaluations(void **state)
         assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
         uint64_t evaluates = 0, keeps = 0, trains = 0;
         for (uint32_t s = 0; s < plan.segment_count; s++)
-            for (uint32_t i = 0; i < plan.segments[s].instance_count; i++) {
+            for (uint32_t i = 0; i < plan.segments[s].task_count; i++) {
                 const struct plan_unit *u =
-                    &plan.units[plan.instances[plan.segments[s].first_instance + i].unit];
+                    &plan.units[plan.tasks[plan.segments[s].first_task + i].unit];
                 if (u->pass == PLAN_EVALUATE) evaluates += plan.segments[s].repeat_count;
                 if (u->pass == PLAN_KEEP) keeps += plan.segments[s].repeat_count;
                 if (u->pass <= PLAN_BACKWARD) trains += plan.segments[s].repeat_count;
@@ -241,10 +241,10 @@ static void test_evaluations(void **state)
         assert_int_equal(keeps, (uint64_t)EVALUATIONS * plan.shard_count);
         assert_int_equal(trains, (uint64_t)MINIBATCHES * (2 * plan.shard_count - 1));
         /* turns of weight buffers and edges make some minibatches differ in where they lie */
-        assert_true(plan.instance_count < 100 * EVALUATIONS * plan.shard_count);
+        assert_true(plan.task_count < 100 * EVALUATIONS * plan.shard_count);
         assert_true(plan.segment_count < 12 * EVALUATIONS);
-        print_message("%s: %u shards, %u segments, %u instances\n", policies[p], plan.shard_count,
-                      plan.segment_count, plan.instance_count);
+        print_message("%s: %u shards, %u segments, %u tasks\n", policies[p], plan.shard_count,
+                      plan.segment_count, plan.task_count);
         plan_release(&plan);
     }
 }

@@ -177,11 +177,11 @@ static struct plan_access *access_of(struct plan *plan, const struct plan_op *op
     return NULL;
 }
 
-static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint32_t shard)
+static struct plan_task *task_of(struct plan *plan, uint32_t pass, uint32_t shard)
 {
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
-        if (unit->pass == pass && unit->shard == shard) return &plan->instances[i];
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->tasks[i].unit];
+        if (unit->pass == pass && unit->shard == shard) return &plan->tasks[i];
     }
     fail();
     return NULL;
@@ -224,15 +224,15 @@ static void update_without_norms(struct plan *plan)
 
 static void update_of_another(struct plan *plan)
 {
-    instance_of(plan, PLAN_UPDATE, 1)->unit = instance_of(plan, PLAN_UPDATE, 2)->unit;
+    task_of(plan, PLAN_UPDATE, 1)->unit = task_of(plan, PLAN_UPDATE, 2)->unit;
 }
 
 /* The first update, before the last backward pass, whose norm it lacks. */
 static void early_update(struct plan *plan)
 {
-    struct plan_instance *const update = instance_of(plan, PLAN_UPDATE, 0);
-    struct plan_instance *const backward = instance_of(plan, PLAN_BACKWARD, 0);
-    const struct plan_instance swap = *update;
+    struct plan_task *const update = task_of(plan, PLAN_UPDATE, 0);
+    struct plan_task *const backward = task_of(plan, PLAN_BACKWARD, 0);
+    const struct plan_task swap = *update;
     *update = *backward;
     *backward = swap;
 }

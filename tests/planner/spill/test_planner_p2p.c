@@ -61,9 +61,9 @@ static void count_copies(struct made *made)
 {
     const struct plan *plan = &made->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
             const struct plan_unit *unit =
-                &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+                &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
                 const struct plan_op *op = &plan->ops[o];
                 if (op->kind != OP_COPY) continue;

@@ -30,10 +30,10 @@ static void count_copies(struct made *made)
 {
     const struct plan *plan = &made->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
-            const struct plan_instance *instance =
-                &plan->instances[plan->segments[s].first_instance + i];
-            const struct plan_unit *unit = &plan->units[instance->unit];
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_task *task =
+                &plan->tasks[plan->segments[s].first_task + i];
+            const struct plan_unit *unit = &plan->units[task->unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].kind == OP_COPY)
                     made->bytes[plan->ops[o].stream == STREAM_D2H] +=

@@ -55,9 +55,9 @@ static void make(uint32_t devices, uint32_t jobs_count, uint64_t memory, double 
     trace_release(&trace);
     const struct plan *const plan = &out->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
             const struct plan_unit *const unit =
-                &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+                &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].kind == OP_COPY)
                     out->bytes[plan->ops[o].stream == STREAM_D2H] +=

@@ -71,9 +71,9 @@ static uint64_t moved(const struct plan *plan, uint32_t stream)
 {
     uint64_t bytes = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
             const struct plan_unit *const unit =
-                &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+                &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
                 if (plan->ops[o].stream == stream)
                     bytes += plan->ops[o].bytes * plan->segments[s].repeat_count;

@@ -309,16 +309,16 @@ static void backwards(struct plan *plan) { plan->reservations[1].begin_s = 2 * p
 static void other_ranks(struct plan *plan) { plan->reservation_devices[plan->reservations[1].first_device] = 4; }
 static void other_device(struct plan *plan) { plan->reservation_devices[plan->reservations[3].first_device] = 4; }
 
-/* Exchanges the instance that stores a shard of job 0 and the first instance of job 3. */
+/* Exchanges the task that stores a shard of job 0 and the first task of job 3. */
 static void exchange(struct plan *plan, uint32_t shard)
 {
-    uint32_t last = 0, first = plan->instance_count;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
+    uint32_t last = 0, first = plan->task_count;
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->tasks[i].unit];
         if (unit->job == 0 && unit->shard == shard && unit->pass == PLAN_STORE) last = i;
         if (unit->job == 3 && i < first) first = i;
     }
-    test_parallel_swap(&plan->instances[last], &plan->instances[first]);
+    test_parallel_swap(&plan->tasks[last], &plan->tasks[first]);
 }
 static void state_stays(struct plan *plan) { exchange(plan, 0); }
 static void goes_on(struct plan *plan) { exchange(plan, 1); }

@@ -1,5 +1,5 @@
 /* Minibatches that a schedule leaves out (planner/spill/order/schedule_steady.h; label: medium): a plan of many
- * minibatches has the instances that it has when all of them are placed one after the other, and its planner's clock
+ * minibatches has the tasks that it has when all of them are placed one after the other, and its planner's clock
  * says the same to the last bit. For that the test puts a schedule_steady_look() in place of the library's that can
  * be switched off. */
 #include <setjmp.h>
@@ -80,28 +80,28 @@ static bool make_plan(uint64_t key, bool all, struct plan *out)
     return status == STATUS_OK;
 }
 
-/* --- instances -------------------------------------------------------------------------------- */
+/* --- tasks -------------------------------------------------------------------------------- */
 
 struct place {
     const struct plan *plan;
     uint32_t segment, repeat, index;
 };
 
-static const struct plan_instance *next_instance(struct place *at)
+static const struct plan_task *next_task(struct place *at)
 {
     if (at->segment == at->plan->segment_count) return NULL;
     const struct plan_segment *segment = &at->plan->segments[at->segment];
-    const struct plan_instance *instance = &at->plan->instances[segment->first_instance + at->index];
-    if (++at->index < segment->instance_count) return instance;
+    const struct plan_task *task = &at->plan->tasks[segment->first_task + at->index];
+    if (++at->index < segment->task_count) return task;
     at->index = 0;
-    if (++at->repeat < segment->repeat_count) return instance;
+    if (++at->repeat < segment->repeat_count) return task;
     at->repeat = 0;
     at->segment++;
-    return instance;
+    return task;
 }
 
-static bool same_slots(const struct plan *a, const struct plan_instance *x, const struct plan *b,
-                       const struct plan_instance *y)
+static bool same_slots(const struct plan *a, const struct plan_task *x, const struct plan *b,
+                       const struct plan_task *y)
 {
     for (uint32_t i = 0; i < a->units[x->unit].acquire_count; i++)
         if (a->slots[a->layouts[x->layout + i]].offset_bytes != b->slots[b->layouts[y->layout + i]].offset_bytes)
@@ -113,7 +113,7 @@ static bool same_order(const struct plan *some, const struct plan *all)
 {
     struct place at_some = {.plan = some}, at_all = {.plan = all};
     for (;;) {
-        const struct plan_instance *a = next_instance(&at_some), *b = next_instance(&at_all);
+        const struct plan_task *a = next_task(&at_some), *b = next_task(&at_all);
         if (!a || !b) return a == b;
         const struct plan_unit *u = &some->units[a->unit], *v = &all->units[b->unit];
         if (u->job != v->job || u->shard != v->shard || u->pass != v->pass || u->op_count != v->op_count ||

@@ -11,7 +11,7 @@
 
 #include "tests/support/planner/support_plan.h"
 
-/* One job of three shards (embedding, block, head), two minibatches, on one device: instances
+/* One job of three shards (embedding, block, head), two minibatches, on one device: tasks
  *   0 forward 0   1 forward 1   2 loss   3 backward 1   4 backward 0   5 forward 0 ... */
 #define SPILLED {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2}
 #define SLICED {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 2, .slices = 3}

@@ -79,26 +79,26 @@ void test_parallel_near(double found, double expected)
     if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
 }
 
-struct plan_instance *test_parallel_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
+struct plan_task *test_parallel_task(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
 {
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
-        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->instances[i];
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->tasks[i].unit];
+        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->tasks[i];
     }
-    fail_msg("no such instance");
+    fail_msg("no such task");
     return NULL;
 }
 
 struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind)
 {
-    const struct plan_unit *unit = &plan->units[test_parallel_instance(plan, pass, run, 0)->unit];
+    const struct plan_unit *unit = &plan->units[test_parallel_task(plan, pass, run, 0)->unit];
     for (uint32_t o = 0; o < unit->op_count; o++)
         if (plan->ops[unit->first_op + o].kind == kind) return &plan->ops[unit->first_op + o];
     fail_msg("no such operation");
     return NULL;
 }
 
-void test_parallel_swap_places(struct plan_instance *a, struct plan_instance *b)
+void test_parallel_swap_places(struct plan_task *a, struct plan_task *b)
 {
     uint32_t gang = a->gang, device = a->device;
     a->gang = b->gang;
@@ -107,9 +107,9 @@ void test_parallel_swap_places(struct plan_instance *a, struct plan_instance *b)
     b->device = device;
 }
 
-void test_parallel_swap(struct plan_instance *a, struct plan_instance *b)
+void test_parallel_swap(struct plan_task *a, struct plan_task *b)
 {
-    struct plan_instance swap = *a;
+    struct plan_task swap = *a;
     *a = *b;
     *b = swap;
 }

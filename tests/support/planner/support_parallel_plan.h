@@ -31,13 +31,13 @@ double test_parallel_1f1b_s(const struct test_parallel_stage *of, uint32_t stage
 /* Equal to 1e-9, relative. */
 void test_parallel_near(double found, double expected);
 
-/* Returns the n-th instance of a pass over a run, in plan order; and the first operation of a kind in the first
- * instance. */
-struct plan_instance *test_parallel_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
+/* Returns the n-th task of a pass over a run, in plan order; and the first operation of a kind in the first
+ * task. */
+struct plan_task *test_parallel_task(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
 struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind);
-void test_parallel_swap(struct plan_instance *a, struct plan_instance *b);
-/* Swaps the devices of two instances. */
-void test_parallel_swap_places(struct plan_instance *a, struct plan_instance *b);
+void test_parallel_swap(struct plan_task *a, struct plan_task *b);
+/* Swaps the devices of two tasks. */
+void test_parallel_swap_places(struct plan_task *a, struct plan_task *b);
 
 /* Makes a plan of jobs of random layers, spilled over two devices with links of their own; or parallel over four. */
 void test_parallel_or_spilled(uint64_t key, bool parallel, struct plan *plan);

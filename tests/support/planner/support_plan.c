@@ -4,7 +4,7 @@
  *
  *     [ half 0 | half 1 | kept states and activations ]
  *
- * Instances take the halves in turn; within a half, buffers follow each other.
+ * Tasks take the halves in turn; within a half, buffers follow each other.
  */
 #include "tests/support/planner/support_plan.h"
 
@@ -477,12 +477,12 @@ static void append(struct draft *d, uint32_t job, uint32_t shard, enum plan_pass
 {
     uint32_t unit = find_unit(d, job, shard, pass);
     assert_int_not_equal(unit, PLAN_NONE);
-    assert_true(d->instance_count < DRAFT_INSTANCES_MAX);
+    assert_true(d->task_count < DRAFT_TASKS_MAX);
     bool stays = d->shape.resident || plan_activations_stay(d->shape.activations);
-    uint32_t device = (stays ? job : d->instance_count) % d->shape.devices;
+    uint32_t device = (stays ? job : d->task_count) % d->shape.devices;
     bool fetches = d->shape.direct && (pass == PLAN_FORWARD ? shard > 0 : pass <= PLAN_BACKWARD);
-    uint32_t peer = fetches ? d->instances[d->instance_count - 1].device : PLAN_NONE;
-    d->instances[d->instance_count++] = (struct draft_instance){unit, device, peer};
+    uint32_t peer = fetches ? d->tasks[d->task_count - 1].device : PLAN_NONE;
+    d->tasks[d->task_count++] = (struct draft_task){unit, device, peer};
 }
 
 static void write_order(struct draft *d)
@@ -564,22 +564,22 @@ struct draft_unit *draft_unit(struct draft *draft, uint32_t job, uint32_t shard,
     return unit == PLAN_NONE ? NULL : draft->units[unit];
 }
 
-uint32_t draft_instance(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass,
-                        uint32_t n)
+uint32_t draft_task(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass,
+                    uint32_t n)
 {
-    for (uint32_t i = 0; i < draft->instance_count; i++) {
-        const struct draft_unit *unit = draft->units[draft->instances[i].unit];
+    for (uint32_t i = 0; i < draft->task_count; i++) {
+        const struct draft_unit *unit = draft->units[draft->tasks[i].unit];
         if (unit->job == job && unit->shard == shard && unit->pass == pass && n-- == 0) return i;
     }
-    fail_msg("no instance of job %u shard %u pass %u", job, shard, pass);
+    fail_msg("no task of job %u shard %u pass %u", job, shard, pass);
     return 0;
 }
 
-struct draft_unit *draft_own(struct draft *draft, uint32_t instance)
+struct draft_unit *draft_own(struct draft *draft, uint32_t task)
 {
     struct draft_unit *copy = new_unit(draft);
-    *copy = *draft->units[draft->instances[instance].unit];
-    draft->instances[instance].unit = draft->unit_count - 1;
+    *copy = *draft->units[draft->tasks[task].unit];
+    draft->tasks[task].unit = draft->unit_count - 1;
     return copy;
 }
 
@@ -617,25 +617,25 @@ void draft_move_op(struct draft_unit *unit, uint32_t from, uint32_t to)
     unit->ops[to] = moved;
 }
 
-void draft_drop_instance(struct draft *draft, uint32_t instance)
+void draft_drop_task(struct draft *draft, uint32_t task)
 {
-    draft->instance_count--;
-    for (uint32_t i = instance; i < draft->instance_count; i++)
-        draft->instances[i] = draft->instances[i + 1];
+    draft->task_count--;
+    for (uint32_t i = task; i < draft->task_count; i++)
+        draft->tasks[i] = draft->tasks[i + 1];
 }
 
-void draft_repeat_instance(struct draft *draft, uint32_t instance)
+void draft_repeat_task(struct draft *draft, uint32_t task)
 {
-    assert_true(draft->instance_count < DRAFT_INSTANCES_MAX);
-    for (uint32_t i = draft->instance_count++; i > instance; i--)
-        draft->instances[i] = draft->instances[i - 1];
+    assert_true(draft->task_count < DRAFT_TASKS_MAX);
+    for (uint32_t i = draft->task_count++; i > task; i--)
+        draft->tasks[i] = draft->tasks[i - 1];
 }
 
-void draft_swap_instances(struct draft *draft, uint32_t a, uint32_t b)
+void draft_swap_tasks(struct draft *draft, uint32_t a, uint32_t b)
 {
-    struct draft_instance kept_a = draft->instances[a];
-    draft->instances[a] = draft->instances[b];
-    draft->instances[b] = kept_a;
+    struct draft_task kept_a = draft->tasks[a];
+    draft->tasks[a] = draft->tasks[b];
+    draft->tasks[b] = kept_a;
 }
 
 /* --- to a plan ------------------------------------------------------------------------------ */
@@ -654,21 +654,21 @@ static void build_op(struct plan_builder *builder, const struct draft_op *op)
     plan_builder_op(builder, &plain, accesses, op->access_count, &op->after, op->has_after);
 }
 
-static void build_instance(struct plan_builder *builder, const struct draft *d, uint32_t instance,
-                           uint32_t unit_index)
+static void build_task(struct plan_builder *builder, const struct draft *d, uint32_t task,
+                       uint32_t unit_index)
 {
-    const struct draft_unit *unit = d->units[d->instances[instance].unit];
+    const struct draft_unit *unit = d->units[d->tasks[task].unit];
     uint32_t slots[DRAFT_OPS_MAX * DRAFT_ACCESSES_MAX], count = 0;
     for (uint32_t o = 0; o < unit->op_count; o++)
         for (uint32_t a = 0; a < unit->ops[o].access_count; a++) {
             const struct draft_access *access = &unit->ops[o].accesses[a];
             if (!(access->flags & ACCESS_ACQUIRE)) continue;
-            uint64_t base = access->fixed ? 0 : (instance & 1) * d->half_bytes;
+            uint64_t base = access->fixed ? 0 : (task & 1) * d->half_bytes;
             slots[count++] = plan_builder_slot(builder, base + access->slot_offset,
                                                access->slot_bytes);
         }
-    plan_builder_instance(builder, unit_index, d->instances[instance].device, slots, count);
-    plan_builder_peer(builder, d->instances[instance].peer);
+    plan_builder_task(builder, unit_index, d->tasks[task].device, slots, count);
+    plan_builder_peer(builder, d->tasks[task].peer);
 }
 
 void draft_build(struct draft *draft, struct plan *out)
@@ -697,8 +697,8 @@ void draft_build(struct draft *draft, struct plan *out)
         for (uint32_t o = 0; o < unit->op_count; o++) build_op(builder, &unit->ops[o]);
         unit_of[u] = plan_builder_unit_end(builder);
     }
-    for (uint32_t i = 0; i < draft->instance_count; i++)
-        build_instance(builder, draft, i, unit_of[draft->instances[i].unit]);
+    for (uint32_t i = 0; i < draft->task_count; i++)
+        build_task(builder, draft, i, unit_of[draft->tasks[i].unit]);
     if (plan_builder_finish(builder, out, &err) != STATUS_OK) fail_msg("%s", err.text);
     plan_builder_destroy(builder);
 }

@@ -1,7 +1,7 @@
 /*
  * Plans written by hand, and broken by hand.
  *
- * A draft is an unfinished plan: units with room to drop, move and change operations, and instances in order.
+ * A draft is an unfinished plan: units with room to drop, move and change operations, and tasks in order.
  * draft_init() writes a correct draft; a test changes it and calls plan_check(). Drafts are made without the planner,
  * so that planner and judge are tested independently.
  */
@@ -15,7 +15,7 @@ enum {
     DRAFT_ITEMS_MAX = 48,
     DRAFT_OPS_MAX = 64,
     DRAFT_UNITS_MAX = 512,
-    DRAFT_INSTANCES_MAX = 4096,
+    DRAFT_TASKS_MAX = 4096,
     DRAFT_SHARDS_MAX = 64
 };
 
@@ -24,7 +24,7 @@ struct draft_access {
     uint32_t flags;
     uint64_t offset_bytes;
     uint64_t slot_offset, slot_bytes; /* if it acquires */
-    bool fixed; /* slot_offset counts from the start of the device's memory; else from the instance's half */
+    bool fixed; /* slot_offset counts from the start of the device's memory; else from the task's half */
 };
 
 struct draft_op {
@@ -44,7 +44,7 @@ struct draft_unit {
     uint32_t op_count;
 };
 
-struct draft_instance {
+struct draft_task {
     uint32_t unit, device;
     uint32_t peer; /* device that it fetches from; PLAN_NONE: it fetches nothing */
 };
@@ -70,8 +70,8 @@ struct draft {
     uint32_t shard_count, shards_per_job;
     struct draft_unit *units[DRAFT_UNITS_MAX];
     uint32_t unit_count;
-    struct draft_instance instances[DRAFT_INSTANCES_MAX];
-    uint32_t instance_count;
+    struct draft_task tasks[DRAFT_TASKS_MAX];
+    uint32_t task_count;
     uint64_t half_bytes, keep_bytes; /* of a device: each half; the kept memory after both */
 };
 
@@ -81,12 +81,12 @@ void draft_destroy(struct draft *draft);
 /* Returns the unit of a pass over a shard; NULL if there is none. */
 struct draft_unit *draft_unit(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass);
 
-/* Returns the index of the n-th instance of a unit. Fails the test if there is none. */
-uint32_t draft_instance(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass,
-                        uint32_t n);
+/* Returns the index of the n-th task of a unit. Fails the test if there is none. */
+uint32_t draft_task(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass,
+                    uint32_t n);
 
-/* Returns a copy of an instance's unit that only this instance uses. */
-struct draft_unit *draft_own(struct draft *draft, uint32_t instance);
+/* Returns a copy of a task's unit that only this task uses. */
+struct draft_unit *draft_own(struct draft *draft, uint32_t task);
 
 /* Returns the first operation on `stream` with a buffer of this kind. Fails the test if there is none. */
 uint32_t draft_find(const struct draft_unit *unit, uint32_t stream, uint32_t buffer_kind);
@@ -94,9 +94,9 @@ struct draft_access *draft_access(struct draft_op *op, uint32_t buffer_kind);
 
 void draft_drop_op(struct draft_unit *unit, uint32_t op);
 void draft_move_op(struct draft_unit *unit, uint32_t from, uint32_t to);
-void draft_drop_instance(struct draft *draft, uint32_t instance);
-void draft_repeat_instance(struct draft *draft, uint32_t instance);
-void draft_swap_instances(struct draft *draft, uint32_t a, uint32_t b);
+void draft_drop_task(struct draft *draft, uint32_t task);
+void draft_repeat_task(struct draft *draft, uint32_t task);
+void draft_swap_tasks(struct draft *draft, uint32_t a, uint32_t b);
 
 /* Makes a plan by plan_builder. The draft keeps its units but loses machine and jobs. */
 void draft_build(struct draft *draft, struct plan *out);

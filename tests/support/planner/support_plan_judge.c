@@ -287,10 +287,10 @@ static void renumber_devices(struct plan *plan, const uint32_t *numbers)
 {
     struct hardware *hw = &plan->hardware;
     hw->devices = permuted(plan, hw->devices, hw->device_count, sizeof *hw->devices, numbers);
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        struct plan_instance *instance = &plan->instances[i];
-        instance->device = numbers[instance->device];
-        if (instance->peer != PLAN_NONE && instance->gang == PLAN_NONE) instance->peer = numbers[instance->peer];
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        struct plan_task *task = &plan->tasks[i];
+        task->device = numbers[task->device];
+        if (task->peer != PLAN_NONE && task->gang == PLAN_NONE) task->peer = numbers[task->peer];
     }
     for (uint32_t i = 0; i < plan->gang_device_count; i++) plan->gang_devices[i] = numbers[plan->gang_devices[i]];
 }

@@ -38,7 +38,7 @@ static bool plan_of(struct hardware *hardware, struct job_set *jobs, const struc
 
 static bool make_free(uint64_t key, struct plan *out)
 {
-    random_plan(&(struct random_plan_shape){.key = key, .instances = draw(key, 0, 1, 8), .repeats = draw(key, 1, 1, 2)},
+    random_plan(&(struct random_plan_shape){.key = key, .tasks = draw(key, 0, 1, 8), .repeats = draw(key, 1, 1, 2)},
                 out);
     return true;
 }

@@ -94,12 +94,12 @@ struct draft {
     uint32_t layout[16];
     uint32_t layout_count;
 
-    /* instances so far, for "after" */
+    /* tasks so far, for "after" */
     struct {
         uint32_t unit, device, peer, op_count;
         uint32_t layout[16], layout_count;
-    } instances[REF_OPS_MAX];
-    uint32_t instance_count;
+    } tasks[REF_OPS_MAX];
+    uint32_t task_count;
 };
 
 static void draft_buffers(struct draft *draft)
@@ -163,11 +163,11 @@ static uint32_t random_after(struct draft *draft, uint32_t ops_so_far, struct pl
 {
     if (sim_test_below(draft->random, 5) > 0) return 0;
     uint32_t back = sim_test_below(draft->random, 6);
-    if (back > draft->instance_count) return 0;
+    if (back > draft->task_count) return 0;
     uint32_t ops = back == 0 ? ops_so_far
-                             : draft->instances[draft->instance_count - back].op_count;
+                             : draft->tasks[draft->task_count - back].op_count;
     if (ops == 0) return 0;
-    *after = (struct plan_after){.instances = back, .op = sim_test_below(draft->random, ops)};
+    *after = (struct plan_after){.tasks = back, .op = sim_test_below(draft->random, ops)};
     return 1;
 }
 
@@ -311,7 +311,7 @@ static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
     return 1;
 }
 
-static void begin_instance(struct draft *draft, uint32_t device)
+static void begin_task(struct draft *draft, uint32_t device)
 {
     draft->at_device = device;
     draft->peer = PLAN_NONE;
@@ -320,33 +320,33 @@ static void begin_instance(struct draft *draft, uint32_t device)
                             false);
 }
 
-static void end_instance(struct draft *draft, uint32_t op_count)
+static void end_task(struct draft *draft, uint32_t op_count)
 {
-    uint32_t i = draft->instance_count++;
+    uint32_t i = draft->task_count++;
     assert_true(i < REF_OPS_MAX);
-    draft->instances[i].unit = plan_builder_unit_end(draft->builder);
-    draft->instances[i].device = draft->number[draft->at_device];
-    draft->instances[i].peer = draft->peer == PLAN_NONE ? PLAN_NONE : draft->number[draft->peer];
-    draft->instances[i].op_count = op_count;
-    draft->instances[i].layout_count = draft->layout_count;
-    memcpy(draft->instances[i].layout, draft->layout, sizeof draft->layout);
+    draft->tasks[i].unit = plan_builder_unit_end(draft->builder);
+    draft->tasks[i].device = draft->number[draft->at_device];
+    draft->tasks[i].peer = draft->peer == PLAN_NONE ? PLAN_NONE : draft->number[draft->peer];
+    draft->tasks[i].op_count = op_count;
+    draft->tasks[i].layout_count = draft->layout_count;
+    memcpy(draft->tasks[i].layout, draft->layout, sizeof draft->layout);
 }
 
-static void random_instances(struct draft *draft, uint32_t count)
+static void random_tasks(struct draft *draft, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        begin_instance(draft, sim_test_below(draft->random, draft->devices));
+        begin_task(draft, sim_test_below(draft->random, draft->devices));
         uint32_t ops = 0, wanted = 1 + sim_test_below(draft->random, 4);
         while (ops < wanted) ops += draft_op(draft, ops);
-        end_instance(draft, ops);
+        end_task(draft, ops);
     }
     for (uint32_t d = 0; d < draft->devices; d++) { /* release the rest */
-        begin_instance(draft, d);
+        begin_task(draft, d);
         uint32_t ops = 0;
         for (uint32_t i = 0; i < BUFFERS; i++) ops += draft_copy_out(draft, i, true, ops);
         if (ops == 0) ops += draft_op(draft, ops);
         for (uint32_t i = 0; i < BUFFERS; i++) ops += draft_copy_out(draft, i, true, ops);
-        end_instance(draft, ops);
+        end_task(draft, ops);
     }
 }
 
@@ -377,13 +377,13 @@ uint64_t random_plan(const struct random_plan_shape *shape, struct plan *out)
             draft.p2p[d][peer] = hardware_p2p_pair(&hardware, number[peer], number[d]);
     draft.builder = sim_test_builder(&hardware, 2);
     draft_buffers(&draft);
-    random_instances(&draft, shape->instances);
+    random_tasks(&draft, shape->tasks);
     for (uint32_t r = 0; r < shape->repeats; r++)
-        for (uint32_t i = 0; i < draft.instance_count; i++) {
-            plan_builder_instance(draft.builder, draft.instances[i].unit,
-                                  draft.instances[i].device, draft.instances[i].layout,
-                                  draft.instances[i].layout_count);
-            plan_builder_peer(draft.builder, draft.instances[i].peer);
+        for (uint32_t i = 0; i < draft.task_count; i++) {
+            plan_builder_task(draft.builder, draft.tasks[i].unit,
+                              draft.tasks[i].device, draft.tasks[i].layout,
+                              draft.tasks[i].layout_count);
+            plan_builder_peer(draft.builder, draft.tasks[i].peer);
         }
     sim_test_finish(draft.builder, out);
     return draft.fetches;

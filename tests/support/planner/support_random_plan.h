@@ -12,7 +12,7 @@
 
 struct random_plan_shape {
     uint64_t key;                /* the only source of random numbers */
-    uint32_t instances, repeats; /* instances of one to four operations; number of repetitions of the whole */
+    uint32_t tasks, repeats; /* tasks of one to four operations; number of repetitions of the whole */
     bool turned;                 /* the devices are in another order */
 };
 

@@ -260,7 +260,7 @@ uint32_t sim_test_unit(struct plan_builder *builder, const struct sim_test_unit 
 void sim_test_run_on(struct plan_builder *builder, uint32_t unit, uint32_t device, uint32_t slot)
 {
     uint32_t range = plan_builder_slot(builder, slot * UINT64_C(1000000000), 1000000000);
-    plan_builder_instance(builder, unit, device, &range, 1);
+    plan_builder_task(builder, unit, device, &range, 1);
 }
 
 void sim_test_finish(struct plan_builder *builder, struct plan *out)

@@ -76,7 +76,7 @@ struct sim_test_unit {
 };
 uint32_t sim_test_unit(struct plan_builder *builder, const struct sim_test_unit *unit);
 
-/* Appends an instance; its memory is the device's `slot`-th range of 1 GB. */
+/* Appends a task; its memory is the device's `slot`-th range of 1 GB. */
 void sim_test_run_on(struct plan_builder *builder, uint32_t unit, uint32_t device, uint32_t slot);
 
 /* Makes the plan and destroys the builder. */

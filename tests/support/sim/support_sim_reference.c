@@ -30,11 +30,11 @@ static uint32_t live_lifetime(const struct reference *r, uint32_t device, uint32
     return 0;
 }
 
-static void expand_instance(struct reference *r, const struct plan_instance *instance,
-                            uint32_t position)
+static void expand_task(struct reference *r, const struct plan_task *task,
+                        uint32_t position)
 {
     const struct plan *plan = r->plan;
-    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_unit *unit = &plan->units[task->unit];
     uint32_t acquired = 0;
     for (uint32_t o = 0; o < unit->op_count; o++) {
         uint32_t number = r->count++;
@@ -42,23 +42,23 @@ static void expand_instance(struct reference *r, const struct plan_instance *ins
         struct ref_op *op = &r->ops[number];
         op->op = &plan->ops[unit->first_op + o];
         op->device = op->op->stream == STREAM_CPU || is_storage(op)
-                         ? hardware_cpu(&plan->hardware) : instance->device;
-        op->stream = plan_stream(plan, instance->device, op->op->stream);
-        op->peer = instance->peer;
-        op->instance = position;
+                         ? hardware_cpu(&plan->hardware) : task->device;
+        op->stream = plan_stream(plan, task->device, op->op->stream);
+        op->peer = task->peer;
+        op->task = position;
         for (uint32_t i = 0; i < op->op->access_count; i++) {
             const struct plan_access *access = access_of(r, number, i);
             if (!plan->buffers[access->buffer].on_device) continue;
             if (access->flags & ACCESS_ACQUIRE) {
                 const struct plan_slot *slot =
-                    &plan->slots[plan->layouts[instance->layout + acquired++]];
+                    &plan->slots[plan->layouts[task->layout + acquired++]];
                 assert_true(r->lifetime_count < REF_OPS_MAX);
                 r->lifetimes[r->lifetime_count++] = (struct ref_lifetime){
-                    instance->device, access->buffer, slot->offset_bytes,
+                    task->device, access->buffer, slot->offset_bytes,
                     slot->offset_bytes + slot->bytes, number};
             }
             bool fetched = op->op->stream == STREAM_P2P && i == 0;
-            op->lifetime[i] = live_lifetime(r, fetched ? instance->peer : instance->device,
+            op->lifetime[i] = live_lifetime(r, fetched ? task->peer : task->device,
                                             access->buffer);
         }
     }
@@ -71,9 +71,9 @@ static void expand(struct reference *r)
     r->lifetime_count = 1;
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t k = 0; k < plan->segments[s].repeat_count; k++)
-            for (uint32_t i = 0; i < plan->segments[s].instance_count; i++)
-                expand_instance(r, &plan->instances[plan->segments[s].first_instance + i],
-                                position++);
+            for (uint32_t i = 0; i < plan->segments[s].task_count; i++)
+                expand_task(r, &plan->tasks[plan->segments[s].first_task + i],
+                            position++);
 }
 
 /* Returns true if accesses i of `a` and k of `b`, a < b, touch the same buffer. */
@@ -127,8 +127,8 @@ static void find_waits(struct reference *r)
         for (uint32_t i = 0; i < r->ops[b].op->after_count; i++) {
             const struct plan_after *after = &r->plan->afters[r->ops[b].op->first_after + i];
             uint32_t first = b;
-            while (r->ops[first].instance != r->ops[b].instance - after->instances) first--;
-            while (first > 0 && r->ops[first - 1].instance == r->ops[first].instance) first--;
+            while (r->ops[first].task != r->ops[b].task - after->tasks) first--;
+            while (first > 0 && r->ops[first - 1].task == r->ops[first].task) first--;
             r->waits[b][first + after->op] = true;
         }
         for (uint32_t a = b; a-- > 0;)

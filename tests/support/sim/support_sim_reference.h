@@ -18,7 +18,7 @@ enum ref_state { REF_WAITING, REF_LATENCY, REF_ACTIVE, REF_DONE };
 
 struct ref_op {
     const struct plan_op *op;
-    uint32_t device, stream, instance; /* instance: in the whole plan */
+    uint32_t device, stream, task; /* task: in the whole plan */
     uint32_t peer; /* source of a P2P copy */
     uint32_t lifetime[REF_ACCESSES_MAX]; /* of each access; 0: host */
     enum ref_state state;
