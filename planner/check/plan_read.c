@@ -393,8 +393,10 @@ static enum status read_tasks(struct plan_reader *r, struct json_stream *stream)
     }
 }
 
-/* Segments are objects, each with a long array. */
-static const char *const segment_arrays[] = {"instances", NULL};
+/* Segments are objects, each with a long array; in plans of version 0.1 the second. */
+static const char *const segment_arrays[] = {"tasks", "instances", NULL};
+
+static size_t tasks_at(const struct json_stream *segment) { return json_stream_first(segment, 1) > 0 ? 1 : 0; }
 
 struct segment_sizes {
     size_t segments, tasks, slots;
@@ -404,7 +406,7 @@ static enum status count_tasks(struct plan_reader *r, struct json_stream *segmen
 {
     struct json_element element;
     bool more;
-    TRY(json_stream_begin(segment, 0, r->err));
+    TRY(json_stream_begin(segment, tasks_at(segment), r->err));
     for (;; sizes->tasks++) {
         TRY(json_stream_next(segment, &element, &more, r->err));
         if (!more) return STATUS_OK;
@@ -416,19 +418,20 @@ static enum status read_segment(struct plan_reader *r, struct json_stream *strea
 {
     struct plan *plan = r->plan;
     const struct json_input *in = json_stream_head(stream);
+    const char *key = segment_arrays[tasks_at(stream)];
     struct json_object object;
     const json_t *tasks;
     TRY(json_object_open(&object, in, json_input_root(in), "a segment", r->err));
     TRY(json_take_u32(&object, "repeat", JSON_REQUIRED, 1, UINT32_MAX, &segment->repeat_count,
                       r->err));
-    TRY(json_take_array(&object, "instances", JSON_REQUIRED, &tasks, r->err));
+    TRY(json_take_array(&object, key, JSON_REQUIRED, &tasks, r->err));
     TRY(json_object_close(&object, r->err));
     segment->first_task = plan->task_count;
-    TRY(json_stream_begin(stream, 0, r->err));
+    TRY(json_stream_begin(stream, tasks_at(stream), r->err));
     TRY(read_tasks(r, stream));
     segment->task_count = plan->task_count - segment->first_task;
     if (segment->task_count == 0)
-        return json_fail_key(in, object.value, "instances", r->err, "a segment without tasks");
+        return json_fail_key(in, object.value, key, r->err, "a segment without tasks");
     return STATUS_OK;
 }
 

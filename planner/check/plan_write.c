@@ -14,7 +14,7 @@
  *           {"compute": "backward", "work": 3, "access": [[9, "rw"], [11, "wax"]]},
  *           {"copy": "d2h", "bytes": 4096, "from": [9, 0, "rx"], "to": [2, 0, "w"],
  *            "after": [[0, 1]]}]}, ...],
- *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
+ *       "segments": [{"repeat": 20, "tasks": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
  * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. A gang's task has
@@ -352,7 +352,7 @@ static void write_segments(const struct plan *plan, struct json_out *out)
         const struct plan_segment *segment = &plan->segments[s];
         json_out_object_begin(out, NULL, false);
         json_out_u64(out, "repeat", segment->repeat_count);
-        write_tasks(plan, "instances", segment->first_task, segment->task_count, out);
+        write_tasks(plan, "tasks", segment->first_task, segment->task_count, out);
         json_out_object_end(out);
     }
     json_out_array_end(out);

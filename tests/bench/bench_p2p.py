@@ -31,7 +31,7 @@ class Plan:
         with open(self.path) as file:
             plan = json.load(file)
         for segment in plan["segments"]:
-            self.direct += segment["repeat"] * sum(isinstance(i[1], list) for i in segment["instances"])
+            self.direct += segment["repeat"] * sum(isinstance(i[1], list) for i in segment["tasks"])
         self.predicted = self.makespan(["simulate", self.path])
         self.measured = []
 

@@ -230,8 +230,8 @@ static const struct fault faults[] = {
      "plan.json:217:16: slot 60 does not exist (there are 26)"},
     {"\"segments\"", "[0, 0,", "[],\n[0, 0,",
      "plan.json:217:9: a task of 0 elements (expected unit, device, slots)"},
-    {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},",
-     "plan.json:213:43: a segment without tasks"},
+    {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"tasks\": []},",
+     "plan.json:213:39: a segment without tasks"},
     {"\"segments\"", "\"segments\": [", "\"segments\": [3,",
      "plan.json:213:16: found a number (expected a segment)"},
     /* what only plan_check() knows */
@@ -302,6 +302,31 @@ static void test_words_of_before(void **state)
     assert_int_equal(read.order.tried, 2);
     free(before);
     free(text);
+    plan_release(&read);
+    plan_release(&plan);
+}
+
+/* Tasks are "instances" in plans of version 0.1. */
+static void test_tasks_of_before(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
+    const struct fault key = {"\"segments\"", "\"tasks\"", "\"instances\"", NULL};
+    const struct fault empty = {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},", NULL};
+    struct plan plan, read = {0}, none = {0};
+    struct error err = {0};
+    support_plan(&shape, &plan);
+    assert_int_equal(plan.segment_count, 1);
+    char *text = text_of(&plan), *before = changed(text, &key), *without = changed(before, &empty);
+    if (plan_parse("plan.json", before, strlen(before), &read, &err)) fail_msg("%s", err.text);
+    assert_int_equal(read.task_count, plan.task_count);
+    assert_true(plan_fingerprint(&read) == plan_fingerprint(&plan));
+    assert_int_equal(plan_parse("plan.json", without, strlen(without), &none, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "plan.json:213:43: a segment without tasks");
+    free(without);
+    free(before);
+    free(text);
+    plan_release(&none);
     plan_release(&read);
     plan_release(&plan);
 }
@@ -474,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_planner_round_trips),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_words_of_before),
+        cmocka_unit_test(test_tasks_of_before),
         cmocka_unit_test(test_faults_of_direct_copies),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_moved),
