@@ -163,7 +163,8 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
 {
     assert(a->pass == PLAN_UPDATE || a->microbatch.alone);
     switch (a->pass) {
-    case PLAN_FORWARD: forward(kernels, a); break;
+    case PLAN_FORWARD:
+    case PLAN_EVALUATE: forward(kernels, a); break;
     case PLAN_BACKWARD: backward(kernels, a); break;
     case PLAN_UPDATE: update(kernels, a); break;
     default: assert(!"a pass over a chunk");

@@ -3,6 +3,7 @@
  * over its pieces. The sums of gradients over microbatches have the order of a job on one device, and so the bits.
  *
  *     FORWARD   the embedding, then the other layers; the head only in the backward pass
+ *     EVALUATE  the same over held-out data, with the head's loss; nothing is kept
  *     BACKWARD  the head, forward and backward, then the other layers, then the embedding; gradients are added to the
  *               sums of earlier microbatches
  *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN did so
@@ -28,15 +29,15 @@ MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_ind
 struct chunk_arguments {
     const struct job *job;
     const struct chunk_tables *tables;
-    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD or PLAN_UPDATE */
+    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_UPDATE or PLAN_EVALUATE */
     uint64_t minibatch;
     struct unit_microbatch microbatch;
     void *state;
     float *gradient;          /* BACKWARD, UPDATE */
-    const void *table;        /* BACKWARD of a head without a copy of its tied table: the embedding's state */
+    const void *table;        /* BACKWARD, EVALUATE of a head without a copy of its tied table: the embedding's state */
     const float *table_gradient; /* UPDATE of that embedding: chunk_table_gradient() of the head's chunk */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
-    double *loss;             /* of the last chunk */
+    double *loss;             /* of the last chunk; in an evaluation the held-out one */
     float *boundary_in;       /* NULL for the first chunk */
     float *boundary_out;      /* NULL for the last chunk */
     const float *gradient_in; /* likewise, of its output */

@@ -420,7 +420,8 @@ static void compute_alone(const struct transformer *transformer, const struct ke
     unit.turn = a.microbatch.index;
     unit.adds = a.microbatch.adds;
     unit.sums = a.pass == PLAN_BACKWARD ? a.gradient : NULL;
-    if (unit.sums && a.loss && !unit.adds) *a.loss = 0; /* the part of a replica */
+    const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
+    if (makes_loss && a.loss && !unit.adds) *a.loss = 0; /* the part of a replica */
     compute_once(&unit);
     if (a.pass == PLAN_BACKWARD) transformer_shut_by_loss(&a);
 }

@@ -271,27 +271,30 @@ struct loss_call {
     struct run *run;
     struct device *device; /* that the loss comes from */
     uint32_t job, rank;
-    uint64_t minibatch;
+    uint64_t minibatch, held_out;
     const double *loss;
 };
 
-/* Takes a replica's part of a loss. Returns true when all have come, with their sum in the order of replicas: those of
- * the next minibatch may come before the last one. */
-static bool add_partial_loss(struct run *run, const struct loss_call *call, uint32_t replicas, double *loss)
+/* Takes a replica's part of a loss into parts[]. Returns true when all have come, with their sum in the order of
+ * replicas. */
+static bool add_partial_loss(struct run *run, const struct loss_call *call, uint32_t replicas, double *parts,
+                             uint32_t *count, double *loss)
 {
-    struct run_progress *const progress = &run->jobs[call->job];
-    const uint32_t turn = (uint32_t)(call->minibatch % 2);
-    double *const parts = progress->partial_losses + (size_t)turn * replicas;
     pthread_mutex_lock(&run->lock);
     parts[call->rank] = *call->loss;
-    const bool all = ++progress->partial_count[turn] == replicas;
+    const bool all = ++*count == replicas;
     if (all) {
-        progress->partial_count[turn] = 0;
+        *count = 0;
         *loss = 0;
         for (uint32_t i = 0; i < replicas; i++) *loss += parts[i];
     }
     pthread_mutex_unlock(&run->lock);
     return all;
+}
+
+static uint32_t replicas_of(const struct job *job)
+{
+    return parallel_is_set(&job->parallel) ? job->parallel.data : 1;
 }
 
 static void call_loss(void *argument)
@@ -301,11 +304,13 @@ static void call_loss(void *argument)
     const struct job *const job = &run->plan->jobs.jobs[call->job];
     struct run_progress *const progress = &run->jobs[call->job];
     const double now_s = clock_s();
-    const uint32_t replicas = parallel_is_set(&job->parallel) ? job->parallel.data : 1;
+    const uint32_t replicas = replicas_of(job), turn = (uint32_t)(call->minibatch % 2); /* the next one's parts may come first */
     double loss = *call->loss;
     struct error lost = {0};
     if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
-    if (replicas > 1 && !add_partial_loss(run, call, replicas, &loss)) return;
+    if (replicas > 1 && !add_partial_loss(run, call, replicas, progress->partial_losses + (size_t)turn * replicas,
+                                          &progress->partial_count[turn], &loss))
+        return;
 
     pthread_mutex_lock(&run->lock);
     const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
@@ -343,6 +348,12 @@ static void call_held_out(void *argument)
     const struct job *const job = &run->plan->jobs.jobs[call->job];
     struct run_progress *const progress = &run->jobs[call->job];
     struct run_job_result *const result = &run->result->jobs[call->job];
+    const uint32_t replicas = replicas_of(job);
+    const uint64_t turn = call->held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
+    double loss = *call->loss;
+    if (replicas > 1 && !add_partial_loss(run, call, replicas, progress->held_out_parts + turn * replicas,
+                                          &progress->held_out_count[turn], &loss))
+        return;
 
     pthread_mutex_lock(&run->lock);
     const bool counts =
@@ -351,7 +362,7 @@ static void call_held_out(void *argument)
     bool complete = false, best = false;
     double mean = 0, now_s = clock_s();
     if (counts) {
-        progress->held_out_sum += *call->loss;
+        progress->held_out_sum += loss;
         complete = ++progress->held_out == job->evaluation.minibatches;
     }
     if (complete) {
@@ -384,6 +395,7 @@ void run_callback_loss(struct run *run, const struct plan_walk_op *op, const dou
         .job = op->unit->job,
         .rank = op->rank,
         .minibatch = op->minibatch,
+        .held_out = op->held_out,
         .loss = loss,
     };
     const bool held_out = op->unit->pass == PLAN_EVALUATE;

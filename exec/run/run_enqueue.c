@@ -99,9 +99,11 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
 {
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
-    uint32_t *const count = op->op->pass == PLAN_FORWARD ? &passes->forward : &passes->backward;
+    uint32_t *const count = op->op->pass == PLAN_FORWARD    ? &passes->forward
+                            : op->op->pass == PLAN_EVALUATE ? &passes->evaluated
+                                                            : &passes->backward;
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
-    const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++;
+    const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
     return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done};
 }
 

@@ -393,6 +393,9 @@ static enum status make_results(struct run *run, struct error *err)
         const struct job *const job = &jobs->jobs[j];
         TRY(ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err));
         if (job->parallel.data > 1) TRY(ARENA_NEW(&run->arena, 2 * job->parallel.data, run->jobs[j].partial_losses, err));
+        const size_t parts = job->parallel.data > 1 && job->evaluation.every > 0 ? 2 * job->evaluation.minibatches : 0;
+        if (parts > 0) TRY(ARENA_NEW(&run->arena, parts * job->parallel.data, run->jobs[j].held_out_parts, err));
+        if (parts > 0) TRY(ARENA_NEW(&run->arena, parts, run->jobs[j].held_out_count, err));
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;
         status = ARENA_NEW(&result->arena,

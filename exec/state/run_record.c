@@ -40,7 +40,7 @@ static uint64_t count_changes(const struct plan *plan)
         for (uint32_t i = 0; i < segment->task_count; i++) {
             const struct plan_task *const task =
                 &plan->tasks[segment->first_task + i];
-            once += 2 * (uint64_t)plan->units[task->unit].op_count;
+            once += 2 * (uint64_t)plan->units[task->unit].op_count * plan_task_members(plan, task);
         }
         total += once * segment->repeat_count;
     }

@@ -31,6 +31,8 @@ struct run_progress {
     struct error failure; /* zero: no early end, or stopped */
     double held_out_sum;  /* losses of the current evaluation, ... */
     uint64_t held_out;    /* ... and their number */
+    double *held_out_parts; /* of replicas, for the held-out minibatches of two evaluations; and how many have come */
+    uint32_t *held_out_count;
     bool held_out_failed; /* no data: no further evaluations */
     uint64_t improved;    /* minibatches up to the best evaluation of this run; 0: none */
     bool kept;            /* the best weights were kept */

@@ -50,7 +50,10 @@ static uint64_t piece_scratch(const struct job *job, const struct parallel_layer
     uint64_t bytes[3][UNIT_WAYS];
     uint32_t how = job_microbatch_way(job), way = piece->first == 0 ? UNIT_KEEP : kept;
     memory_workspaces(&job->network, piece->first, piece->count, how, job->microbatch, job->sequence, bytes);
-    return max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][way | UNIT_GRADIENTS_OUT]);
+    const uint64_t trained = max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][way | UNIT_GRADIENTS_OUT]);
+    if (job->evaluation.every == 0) return trained;
+    const bool head = piece->first + piece->count == job->network.layer_count;
+    return max_u64(trained, head ? bytes[UNIT_LOSS][UNIT_GRADIENTS_OUT | (way & UNIT_INPUTS)] : bytes[UNIT_FORWARD][0]);
 }
 
 struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers)

@@ -174,7 +174,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         bool is;
         const char *why;
     } ways[] = {
-        {hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
+        {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->tensor > 1, "tensor groups"},
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_NOTHING, "split states"},

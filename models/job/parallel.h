@@ -389,7 +389,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  *   need several replicas and `zero` 0 or 1;
  * - there are layers for every chunk; `data` divides the microbatches; `tensor` divides heads, widths and, with
  *   `sequence`, tokens; networks known only by a profile have no tensor parallelism;
- * - the job needs nothing that plans of parallel jobs lack: clipping, evaluations;
+ * - the job needs nothing that plans of parallel jobs lack: clipping; evaluations of jobs that are only simulated;
  * - scatter: tensor groups have whole boundaries. `zero` works with all other schedules.
  * Errors: STATUS_BAD_INPUT with a message but without a position.
  */
@@ -408,7 +408,7 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
  * models/job/parallel_memory.h.
  */
 
-/* Returns why a job cannot be carried out, such as "tensor groups", or NULL; static text. */
+/* Returns why a job cannot be carried out, such as "tensor groups", or NULL; static text. `hardware` may be NULL. */
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job);
 
 /* Returns true for a job that a planner would have carried out. */

@@ -235,8 +235,12 @@ static enum status check_wishes(const struct job *job, struct error *err)
 {
     if (job_clips(job))
         return error_set(err, STATUS_BAD_INPUT, "a parallel job does not clip its gradients");
-    if (job->evaluation.every > 0)
-        return error_set(err, STATUS_BAD_INPUT, "a parallel job has no evaluations");
+    if (job->evaluation.every == 0) return STATUS_OK;
+    const char *why = parallel_only_simulated(NULL, job);
+    if (why) return error_set(err, STATUS_BAD_INPUT, "a job that is parallel with %s has no evaluations", why);
+    if (job->parallel.carrying == PARALLEL_SIMULATED)
+        return error_set(err, STATUS_BAD_INPUT, "a parallel job that is only simulated has no evaluations");
+    if (job->keep_best) return error_set(err, STATUS_BAD_INPUT, "a parallel job does not keep the weights of its best evaluation");
     return STATUS_OK;
 }
 

@@ -89,7 +89,8 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     static const enum network_pass passes[] = {[PARALLEL_FORWARD] = PASS_FORWARD,
                                                [PARALLEL_BACKWARD] = PASS_BACKWARD,
                                                [PARALLEL_INPUT] = PASS_INPUT,
-                                               [PARALLEL_WEIGHT] = PASS_WEIGHT};
+                                               [PARALLEL_WEIGHT] = PASS_WEIGHT,
+                                               [PARALLEL_EVALUATE] = PASS_FORWARD};
     uint32_t recompute = parallel_recompute(job, layers);
     enum network_pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
@@ -326,6 +327,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
                             .sequence = job->parallel.sequence,
                             .exposed = job->parallel.exposed};
     if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
+    if (pass == PARALLEL_EVALUATE) pass = PARALLEL_FORWARD;
     if (pass == PARALLEL_UPDATE) {
         update_exchange(&list, job, layers);
         return list.count;

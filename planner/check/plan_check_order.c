@@ -95,12 +95,36 @@ static enum status move_unit(struct check_walk *r, uint32_t job, bool in_time, u
     return STATUS_OK;
 }
 
+/* Returns the held-out microbatches of a replica until the end of the present minibatch, after which an evaluation
+ * follows. */
+static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uint32_t chunk, uint32_t turn)
+{
+    const struct job *of = &r->plan->jobs.jobs[job];
+    const uint32_t stage = parallel_place(&of->parallel, chunk).stage;
+    return (r->jobs[job].held_out + of->evaluation.minibatches) * parallel_microbatches_in_turn(of, stage, turn);
+}
+
+/* An evaluation follows the chunk's update of a minibatch that is evaluated. */
+static enum status begin_parallel_unit(struct check_walk *r, uint32_t job)
+{
+    const struct plan_unit *unit = r->c->unit;
+    const struct job *of = &r->plan->jobs.jobs[job];
+    const uint64_t minibatch = r->jobs[job].minibatch;
+    if (unit->pass != PLAN_EVALUATE) return STATUS_OK;
+    const uint32_t turn = check_parallel_turn(r->plan, r->task);
+    const struct check_parallel_progress *progress = check_progress(r, r->c->jobs[job].first_shard + unit->shard, turn);
+    if (minibatch < of->minibatches && evaluation_follows(of, minibatch) && progress->updates == minibatch + 1 &&
+        progress->evaluated < held_out_until_end(r, job, unit->shard, turn))
+        return STATUS_OK;
+    return check_fail(r->c, CHECK_RULE_TRAINING, "no evaluation of minibatch %" PRIu64 " is expected here", minibatch);
+}
+
 enum status check_unit_begins(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t job = unit->job;
     struct check_job_progress *progress = &r->jobs[job];
-    if (check_is_parallel(r->c, job)) return STATUS_OK;
+    if (check_is_parallel(r->c, job)) return begin_parallel_unit(r, job);
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     bool outside = files || unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
@@ -155,13 +179,43 @@ static enum status check_sum_of_losses(struct check_walk *r, uint32_t job)
     return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", progress->minibatch);
 }
 
-/* Returns true for units that end a minibatch: a chunk's last update; if stages update independently, the backward pass
+/* The loss of a held-out minibatch must be on the host after its last pass. */
+static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t job, uint64_t evaluated)
+{
+    const struct check_job_progress *progress = &r->jobs[job];
+    struct buffer_extent wanted = {.end = sizeof(double),
+                                   .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
+                                   .version = CHECK_HELD_OUT_VERSION | evaluated};
+    const struct buffer_extent *found;
+    if (progress->held_out_loss != PLAN_NONE &&
+        buffer_contents_hold(&r->hosts[r->index_of[progress->held_out_loss]], &wanted, &found))
+        return STATUS_OK;
+    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of a held-out minibatch after minibatch %" PRIu64
+                      " is not on the host", progress->minibatch);
+}
+
+/* Returns true if all chunks were updated and evaluated in this minibatch. */
+static bool evaluated_all(const struct check_walk *r)
+{
+    const uint32_t job = r->c->unit->job, first = r->c->jobs[job].first_shard;
+    for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
+        for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++) {
+            const struct check_parallel_progress *progress = check_progress(r, first + s, t);
+            if (progress->updates <= r->jobs[job].minibatch || progress->evaluated < held_out_until_end(r, job, s, t)) return false;
+        }
+    return true;
+}
+
+/* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; if stages update independently, the backward pass
  * over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
     uint64_t least = UINT64_MAX;
+    const struct job *job = &r->plan->jobs.jobs[unit->job];
+    if (r->jobs[unit->job].minibatch < job->minibatches && evaluation_follows(job, r->jobs[unit->job].minibatch))
+        return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
     for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++) {
@@ -185,11 +239,17 @@ static enum status end_parallel_unit(struct check_walk *r)
     for (uint32_t t = 0; t < turns; t++) check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
+    progress->evaluated += unit->pass == PLAN_EVALUATE;
+    const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
+    if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
+        progress->evaluated % microbatches == 0)
+        TRY(check_sum_of_held_out_losses(r, unit->job, progress->evaluated));
     bool ends = ends_parallel_minibatch(r);
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
     if (ends && check_is_carried_out(r->c, unit->job)) TRY(check_sum_of_losses(r, unit->job));
+    if (ends && evaluation_follows(job, r->jobs[unit->job].minibatch)) r->jobs[unit->job].held_out += job->evaluation.minibatches;
     r->jobs[unit->job].minibatch += ends;
     return STATUS_OK;
 }

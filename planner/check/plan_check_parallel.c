@@ -76,6 +76,7 @@ static const uint8_t uses[PLAN_PASS_COUNT][CHECK_OPERANDS] = {
     [PLAN_BACKWARD_INPUT]  = {R,  0,  R, 0, R, R, W, W},
     [PLAN_BACKWARD_WEIGHT] = {0,  RW, R, 0, R, R, 0, W},
     [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
+    [PLAN_EVALUATE]        = {R,  0,  R, W, 0, 0, 0, W},
     [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
 };
 /* For a backward unit with three computations. */
@@ -113,14 +114,18 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
 {
     const uint32_t pass = v->op->pass;
     const bool first = v->chunk == 0, last = v->chunk + 1 == v->chunks, back = pass == PLAN_BACKWARD;
+    const bool held_out = pass == PLAN_EVALUATE;
     const enum use lives = pass == PLAN_LOAD ? USE_MAKE : pass == PLAN_STORE ? USE_READ : USE_NONE;
     if (!v->carried_out) return USE_NONE;
     switch (operand) {
     case CHECK_OPERAND_BATCH:
         if (lives != USE_NONE) return check_brings_batch(v) ? lives : USE_NONE;
-        return (first && (back || pass == PLAN_FORWARD)) || (last && back) ? USE_READ : USE_NONE;
+        return (first && (back || pass == PLAN_FORWARD)) || (last && back) || ((first || last) && held_out) ? USE_READ
+                                                                                                          : USE_NONE;
     case CHECK_OPERAND_LOSS: return !last ? USE_NONE : back ? USE_CHANGE : lives;
-    case CHECK_OPERAND_TABLE: return v->shares_table && last && back ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_HELD_OUT_LOSS:
+        return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
+    case CHECK_OPERAND_TABLE: return v->shares_table && last && (back || held_out) ? USE_READ : USE_NONE;
     case CHECK_OPERAND_TABLE_GRADIENT: return v->shares_table && first && pass == PLAN_UPDATE ? USE_READ : USE_NONE;
     default: return USE_NONE;
     }
@@ -137,6 +142,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_STATE: return apart || copied ? USE_NONE : own[CHECK_OPERAND_STATE];
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
+    case CHECK_OPERAND_HELD_OUT_LOSS:
     case CHECK_OPERAND_TABLE:
     case CHECK_OPERAND_TABLE_GRADIENT: return use_of_carried_out(v, operand);
     case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
@@ -202,9 +208,11 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
     case CHECK_OPERAND_BATCH: {
         bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE; /* whatever is there */
-        return (struct meaning){lives ? NOTHING : v->batch_thing, CHECK_CLOCK_STEP};
+        return (struct meaning){lives ? NOTHING : v->batch_thing,
+                                v->op->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT : CHECK_CLOCK_STEP};
     }
     case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
+    case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};
     case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE_GRADIENT:
         return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, CHECK_THING_PARAMETER_GRADIENT),
@@ -255,6 +263,7 @@ static enum status check_work(struct checker *c, const struct check_parallel_vie
         [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
         [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
         [PLAN_UPDATE] = PARALLEL_UPDATE + 1,          [PLAN_REDUCE] = PARALLEL_SUM + 1,
+        [PLAN_EVALUATE] = PARALLEL_EVALUATE + 1,
     };
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];

@@ -62,7 +62,7 @@ static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
 
 static bool is_pass(uint32_t pass)
 {
-    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD;
+    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD || pass == PLAN_EVALUATE;
 }
 
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *task)
@@ -96,7 +96,7 @@ static uint32_t peer_chunk(const struct checker *c, const struct plan_unit *unit
 {
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
         if (c->plan->ops[o].stream == STREAM_P2P)
-            return unit->pass == PLAN_FORWARD ? unit->shard - 1 : unit->shard + 1;
+            return unit->pass == PLAN_FORWARD || unit->pass == PLAN_EVALUATE ? unit->shard - 1 : unit->shard + 1;
     return PLAN_NONE;
 }
 
@@ -122,7 +122,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_task *task
     if (from == PLAN_NONE) return STATUS_OK;
     if (from >= parallel_chunks(p) || !is_on_stage_of(c, unit->job, task->peer, from, true))
         return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u copies from devices that are not of the %s stage",
-                          index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
+                          index, job->name, unit->shard, from < unit->shard ? "previous" : "next");
     return STATUS_OK;
 }
 
@@ -146,10 +146,11 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
     uint64_t stale = parallel_staleness(&job->parallel, rank.chunk);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
+                 : pass == PLAN_EVALUATE        ? progress->evaluated
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
-                    pass == PLAN_REFRESH || pass == PLAN_BATCH;
+                    pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN);
@@ -161,6 +162,10 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                              : resident ? progress->updates * m
                                         : n;
     versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    versions.of[CHECK_CLOCK_HELD_OUT] = CHECK_HELD_OUT_VERSION | progress->evaluated / m;
+    versions.of[CHECK_CLOCK_HELD_OUT_SUM] = CHECK_HELD_OUT_VERSION | progress->evaluated;
+    versions.counts[CHECK_CLOCK_HELD_OUT_SUM] = true;
+    if (pass == PLAN_EVALUATE) versions.of[CHECK_CLOCK_MICROBATCH] |= CHECK_HELD_OUT_VERSION;
     return versions;
 }
 
@@ -195,7 +200,8 @@ enum status check_parallel_done(struct checker *c, const struct job *job, struct
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
                           job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
-    if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
+    const uint64_t gathered = gathers ? 2 * wanted + progress->evaluated : 0;
+    if (progress->gathered == gathered) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
-                      ")", job->name, chunk, progress->gathered, gathers ? 2 * wanted : 0);
+                      ")", job->name, chunk, progress->gathered, gathered);
 }

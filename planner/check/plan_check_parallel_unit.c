@@ -45,7 +45,7 @@ static void want_pass(const struct check_parallel_view *v, enum parallel_pass pa
 static enum status check_fetched(struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *wanted)
 {
     const struct parallel *p = &v->job->parallel;
-    bool forward = v->unit->pass == PLAN_FORWARD;
+    bool forward = v->unit->pass == PLAN_FORWARD || v->unit->pass == PLAN_EVALUATE;
     bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
     enum check_operand operand = forward ? CHECK_OPERAND_INPUT : CHECK_OPERAND_OUTPUT_GRADIENT;
     uint32_t from = forward ? v->chunk - 1 : v->chunk + 1;
@@ -54,7 +54,7 @@ static enum status check_fetched(struct checker *c, const struct check_parallel_
     uint64_t whole = check_operand_bytes(c, v, operand), part = whole / (p->scatter ? p->tensor : 1);
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
-        if (op->kind == OP_COPY && op->bytes != part)
+        if (op->kind == OP_COPY && op->stream == STREAM_P2P && op->bytes != part)
             return check_fail(c, CHECK_RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
                               check_operand_names[operand], part);
     }
@@ -100,8 +100,32 @@ bool check_is_carried_copy(const struct checker *c)
 {
     const uint32_t pass = c->unit->pass, stream = c->op->stream;
     if (!check_is_carried_out(c, c->unit->job)) return false;
-    return stream == STREAM_H2D ? pass == PLAN_LOAD || pass == PLAN_BATCH
-                                : stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE);
+    return stream == STREAM_H2D ? pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE
+                                : stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE);
+}
+
+/* Checks an evaluation's copies: data may come, and a loss may leave. Contents show whether they do in time. */
+static enum status check_held_out_copies(struct checker *c, const struct check_parallel_view *v)
+{
+    uint32_t batches = 0, copies[2] = {0, 0};
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *from = &c->plan->accesses[op->first_access];
+        batches += op->kind == OP_COMPUTE && op->pass == PLAN_BATCH;
+        if (op->kind != OP_COPY || op->stream == STREAM_P2P) continue;
+        const bool loss = op->stream == STREAM_D2H;
+        const struct plan_buffer *ends[] = {check_buffer_of(c, &from[0]), check_buffer_of(c, &from[1])};
+        const uint64_t bytes = check_operand_bytes(c, v, loss ? CHECK_OPERAND_HELD_OUT_LOSS : CHECK_OPERAND_BATCH);
+        copies[loss]++;
+        if (ends[0]->kind != (loss ? BUFFER_LOSS : BUFFER_BATCH) || ends[0]->variant != loss || ends[1]->variant != loss ||
+            op->bytes != bytes || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
+            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s in an evaluation", op->bytes,
+                              plan_buffer_names[ends[0]->kind]);
+    }
+    if (batches == copies[0] && batches <= (check_brings_batch(v) ? 1 : 0) && copies[1] <= (v->chunk + 1 == v->chunks ? 1 : 0))
+        return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "reads %u held-out minibatches, and copies data %u and a loss %u times", batches,
+                      copies[0], copies[1]);
 }
 
 /* Checks the copies of states, data and losses. */
@@ -111,6 +135,7 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
                                                     [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS};
     const uint64_t wanted = carried_bytes(c, v);
     uint32_t copies = 0;
+    if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
     for (uint32_t o = 0; v->carried_out && o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *from = &c->plan->accesses[op->first_access];
@@ -139,10 +164,15 @@ enum status check_parallel_unit(struct checker *c)
     uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
-                    !check_holds_place(c, o);
+                    !check_holds_place(c, o) && !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
     if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
         return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {
+    case PLAN_EVALUATE:
+        if (!v.carried_out || v.job->evaluation.every == 0)
+            return check_fail(c, CHECK_RULE_FORM, "an evaluation of a job that has none");
+        want_pass(&v, PARALLEL_EVALUATE, &tensor);
+        break;
     case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
     case PLAN_BACKWARD:
         want_pass(&v, PARALLEL_INPUT, &tensor);

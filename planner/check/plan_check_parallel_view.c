@@ -9,7 +9,7 @@
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights", "batch", "loss", "state of the first chunk", "gradient of the last chunk"};
+    "next version of the weights", "batch", "loss", "held-out loss", "state of the first chunk", "gradient of the last chunk"};
 
 /* Returns the unit's slice, or 0 if there is none. */
 static uint32_t slice_of(const struct checker *c)
@@ -91,7 +91,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     bool own = b->shard == v->chunk, next = b->shard == v->chunk + 1;
     switch (b->kind) {
     case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
-    case BUFFER_LOSS: return CHECK_OPERAND_LOSS;
+    case BUFFER_LOSS: return b->variant == 0 ? CHECK_OPERAND_LOSS : CHECK_OPERAND_HELD_OUT_LOSS;
     case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : b->shard == 0 ? CHECK_OPERAND_TABLE : CHECK_OPERANDS;
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
     case BUFFER_GRADIENT:
@@ -115,7 +115,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
     bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
     bytes[CHECK_OPERAND_BATCH] = job_batch_bytes(v->job);
-    bytes[CHECK_OPERAND_LOSS] = sizeof(double);
+    bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
     bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;
     bytes[CHECK_OPERAND_TABLE_GRADIENT] = chunk_memory(v->job, parallel_layers(v->job, v->chunks - 1)).gradient_bytes;
 }

@@ -19,6 +19,7 @@ enum check_operand {
     CHECK_OPERAND_NEXT_WEIGHTS, /* ... and the next version, which an update makes */
     CHECK_OPERAND_BATCH,      /* carried out: a minibatch's data ... */
     CHECK_OPERAND_LOSS,       /* ... and loss ... */
+    CHECK_OPERAND_HELD_OUT_LOSS, /* ... and the loss of a held-out one ... */
     CHECK_OPERAND_TABLE,      /* ... the state of the first chunk, for a tied head on its stage ... */
     CHECK_OPERAND_TABLE_GRADIENT, /* ... and the gradient of the last chunk, for the first one's step */
     CHECK_OPERANDS

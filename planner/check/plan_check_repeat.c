@@ -123,6 +123,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
         TRY(use(r, &progress->updates));
         TRY(use(r, &progress->gathered));
         TRY(use(r, &progress->reduced));
+        TRY(use(r, &progress->evaluated));
     }
     return STATUS_OK;
 }
@@ -228,7 +229,8 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
         even = even && passes.by % m == 0 && (passes.by == 0 || passes.from / m >= stale);
     }
     struct growth updates = next_growth(repeats, at), gathered = next_growth(repeats, at);
-    struct growth reduced = next_growth(repeats, at);
+    struct growth reduced = next_growth(repeats, at), evaluated = next_growth(repeats, at);
+    even = even && (m == 0 || evaluated.by % m == 0);
     (void)gathered; /* is compared at the end only */
     bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;
     return even && reduces_evenly && (parallel_has_own_pace(p) || updates.by == minibatches);
@@ -243,7 +245,8 @@ static bool job_grows_evenly(struct check_walk *r, uint32_t job, uint64_t *times
     bool even = true;
     ++*at; /* held-out minibatches are counted as they are */
     if (by > 0 && left / by < *times + 1) *times = left / by > 0 ? left / by - 1 : 0;
-    if (!check_is_parallel(r->c, job)) return by == 0 || about->evaluation.every == 0 || by % about->evaluation.every == 0;
+    even = by == 0 || about->evaluation.every == 0 || by % about->evaluation.every == 0;
+    if (!check_is_parallel(r->c, job)) return even;
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
         for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++)

@@ -33,7 +33,9 @@ enum status check_batch_op(struct checker *c)
                           "the batch buffer has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_buffer_of(c, access)->bytes, job->batch_bytes);
     struct check_claim claim = {.thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
-                                .clock = check_is_parallel(c, c->unit->job) ? CHECK_CLOCK_STEP : CHECK_CLOCK_MINIBATCH,
+                                .clock = !check_is_parallel(c, c->unit->job)  ? CHECK_CLOCK_MINIBATCH
+                                         : c->unit->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT
+                                                                          : CHECK_CLOCK_STEP,
                                 .makes = true,
                                 .held_out = c->unit->pass == PLAN_EVALUATE,
                                 .bytes = job->batch_bytes};

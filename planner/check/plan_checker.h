@@ -39,7 +39,7 @@ struct check_shard_facts {
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* its tensors' norms within the job's; 0, 0: it does not clip */
     bool parallel_known;                /* parallel: bytes that its passes use ... */
-    uint64_t parallel_bytes[15];
+    uint64_t parallel_bytes[24];
     bool whole_known;
     struct rank_state whole;          /* ... state of its ranks together ... */
     uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last right one of plan->works for a job without
@@ -75,6 +75,8 @@ enum check_claim_clock {
     CHECK_CLOCK_MICROBATCH, /* n */
     CHECK_CLOCK_STEP, /* updates before its minibatch, less the staleness */
     CHECK_CLOCK_SUM,  /* microbatches in a gradient before it */
+    CHECK_CLOCK_HELD_OUT, /* the evaluation's held-out minibatch ... */
+    CHECK_CLOCK_HELD_OUT_SUM, /* ... and held-out microbatches before it; both with CHECK_HELD_OUT_VERSION */
     CHECK_CLOCK_COUNT
 };
 
@@ -82,6 +84,7 @@ enum check_claim_clock {
 struct check_parallel_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
     uint64_t gathered, reduced;
+    uint64_t evaluated; /* forward passes over held-out microbatches */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };

@@ -38,6 +38,7 @@
 #include "base/extreme.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/job/evaluation.h"
 #include "planner/parallel/parallel_job_async.h"
 #include "planner/parallel/parallel_job_recompute.h"
 #include "planner/parallel/parallel_job_cut.h"
@@ -107,7 +108,8 @@ static bool may_finish(const struct parallel_job *s, uint32_t r)
     return !chunk->updated && s->stages[chunk->stage].steps_left == 0 && !(chunk->tied && s->ends_left > 0);
 }
 
-static void emit_minibatch(struct parallel_job *s)
+/* Emits a minibatch, with the evaluation that follows it. */
+static void emit_minibatch(struct parallel_job *s, bool evaluated)
 {
     uint32_t updates = 0;
     begin_minibatch(s);
@@ -124,9 +126,10 @@ static void emit_minibatch(struct parallel_job *s)
         for (uint32_t c = 0; c < s->completed_count; c++) {
             if (!may_finish(s, s->completed[c])) continue;
             s->of[s->completed[c]].updated = true;
-            finish_chunk(s, s->completed[c], ++updates == s->chunks);
+            finish_chunk(s, s->completed[c], ++updates == s->chunks && !evaluated);
         }
     }
+    if (evaluated) parallel_job_emit_evaluation(s);
 }
 
 /* --- jobs ----------------------------------------------------------------------------------- */
@@ -187,6 +190,9 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (job->parallel.carrying != PARALLEL_SIMULATED)
         job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
+    if (job->evaluation.every > 0 && !s->carried_out)
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and has no evaluations",
+                         job->name, parallel_only_simulated(&s->plan->hardware, job));
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));
@@ -222,25 +228,61 @@ static bool has_more(const struct parallel_job *s, uint64_t done)
     return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
-/* Returns the end of the equal minibatches after `done`. With delayed updates the first one differs. */
+/* Returns the end of the equal minibatches after `done`: all are evaluated, or none is. With delayed updates the first
+ * one differs. */
 static uint64_t segment_end(const struct parallel_job *s, uint64_t done)
 {
-    return s->parallel->delayed && done == 0 ? 1 : s->job->minibatches;
+    const uint64_t last = s->job->minibatches - 1, every = s->job->evaluation.every;
+    if (s->parallel->delayed && done == 0) return 1;
+    if (every <= 1) return last + 1;
+    if (evaluation_follows(s->job, done)) return done + 1;
+    return min_u64(done + every - 1 - (s->job->first_minibatch + done) % every, last);
 }
 
-/* Emits a minibatch of each unfinished job, and repeats it until a job ends or its minibatches change. */
+static void emit_minibatches_of_all(struct parallel_job *all, uint32_t count, uint64_t done)
+{
+    for (uint32_t j = 0; j < count; j++) {
+        all[j].refreshes = all[j].parallel->delayed && done > 0;
+        if (has_more(&all[j], done)) emit_minibatch(&all[j], evaluation_follows(all[j].job, done));
+    }
+}
+
+/* Returns the number of minibatches after which all unfinished jobs are evaluated in the same way again, or 0: too many. */
+static uint64_t evaluation_cycle(const struct parallel_job *all, uint32_t count, uint64_t done)
+{
+    enum { CYCLE_MAX = 64 };
+    uint64_t cycle = 1;
+    for (uint32_t j = 0; j < count; j++) {
+        const uint64_t every = all[j].job->evaluation.every, before = cycle;
+        if (!has_more(&all[j], done) || every == 0) continue;
+        if (all[j].parallel->delayed) return 0;
+        while (cycle <= CYCLE_MAX && cycle % every != 0) cycle += before;
+        if (cycle > CYCLE_MAX) return 0;
+    }
+    return cycle;
+}
+
+/* Emits a minibatch of each unfinished job, and repeats it until a job ends or its minibatches change; or as many
+ * minibatches as evaluations repeat after, without a job's last one, which is always evaluated. */
 static void emit_minibatches(struct parallel_job *all, uint32_t count, struct plan_builder *builder)
 {
-    uint64_t done = 0, next;
+    uint64_t done = 0, next, end;
     do {
-        next = UINT64_MAX;
-        for (uint32_t j = 0; j < count; j++)
-            if (has_more(&all[j], done)) next = min_u64(next, segment_end(&all[j], done));
-        if (next == UINT64_MAX) return;
+        next = end = UINT64_MAX;
         for (uint32_t j = 0; j < count; j++) {
-            all[j].refreshes = all[j].parallel->delayed && done > 0;
-            if (has_more(&all[j], done)) emit_minibatch(&all[j]);
+            if (!has_more(&all[j], done)) continue;
+            next = min_u64(next, segment_end(&all[j], done));
+            end = min_u64(end, all[j].job->minibatches);
         }
+        if (next == UINT64_MAX) return;
+        const uint64_t cycle = evaluation_cycle(all, count, done), repeats = cycle > 1 ? (end - 1 - done) / cycle : 0;
+        if (repeats > 1) {
+            for (uint64_t i = 0; i < cycle; i++) emit_minibatches_of_all(all, count, done + i);
+            plan_builder_segment(builder, (uint32_t)repeats);
+            done += repeats * cycle;
+            continue;
+        }
+        emit_minibatches_of_all(all, count, done);
         plan_builder_segment(builder, (uint32_t)(next - done));
         done = next;
     } while (true);
@@ -278,6 +320,19 @@ static double minibatch_s(const struct parallel_job *s)
     return max_s(s->order.end_s, s->times.exchange_s) + s->times.update_s;
 }
 
+/* Returns the seconds of all evaluations, whose held-out microbatches follow each other through the stages. */
+static double evaluations_s(const struct parallel_job *s)
+{
+    const struct job *job = s->job;
+    double fill_s = 0, slowest_s = 0;
+    for (uint32_t r = 0; r < s->chunks && job->evaluation.every > 0; r++) {
+        fill_s += s->times.chunks[r].pass_s[PIPELINE_FORWARD];
+        slowest_s = max_s(slowest_s, s->times.chunks[r].pass_s[PIPELINE_FORWARD]);
+    }
+    const double microbatches = (double)job->evaluation.minibatches * s->microbatches;
+    return (double)evaluation_count(job) * (fill_s + (microbatches - 1) * slowest_s * (s->chunks / s->parallel->pipeline));
+}
+
 static void estimate_end(struct parallel_job *all, uint32_t index)
 {
     struct parallel_job *s = &all[index];
@@ -286,7 +341,8 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
         if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
             begin_s = all[j].estimated_end_s;
     s->estimated_end_s = begin_s + s->in_s + s->out_s +
-                         (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s));
+                         (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s)) +
+                         evaluations_s(s);
 }
 
 /* Copies up the weights of a delayed last update and ends all lives. */

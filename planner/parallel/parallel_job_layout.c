@@ -426,6 +426,8 @@ static void place_stage(struct parallel_job *s, uint32_t index)
     }
     if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_batch_bytes(s->job)));
     if (has_loss) stage->loss_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
+    if (has_loss && s->job->evaluation.every > 0)
+        stage->held_out_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
     stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));
     place_ring(stage, &stage->weights);
     place_ring(stage, &stage->gradients);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
@@ -176,6 +177,14 @@ static uint32_t job_buffer(const struct parallel_job_unit *u, uint32_t kind, boo
     return plan_builder_buffer(u->s->builder, &b);
 }
 
+/* Returns the loss of a held-out minibatch. */
+static uint32_t held_out_loss(const struct parallel_job_unit *u, bool on_device)
+{
+    struct plan_buffer b = {.kind = BUFFER_LOSS, .job = u->s->index, .shard = PLAN_NONE, .variant = 1,
+                            .on_device = on_device, .bytes = sizeof(double)};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
 /* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. */
 static void access_batch(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
@@ -190,6 +199,13 @@ static void access_loss(struct parallel_job_unit *u, struct accesses *a, uint32_
     uint64_t bytes = sizeof(double);
     if (!u->s->carried_out || !u->chunk->has_loss) return;
     add_placed(u, a, job_buffer(u, BUFFER_LOSS, true, bytes), flags, u->stage->loss_offset, bytes);
+}
+
+/* Accesses the loss of a held-out minibatch, on the last chunk's stage of a job that is evaluated. */
+static void access_held_out_loss(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
+{
+    if (!u->s->carried_out || !u->chunk->has_loss || u->s->job->evaluation.every == 0) return;
+    add_placed(u, a, held_out_loss(u, true), flags, u->stage->held_out_offset, sizeof(double));
 }
 
 /* Returns true if the head reads the embedding's table, and the embedding's step the head's gradient of it. */
@@ -663,19 +679,85 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
     end_unit(&u);
 }
 
-void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
+/* Reads a minibatch's data and copies them to the device. */
+static void add_batch(struct parallel_job_unit *u)
 {
-    struct parallel_job_unit u = begin_unit(s, r, PLAN_BATCH, false);
-    uint64_t bytes = job_batch_bytes(s->job);
-    uint32_t read = job_buffer(&u, BUFFER_BATCH, false, bytes);
+    uint64_t bytes = job_batch_bytes(u->s->job);
+    uint32_t read = job_buffer(u, BUFFER_BATCH, false, bytes);
     struct accesses made = {0}, up = {0};
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};
     add_access(&made, read, ACCESS_WRITE);
-    plan_builder_op(s->builder, &op, made.of, made.count, NULL, 0);
+    plan_builder_op(u->s->builder, &op, made.of, made.count, NULL, 0);
     add_access(&up, read, ACCESS_READ);
-    access_batch(&u, &up, ACCESS_WRITE);
-    add_copy(&u, STREAM_H2D, bytes, &up);
+    access_batch(u, &up, ACCESS_WRITE);
+    add_copy(u, STREAM_H2D, bytes, &up);
+}
+
+void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_BATCH, false);
+    add_batch(&u);
     end_unit(&u);
+}
+
+/* --- evaluation ----------------------------------------------------------------------------- */
+
+/* Passes forward over a held-out microbatch; the last chunk's pass adds to the loss. A replica's first pass brings the
+ * data, and its last one copies the loss to the host. */
+static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool ends_minibatch)
+{
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_EVALUATE, ends_minibatch);
+    struct accesses a = {0}, loss = {0};
+    u.gang = gang_in_turn(s, u.stage);
+    if (u.chunk->brings_batch && n < u.stage->turns) add_batch(&u);
+    add_fetch(&u, PARALLEL_JOB_BOUNDARY, r, n, r - 1);
+    access_weights(&u, &a);
+    access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, LAST);
+    access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, MAKE);
+    access_batch(&u, &a, ACCESS_READ);
+    access_held_out_loss(&u, &a, CHANGE);
+    if (u.chunk->has_loss && shares_table(s)) access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_EVALUATE, work_of(&u, PARALLEL_EVALUATE), &a);
+    if (u.chunk->has_loss && n + u.stage->turns >= s->microbatches) {
+        access_held_out_loss(&u, &loss, ACCESS_READ);
+        add_access(&loss, held_out_loss(&u, false), ACCESS_WRITE);
+        add_copy(&u, STREAM_D2H, sizeof(double), &loss);
+    }
+    end_unit(&u);
+}
+
+/* Returns how many microbatches pass a chunk before the next chunk begins: a turn of the stages, as far as there are
+ * places for boundaries. */
+static uint32_t held_out_at_once(const struct parallel_job *s)
+{
+    uint32_t count = s->parallel->pipeline;
+    for (uint32_t r = 1; r < s->chunks; r++) count = min_u32(count, s->of[r].pools[PARALLEL_JOB_BOUNDARY].made);
+    return count;
+}
+
+/* Places of boundaries are used in turn: none is in use between minibatches. */
+static void assign_boundary(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_BOUNDARY];
+    if (s->parallel->replicated > 0) parallel_job_assign_place(s, r, PARALLEL_JOB_BOUNDARY, n);
+    else pool->variant_of[n] = n % pool->made;
+}
+
+void parallel_job_emit_evaluation(struct parallel_job *s)
+{
+    const uint64_t minibatches = s->job->evaluation.minibatches;
+    const uint32_t group = held_out_at_once(s), m = s->microbatches;
+    for (uint64_t h = 0; h < minibatches; h++)
+        for (uint32_t first = 0; first < m; first += group)
+            for (uint32_t r = 0; r < s->chunks; r++)
+                for (uint32_t n = first; n < min_u32(first + group, m); n++) {
+                    s->microbatch = n;
+                    if (r + 1 < s->chunks) assign_boundary(s, r + 1, n);
+                    const struct pipeline_step step = {.pass = PIPELINE_FORWARD, .chunk = r, .microbatch = n};
+                    if (s->of[r].gathers) parallel_job_emit_gather(s, &step);
+                    emit_evaluate(s, r, n, h + 1 == minibatches && r + 1 == s->chunks && n + 1 == m);
+                }
 }
 
 /* Copies a chunk's state from the host, or back. */
@@ -699,6 +781,7 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     if (u.chunk->versions > 0) access_version(&u, &a, u.chunk->version, load ? MAKE : LAST);
     if (u.chunk->brings_batch) access_batch(&u, &a, load ? MAKE : LAST);
     access_loss(&u, &a, load ? MAKE : LAST);
+    access_held_out_loss(&u, &a, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);
 }

@@ -28,6 +28,9 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r);
 /* Reads a minibatch's data and brings them to the chunk's stage. */
 void parallel_job_emit_batch(struct parallel_job *s, uint32_t r);
 
+/* Emits the held-out minibatches after a minibatch, the last unit of which ends it. */
+void parallel_job_emit_evaluation(struct parallel_job *s);
+
 /* Emits the load, or the end, of states' and gradients' lives, and of data and loss. */
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load);
 

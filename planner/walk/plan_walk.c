@@ -555,6 +555,13 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
     }
 }
 
+/* Returns the units in which the last shard makes the loss of a held-out minibatch: one per microbatch of parallel jobs. */
+static uint64_t held_out_units(const struct plan *plan, uint32_t job)
+{
+    const struct job *of = &plan->jobs.jobs[job];
+    return parallel_is_set(&of->parallel) ? of->microbatches / of->parallel.data : 1;
+}
+
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 {
     const struct plan *plan = walk->plan;
@@ -582,7 +589,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 
     out->number = walk->at.number;
     out->minibatch = walk->minibatches[unit->job];
-    out->held_out = walk->held_out[unit->job];
+    out->held_out = walk->held_out[unit->job] / held_out_units(plan, unit->job);
     out->op = op;
     out->unit = unit;
     out->op_index = walk->at.op;

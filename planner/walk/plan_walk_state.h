@@ -90,7 +90,7 @@ struct plan_walk {
                                    them */
     bool failed;
     uint64_t *minibatches; /* completed, per job */
-    uint64_t *held_out;    /* completed held-out minibatches, per job */
+    uint64_t *held_out;    /* completed held-out minibatches, per job; microbatches of parallel ones */
 
     uint32_t *place_of;    /* per buffer: index of its kind of place, | WALK_ON_DEVICE or WALK_STAGED */
     uint32_t host_count, device_buffer_count;

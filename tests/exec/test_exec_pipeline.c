@@ -59,6 +59,7 @@ static const struct cut cuts[] = {
 struct setting {
     const char *config;
     uint64_t microbatches, first; /* first: minibatches already done */
+    uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
     uint32_t precision;
     const struct cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute;
@@ -87,6 +88,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->optimizer.learning_rate = 0.01;
     job->first_minibatch = s->first;
     job->minibatches = STEPS - s->first;
+    job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     if (s->cut)
         job->parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = s->cut->pipeline,
                                           .data = s->cut->data,
@@ -103,6 +105,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
 
 struct outcome {
     double losses[STEPS];
+    struct evaluation_progress evaluations[STEPS];
+    uint64_t evaluation_count;
     uint64_t fingerprint, minibatches;
 };
 
@@ -118,6 +122,8 @@ static void run(struct plan *plan, const struct run_options *options, struct out
     out->minibatches = result.jobs[0].minibatches;
     out->fingerprint = result.jobs[0].weights_fingerprint;
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+    out->evaluation_count = result.jobs[0].evaluation_count;
+    memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
     trace_release(&trace);
     run_result_release(&result);
     plan_release(plan);
@@ -134,6 +140,12 @@ static void assert_same(const struct outcome *wanted, const struct outcome *foun
     for (uint32_t i = 0; i < STEPS; i++)
         if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
             fail_msg("%s: loss %u is %.17g, not %.17g", what, i, found->losses[i], wanted->losses[i]);
+    assert_int_equal(found->evaluation_count, wanted->evaluation_count);
+    for (uint32_t i = 0; i < found->evaluation_count; i++) {
+        const struct evaluation_progress *a = &wanted->evaluations[i], *b = &found->evaluations[i];
+        if (a->step != b->step || memcmp(&a->loss, &b->loss, sizeof a->loss) != 0)
+            fail_msg("%s: evaluation after step %u is %.17g, not %.17g", what, (unsigned)b->step, b->loss, a->loss);
+    }
     if (wanted->fingerprint != found->fingerprint) fail_msg("%s: other weights", what);
 }
 
@@ -146,6 +158,8 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                         .precision = random_below(seed, 7 * n + 2, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
+    s.every = random_below(seed, 7 * n + 5, 4);
+    s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
     if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
     return s;
 }
@@ -180,7 +194,8 @@ static void test_bits_of_equal_replicas(void **state)
         struct plan plan = {0};
         uint32_t replicas = 0;
         const uint32_t precision = random_below(seed, c, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
-        struct setting s = {.config = configs[c], .microbatches = 8, .precision = precision};
+        struct setting s = {.config = configs[c], .microbatches = 8, .precision = precision,
+                            .every = 1 + random_below(seed, 50 + c, 3), .held_out = 2};
         make_plan(&s, &plan);
         run(&plan, &(struct run_options){.poison = true}, &alone);
         for (size_t i = 0; i < ARRAY_COUNT(replicated); i++) {

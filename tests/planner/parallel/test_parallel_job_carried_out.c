@@ -18,7 +18,8 @@
 
 enum { MINIBATCHES = 3 };
 
-/* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas. */
+/* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
+ * 100 on evaluated on two held-out minibatches after the second and the last. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -29,8 +30,10 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_hardware(&hardware, 4, 1 << 26, 1e9);
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant / 10, .pipeline = stages, .prefetch = 1,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, 
+                                              .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                               .chunks = 1, .schedule = PIPELINE_1F1B};
+    if (variant >= 100) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -90,6 +93,20 @@ static void tables(void **state)
                          size_align(memory_parameter_bytes(&job->network, layers.first, layers.count), MEMORY_ALIGNMENT) +
                              size_align(table, MEMORY_ALIGNMENT));
         assert_true(first.has_embedding && last.has_head);
+        plan_release(&plan);
+    }
+}
+
+/* The held-out data come to both ends once per held-out minibatch, and each of its losses leaves once. */
+static void held_out(void **state)
+{
+    (void)state;
+    const uint64_t evaluations = 2, minibatches = MINIBATCHES + evaluations * 2;
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        struct plan plan;
+        make_plan(&plan, 100 + stages);
+        assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_BATCH), 2 * minibatches * job_batch_bytes(&plan.jobs.jobs[0]));
+        assert_int_equal(copied(&plan, STREAM_D2H, BUFFER_LOSS), minibatches * sizeof(double));
         plan_release(&plan);
     }
 }
@@ -154,6 +171,36 @@ static void not_reduced(struct plan *p)
     test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
 }
 
+static void held_out_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_EVALUATE, 0, 0), test_parallel_task(p, PLAN_UPDATE, 0, 1));
+}
+static void held_out_short(struct plan *p) { copy_of(p, PLAN_EVALUATE, 0)->bytes -= 4; }
+static void held_out_not_read(struct plan *p)
+{
+    test_parallel_op(p, PLAN_EVALUATE, 0, OP_COMPUTE)->pass = PLAN_EVALUATE;
+}
+static void held_out_out_of_turn(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_EVALUATE, 1, 0), test_parallel_task(p, PLAN_EVALUATE, 1, 1));
+}
+static void held_out_loss_lost(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        for (uint32_t o = p->units[u].first_op; o < p->units[u].first_op + p->units[u].op_count; o++)
+            if (p->units[u].pass == PLAN_EVALUATE && p->ops[o].stream == STREAM_D2H) p->ops[o].bytes = 4;
+}
+static void held_out_trains(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        if (p->units[u].pass == PLAN_EVALUATE && p->units[u].shard == 0) p->units[u].pass = PLAN_FORWARD;
+}
+static void held_out_ends_late(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        if (p->units[u].pass == PLAN_EVALUATE) p->units[u].ends_minibatch = false;
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -176,6 +223,13 @@ static void broken(void **state)
         {not_reduced, 12, "(expected reduced gradient of job-0 shard 0, microbatch 2)"},
         {data_late, 12, "reads unwritten bytes of the batch"},
         {loss_elsewhere, 12, "form: a copy on the h2d stream"},
+        {held_out_early, 102, "training: no evaluation of minibatch"},
+        {held_out_short, 102, "copies 540 bytes of the batch in an evaluation"},
+        {held_out_not_read, 102, "form: a computation on the host stream"},
+        {held_out_out_of_turn, 103, "job-0 shard 1"},
+        {held_out_loss_lost, 112, "copies 4 bytes of the loss in an evaluation"},
+        {held_out_trains, 102, "form: a copy on the h2d stream"},
+        {held_out_ends_late, 112, "does not end the minibatch"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
@@ -212,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies),
         cmocka_unit_test(tables),
+        cmocka_unit_test(held_out),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),
     };
