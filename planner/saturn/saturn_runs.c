@@ -144,8 +144,9 @@ enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct 
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
-                             bool turns, double tick_s, struct error *err)
+/* `carried`: gangs are carried out where they can be. */
+static enum status plan_all(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
+                            bool turns, bool carried, double tick_s, struct error *err)
 {
     const struct planner_options plain = {.seed = spilled->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                           .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
@@ -163,7 +164,9 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
         numbers[i] = several ? i : run->time->job;
         const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
                                               .device_count = run->time->config.devices};
-        TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &run->time->config.parallel,
+        struct parallel how = run->time->config.parallel;
+        if (carried && how.carrying == PARALLEL_SIMULATED) how.carrying = PARALLEL_UNDECIDED;
+        TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &how,
                             subproblem_hosts_left(&hosts, &subproblem, turns),
                             run->time->config.way == SATURN_SPILLED ? &own : &plain, &r->plans[i], err));
         if (turns || run->number + 1 == run->of)
@@ -176,9 +179,28 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
     return STATUS_OK;
 }
 
+static void release_plans(struct saturn_runs *r)
+{
+    for (uint32_t i = 0; r->plans && i < r->count; i++) plan_release(&r->plans[i]);
+    r->plans = NULL;
+}
+
+enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
+                             bool turns, double tick_s, struct error *err)
+{
+    const bool several = r->count > r->jobs->count;
+    if (!turns && !several) {
+        const enum status status = plan_all(r, jobs, spilled, turns, true, tick_s, err);
+        if (status != STATUS_INFEASIBLE) return status;
+        release_plans(r);
+        *err = (struct error){0};
+    }
+    return plan_all(r, jobs, spilled, turns, false, tick_s, err);
+}
+
 void saturn_runs_release(struct saturn_runs *runs)
 {
-    for (uint32_t i = 0; runs->plans && i < runs->count; i++) plan_release(&runs->plans[i]);
+    release_plans(runs);
     arena_release(&runs->arena);
     *runs = (struct saturn_runs){0};
 }

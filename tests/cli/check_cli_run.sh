@@ -83,6 +83,15 @@ for way in '--policy model-parallel' '--parallel dp=1' '--policy saturn' '--poli
     cmp -s first.safetensors a.safetensors || fail "$way: other weights than those of a resident plan"
 done
 
+# So are pipelines of Saturn's schedules: with the bits of one device, before and after jobs that have one.
+jobs '"minibatches": 4, "microbatches": 3, "weights_out": "{name}.safetensors"'
+sed -i 's/"defaults": {/&"parallel": {"pipeline": 2}, /' jobs.json
+spillway plan jobs.json "${slow[@]}" --p2p-rate 1GB/s --policy saturn -o gangs.json >out
+grep -q 'pp=2 1f1b' out || fail "no job is a pipeline"
+rm -f a.safetensors
+spillway run gangs.json --quiet >out 2>messages || fail "gangs: $(cat messages)"
+cmp -s first.safetensors a.safetensors || fail "a pipeline in Saturn's schedule has other weights"
+
 # A job whose checkpoints are lost begins anew, beside what is complete, with its optimizer where it was.
 for place in cpu device; do
     clip=
