@@ -179,25 +179,33 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                              kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
 }
 
+/* Copies rows of C, to which products then add, unless they are in place. */
+static void copy_rows(const struct transformer_unit *unit, float *to, const float *from)
+{
+    if (to != from) unit->kernels->first_forward(unit->kernels, to, from, unit->r, 1, unit->c);
+}
+
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
+    float *d_sum = unit->d_out ? unit->d_out : d_norm1, *d_middle = transformer_d_middle(unit, d_in);
     float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
-    transformer_norm_backward(unit, d_norm1, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
+    transformer_norm_backward(unit, d_sum, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
                               unit->r, layer, NORM2_WEIGHT);
-    transformer_linear_backward(unit, unit->d_wide, d_norm1, kept[KEPT_GELU], layer,
+    transformer_linear_backward(unit, unit->d_wide, d_sum, kept[KEPT_GELU], layer,
                                 linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
+    copy_rows(unit, d_norm1, d_sum);
     transformer_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
                                 linear_of(unit, FC_WEIGHT, f, c), true);
 
-    transformer_norm_backward(unit, d_in, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
+    transformer_norm_backward(unit, d_middle, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
                               unit->r, layer, NORM1_WEIGHT);
-    transformer_linear_backward(unit, d_attention, d_in, kept[KEPT_ATTENTION], layer,
+    transformer_linear_backward(unit, d_attention, d_middle, kept[KEPT_ATTENTION], layer,
                                 linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
@@ -207,9 +215,25 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = d_k;
     attention.dv = d_v;
     k->attention_backward(k, &attention);
+    copy_rows(unit, d_in, d_middle);
     transformer_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
     transformer_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
     transformer_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
+}
+
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+                          const float *d_out)
+{
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    const float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
+    (void)d_out;
+    transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM1], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
+                              linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_linear_weight(unit, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c));
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
@@ -252,7 +276,7 @@ static const char *unsupported(const struct job *job)
 }
 
 static const struct transformer_need needs[] = {
-    TRANSFORMER_NEED(loss_labels),
+    TRANSFORMER_NEED(loss_labels), TRANSFORMER_NEED(first_forward),
 };
 
 const struct transformer transformer_bert = {
@@ -262,6 +286,8 @@ const struct transformer transformer_bert = {
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
+    .block_weights = block_weights,
+    .ends_with_norm = true,
     .head = head,
     .unsupported = unsupported,
     .needs = needs,

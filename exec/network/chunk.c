@@ -50,10 +50,24 @@ void chunk_fill_table(const struct chunk_tables *tables, void *state, const stru
     }
 }
 
+static bool is_half(const struct chunk_arguments *a)
+{
+    return a->pass == PLAN_BACKWARD_INPUT || a->pass == PLAN_BACKWARD_WEIGHT;
+}
+
 /* Returns the embedding's output, where the other layers of its chunk read it. */
 static float *between(const struct chunk_arguments *a)
 {
-    return a->activations ? a->activations : a->workspace;
+    if (a->activations) return a->activations;
+    return is_half(a) ? a->handover : a->workspace;
+}
+
+/* Returns its gradient. */
+static float *d_between(const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    return is_half(a) ? transformer_at(a->handover, m->handed_d_between_offset)
+                      : transformer_at(a->workspace, m->d_between_offset);
 }
 
 static bool holds_embedding(const struct chunk_memory *m, uint32_t piece)
@@ -91,6 +105,8 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .loss = head ? a->loss : NULL,
         .activations = a->activations && !embedding ? transformer_at(a->activations, m->kept_offset) : NULL,
         .inputs_only = m->inputs_only && !embedding,
+        .handed_activations = a->handover ? transformer_at(a->handover, m->handed_kept_offset) : NULL,
+        .handed_gradients = a->handover ? transformer_at(a->handover, m->handed_gradients_offset) : NULL,
         .workspace = a->workspace ? transformer_at(a->workspace, m->scratch_offset) : NULL,
         .guard = a->guard,
     };
@@ -121,19 +137,19 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
 {
     const struct chunk_memory *m = &a->tables->memory;
     const uint32_t last = m->piece_count - 1;
-    const bool both = m->piece_count == CHUNK_PIECES_MAX;
-    float *d_between = both ? transformer_at(a->workspace, m->d_between_offset) : NULL;
+    const bool both = m->piece_count == CHUNK_PIECES_MAX, second = a->pass == PLAN_BACKWARD_WEIGHT;
     if (!holds_embedding(m, last)) {
         struct unit_arguments unit = unit_of(a, last);
-        if (both && !a->activations) embed(kernels, a, between(a));
+        if (both && !a->activations && !second) embed(kernels, a, between(a));
         unit.boundary_in = both ? between(a) : a->boundary_in;
         unit.gradient_in = a->gradient_in;
-        unit.gradient_out = both ? d_between : a->gradient_out;
+        unit.gradient_out = both ? d_between(a) : a->gradient_out;
         unit_compute(kernels, &unit);
     }
-    if (!m->has_embedding) return;
+    if (!m->has_embedding || a->pass == PLAN_BACKWARD_INPUT) return;
     struct unit_arguments unit = unit_of(a, 0);
-    unit.gradient_in = both ? d_between : a->gradient_in;
+    unit.pass = PLAN_BACKWARD;
+    unit.gradient_in = both ? d_between(a) : a->gradient_in;
     unit_compute(kernels, &unit);
 }
 
@@ -165,7 +181,9 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
     switch (a->pass) {
     case PLAN_FORWARD:
     case PLAN_EVALUATE: forward(kernels, a); break;
-    case PLAN_BACKWARD: backward(kernels, a); break;
+    case PLAN_BACKWARD:
+    case PLAN_BACKWARD_INPUT:
+    case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_UPDATE: update(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }

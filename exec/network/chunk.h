@@ -6,6 +6,8 @@
  *     EVALUATE  the same over held-out data, with the head's loss; nothing is kept
  *     BACKWARD  the head, forward and backward, then the other layers, then the embedding; gradients are added to the
  *               sums of earlier microbatches
+ *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
+ *               in the second. Each adds to the sums of earlier microbatches by itself
  *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN did so
  */
 #ifndef SPILLWAY_EXEC_NETWORK_CHUNK_H
@@ -29,12 +31,14 @@ MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_ind
 struct chunk_arguments {
     const struct job *job;
     const struct chunk_tables *tables;
-    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_UPDATE or PLAN_EVALUATE */
+    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_UPDATE or
+                               * PLAN_EVALUATE */
     uint64_t minibatch;
     struct unit_microbatch microbatch;
     void *state;
-    float *gradient;          /* BACKWARD, UPDATE */
-    const void *table;        /* BACKWARD, EVALUATE of a head without a copy of its tied table: the embedding's state */
+    float *gradient;          /* of backward passes, UPDATE */
+    const void *table;        /* BACKWARD, BACKWARD_INPUT, EVALUATE of a head without a copy of its tied table: the
+                               * embedding's state */
     const float *table_gradient; /* UPDATE of that embedding: chunk_table_gradient() of the head's chunk */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */
@@ -43,6 +47,7 @@ struct chunk_arguments {
     const float *gradient_in; /* likewise, of its output */
     float *gradient_out;      /* NULL for the first chunk */
     float *activations;       /* NULL: nothing is kept */
+    float *handover;          /* BACKWARD_INPUT, BACKWARD_WEIGHT */
     void *workspace;
     struct unit_guard *guard; /* as in struct unit_arguments */
 };

@@ -85,17 +85,17 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
-    float *d_branch = unit->d_stream2;
+    float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
                                 linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
-    transformer_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
+    transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
                               unit->r, layer, NORM2_WEIGHT);
 
-    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+    transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 linear_of(unit, PROJECTION_WEIGHT, c, c), false);
     struct kernel_attention attention = attention_of(unit, kept);
     attention.dout = d_branch;
@@ -105,8 +105,19 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     k->attention_backward(k, &attention);
     transformer_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
                                 linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
-    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
+    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
                               NORM1_WEIGHT);
+}
+
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+                          const float *d_out)
+{
+    int64_t c = unit->c, f = unit->f;
+    (void)in;
+    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer, linear_of(unit, PROJECTION_WEIGHT, c, c));
+    transformer_linear_weight(unit, unit->d_qkv, kept[KEPT_NORM1], layer, linear_of(unit, QKV_WEIGHT, 3 * c, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -138,6 +149,7 @@ const struct transformer transformer_gpt2 = {
     .embedding_backward = transformer_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
+    .block_weights = block_weights,
     .head = head,
     .unsupported = unsupported,
 };

@@ -117,7 +117,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
     float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
-    float *d_branch = unit->d_stream2;
+    float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, d_gate, d_out, kept[KEPT_SWIGLU], layer,
                                 linear_of(unit, DOWN_WEIGHT, c, f), false);
     k->swiglu_backward(k, d_gate, d_up, d_gate, kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
@@ -125,11 +125,11 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 linear_of(unit, GATE_WEIGHT, f, c), false);
     transformer_linear_backward(unit, d_branch, d_up, kept[KEPT_NORM2], layer,
                                 linear_of(unit, UP_WEIGHT, f, c), true);
-    norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out, layer,
+    norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out, layer,
                   NORM2_WEIGHT);
 
     struct heads d = heads_of(unit);
-    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+    transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
@@ -146,7 +146,24 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 linear_of(unit, K_WEIGHT, shared, c), true);
     transformer_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
                                 linear_of(unit, V_WEIGHT, shared, c), true);
-    norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, layer, NORM1_WEIGHT);
+    norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, layer, NORM1_WEIGHT);
+}
+
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+                          const float *d_out)
+{
+    int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
+    const struct heads d = heads_of(unit);
+    const float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
+    (void)in;
+    transformer_linear_weight(unit, d_out, kept[KEPT_SWIGLU], layer, linear_of(unit, DOWN_WEIGHT, c, f));
+    transformer_linear_weight(unit, d_gate, kept[KEPT_NORM2], layer, linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_weight(unit, d_up, kept[KEPT_NORM2], layer, linear_of(unit, UP_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
+                              linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_linear_weight(unit, d.q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d.k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, shared, c));
+    transformer_linear_weight(unit, d.v, kept[KEPT_NORM1], layer, linear_of(unit, V_WEIGHT, shared, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -174,6 +191,7 @@ const struct transformer transformer_llama = {
     .embedding_backward = transformer_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
+    .block_weights = block_weights,
     .head = head,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,

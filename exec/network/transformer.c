@@ -173,8 +173,8 @@ void transformer_update_rows(const struct kernels *kernels, const struct job *jo
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-/* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias (may be NULL) are
- * written or added to (LINEAR_ADD_...). */
+/* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias (may be NULL, without dw
+ * always) are written or added to (LINEAR_ADD_...). */
 struct transformer_product {
     struct transformer_weights w;
     int64_t rows, out, in;
@@ -201,14 +201,15 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
     if (p->w.fp32) {
         if (dx)
             k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
-        k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
+        if (dw) k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
         return;
     }
     k->round(k, unit->d_rounded, dy, p->rows * p->out);
-    k->round(k, unit->rounded, x, p->rows * p->in);
+    if (dw) k->round(k, unit->rounded, x, p->rows * p->in);
     if (dx)
         k->linear_input_bf16(k, dx, unit->d_rounded, p->w.rounded, p->rows, p->out, p->in, p->in_out,
                              accumulate_dx);
+    if (!dw) return;
     k->linear_weight_bf16(k, dw, dbias, dy, unit->d_rounded, unit->rounded, p->rows, p->out, p->in,
                           p->in_out, add);
 }
@@ -232,9 +233,19 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
     const struct transformer_product product = product_of(w.weights, &l);
+    if (unit->leaves_weights) {
+        product_backward(unit, dx, accumulate, NULL, 0, NULL, dy, x, &product);
+        return;
+    }
     product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
+}
+
+void transformer_linear_weight(const struct transformer_unit *unit, const float *dy, const float *x, uint64_t layer,
+                               struct transformer_linear l)
+{
+    transformer_linear_backward(unit, NULL, dy, x, layer, l, false);
 }
 
 void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,

@@ -26,6 +26,8 @@ struct transformer_unit {
     float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
+    bool leaves_weights; /* a BACKWARD_INPUT: gradients of linear layers' weights come later, from ... */
+    float *d_out, *d_middle; /* ... these, as in memory_block_gradients(), d_qkv and d_wide; else NULL */
     bf16 *rounded, *d_rounded;
 };
 
@@ -42,6 +44,10 @@ struct transformer_need {
  * The implementation of a family. `kept`: in the order of memory_activations(); a block's output is the last one, NULL
  * for a shard's last layer. `in`, `out`: (R, C). Their gradients d_out and d_in may be one buffer. The backward pass
  * also makes the parameters' steps.
+ *
+ * A backward pass in two calls block_backward() with leaves_weights and two gradients that are not one buffer, and
+ * later block_weights(). The first call fills d_middle, d_qkv and d_wide. d_out has the gradient of the block's output or,
+ * if the block ends with a norm, of that norm's input, which the first call fills, too.
  */
 struct transformer {
     uint32_t block_kept;    /* including the output */
@@ -53,6 +59,10 @@ struct transformer {
                           const float *in, float *out);
     void (*block_backward)(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in);
+    /* Computes the gradients of linear layers' weights. */
+    void (*block_weights)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+                          const float *d_out);
+    bool ends_with_norm;
     /* Forward pass, loss and backward pass together, so that the logits need not exist as a whole; d_in NULL: an
      * evaluation. */
     void (*head)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -122,9 +132,20 @@ struct transformer_linear {
 /* Computes y(rows,out) = x(rows,in) w + bias. */
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
                                 struct transformer_linear linear);
-/* Computes dx(rows,in) = (accumulate: +=) from dy(rows,out); may be NULL. Then steps weight and bias. */
+/* Computes dx(rows,in) = (accumulate: +=) from dy(rows,out); may be NULL. Then steps weight and bias, unless the unit
+ * leaves weights. */
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
                                  uint64_t layer, struct transformer_linear linear, bool accumulate);
+
+/* Computes the gradients of the weight alone, and steps it. */
+void transformer_linear_weight(const struct transformer_unit *unit, const float *dy, const float *x, uint64_t layer,
+                               struct transformer_linear linear);
+
+/* Returns where the gradient of a block's first sum goes: it is kept, or continues in d_in. */
+static inline float *transformer_d_middle(const struct transformer_unit *unit, float *d_in)
+{
+    return unit->d_middle ? unit->d_middle : d_in;
+}
 
 /* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. */
 void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,

@@ -7,6 +7,8 @@
  *               (if only the inputs of blocks were kept: forward and backward of each block, the last first;
  *               likewise a LOSS that holds only inputs). In pipelines the head's loss comes first, forward and
  *               backward, so that its logits are not kept
+ *     BACKWARD_INPUT, BACKWARD_WEIGHT   a BACKWARD of blocks in two: first all but the gradients of linear layers'
+ *               weights; later these. The head and the gradients of norms are in the first, whose kernels make them
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
  *     NORM      the sums of squares of the same gradients, one for each tensor
  *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
@@ -45,9 +47,16 @@ static enum unit_pass schedule_unit_pass(uint32_t pass)
     case PLAN_FORWARD: return UNIT_FORWARD;
     case PLAN_LOSS: return UNIT_LOSS;
     default:
-        assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE || pass == PLAN_NORM);
+        assert(pass == PLAN_BACKWARD || pass == PLAN_BACKWARD_INPUT || pass == PLAN_BACKWARD_WEIGHT ||
+               pass == PLAN_UPDATE || pass == PLAN_NORM);
         return UNIT_BACKWARD;
     }
+}
+
+/* Returns true for a half of a backward pass. */
+static bool is_half(const struct unit_arguments *a)
+{
+    return a->pass == PLAN_BACKWARD_INPUT || a->pass == PLAN_BACKWARD_WEIGHT;
 }
 
 static bool has_head(const struct unit_arguments *a)
@@ -63,9 +72,11 @@ static const struct memory_table *evaluation_workspace(const struct unit_argumen
                        : &a->tables->workspace[UNIT_FORWARD][0];
 }
 
-/* Counts the inputs of a single layer, the boundary, as kept, although no buffer exists. */
+/* Counts the inputs of a single layer, the boundary, as kept, although no buffer exists. Both halves of a backward pass
+ * have all activations. */
 static uint32_t way_of(const struct unit_arguments *a)
 {
+    if (is_half(a)) return UNIT_KEEP | UNIT_GRADIENTS_OUT;
     bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
     return (kept && a->pass != PLAN_LOSS ? UNIT_KEEP : 0) | (a->inputs_only ? UNIT_INPUTS : 0) |
            (a->gradient ? UNIT_GRADIENTS_OUT : 0);
@@ -251,6 +262,78 @@ static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t 
     }
 }
 
+/* --- halves of a backward pass ---------------------------------------------------------------- */
+
+/* Returns all activations, kept by the forward pass or handed over. */
+static float *activations_of_halves(const struct unit_arguments *a)
+{
+    return a->activations && !a->inputs_only ? a->activations : a->handed_activations;
+}
+
+static const float *input_of_halves(const struct transformer_unit *unit, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return a->inputs_only ? held_input(unit, a->activations, layer) : layer_input(unit, activations_of_halves(a), layer);
+}
+
+/* Returns the unit with the block's gradients where they are handed over. */
+static struct transformer_unit half_of(const struct transformer_unit *unit, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_block_gradients at = memory_block_gradients(unit->network, layer, a->job->microbatch, a->job->sequence);
+    struct transformer_unit half = *unit;
+    half.leaves_weights = a->pass == PLAN_BACKWARD_INPUT;
+    half.d_out = transformer_at(a->handed_gradients, (layer - a->shard->first_layer) * at.bytes);
+    half.d_middle = transformer_at(half.d_out, at.d_middle_offset);
+    half.d_qkv = transformer_at(half.d_out, at.d_qkv_offset);
+    half.d_wide = transformer_at(half.d_out, at.d_wide_offset);
+    return half;
+}
+
+/* Returns where the gradient of a layer's input goes: to the block before, which keeps it unless it ends with a norm. */
+static float *d_input_of_half(const struct transformer_unit *unit, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (layer == a->shard->first_layer || unit->transformer->ends_with_norm) return a->gradient_out;
+    return half_of(unit, layer - 1).d_out;
+}
+
+static void compute_input_half(const struct transformer_unit *unit, uint64_t end)
+{
+    const struct unit_arguments *a = unit->arguments;
+    float *all = activations_of_halves(a), *kept[TRANSFORMER_KEPT_MAX];
+    const float *d_out = a->gradient_in;
+    if (!a->activations && !a->inputs_only) blocks_forward(unit, end, all, NULL);
+    if (end < a->shard->first_layer + a->shard->layer_count) {
+        float *d_in = d_input_of_half(unit, end);
+        kept_of(unit, all, end, kept);
+        unit->transformer->head(unit, end, kept, input_of_halves(unit, end), d_in);
+        d_out = d_in;
+    }
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        const struct transformer_unit half = half_of(unit, layer);
+        const float *in = input_of_halves(unit, layer);
+        float *d_in = d_input_of_half(unit, layer);
+        kept_of(unit, all, layer, kept);
+        if (a->inputs_only) unit->transformer->block_forward(unit, layer, kept, in, NULL);
+        unit->transformer->block_backward(&half, layer, kept, in, d_out, d_in);
+        d_out = d_in;
+    }
+}
+
+static void compute_weight_half(const struct transformer_unit *unit, uint64_t end)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const uint64_t last = a->shard->first_layer + a->shard->layer_count - 1;
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        const struct transformer_unit half = half_of(unit, layer);
+        float *kept[TRANSFORMER_KEPT_MAX];
+        kept_of(unit, activations_of_halves(a), layer, kept);
+        unit->transformer->block_weights(&half, layer, kept, input_of_halves(unit, layer),
+                                         layer == last ? a->gradient_in : half.d_out);
+    }
+}
+
 /* --- passes ----------------------------------------------------------------------------------- */
 
 /* Returns the end of the shard's blocks. */
@@ -377,6 +460,8 @@ static void compute_once(const struct transformer_unit *unit)
         else
             compute_backward(unit);
         break;
+    case PLAN_BACKWARD_INPUT: compute_input_half(unit, blocks_end(a)); break;
+    case PLAN_BACKWARD_WEIGHT: compute_weight_half(unit, blocks_end(a)); break;
     case PLAN_UPDATE: compute_update(unit); break;
     case PLAN_NORM: compute_norm(unit); break;
     default: assert(!"a pass of the compute stream");
@@ -419,11 +504,11 @@ static void compute_alone(const struct transformer *transformer, const struct ke
     struct transformer_unit unit = unit_of(transformer, kernels, &a);
     unit.turn = a.microbatch.index;
     unit.adds = a.microbatch.adds;
-    unit.sums = a.pass == PLAN_BACKWARD ? a.gradient : NULL;
+    unit.sums = a.pass == PLAN_BACKWARD || is_half(&a) ? a.gradient : NULL;
     const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
     if (makes_loss && a.loss && !unit.adds) *a.loss = 0; /* the part of a replica */
     compute_once(&unit);
-    if (a.pass == PLAN_BACKWARD) transformer_shut_by_loss(&a);
+    if (unit.sums) transformer_shut_by_loss(&a);
 }
 
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,

@@ -50,7 +50,8 @@ struct unit_arguments {
     const struct plan_shard *shard;
     const struct unit_tables *tables;
     uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_NORM,
-                                   PLAN_EVALUATE */
+                                   PLAN_EVALUATE; over blocks and one microbatch also PLAN_BACKWARD_INPUT and
+                                   PLAN_BACKWARD_WEIGHT, a PLAN_BACKWARD in two */
     uint64_t minibatch;         /* from 0; the step is this + 1 */
     struct unit_microbatch microbatch;
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all */
@@ -70,6 +71,9 @@ struct unit_arguments {
     float *gradient_out;        /* of its input; NULL for shard 0 */
     float *activations;         /* kept from forward to backward; NULL: recompute */
     bool inputs_only;           /* layers are recomputed one at a time: UNIT_INPUTS (models/job/memory.h) */
+    float *handed_activations;  /* from a BACKWARD_INPUT to its BACKWARD_WEIGHT: all activations, where the forward pass
+                                   did not keep them ... */
+    float *handed_gradients;    /* ... and memory_block_gradients() of each block */
     float *workspace;
     struct unit_guard *guard;   /* may be NULL. Requires kernels that end before they return and leave results in
                                    host memory */

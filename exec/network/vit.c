@@ -155,17 +155,17 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
-    float *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv;
+    float *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
                                 linear_of(unit, OUT_WEIGHT, c, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
-    transformer_norm_backward(unit, d_in, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
+    transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
                               unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
 
-    transformer_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
+    transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 linear_of(unit, PROJECTION_WEIGHT, c, unit->inner), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
@@ -178,8 +178,21 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     for (uint32_t part = 0; part < 3; part++)
         transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
                                     qkv_linear(unit, part), part > 0);
-    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,
+    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
                               NORM1_WEIGHT);
+}
+
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+                          const float *d_out)
+{
+    int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
+    (void)in;
+    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
+                              linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
+    for (uint32_t part = 0; part < 3; part++)
+        transformer_linear_weight(unit, unit->d_qkv + part * part_floats, kept[KEPT_NORM1], layer, qkv_linear(unit, part));
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
@@ -228,6 +241,7 @@ const struct transformer transformer_vit = {
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
+    .block_weights = block_weights,
     .head = head,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,

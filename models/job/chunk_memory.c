@@ -44,16 +44,39 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     m->state_bytes += aligned(m->table_rows_layout.bytes);
 }
 
-/* Returns the scratch of the passes over a piece: forward and backward. */
+/* Returns the scratch of the passes over a piece: forward and backward. A backward pass in two units has all activations. */
 static uint64_t piece_scratch(const struct job *job, const struct parallel_layers *piece, uint32_t kept)
 {
     uint64_t bytes[3][UNIT_WAYS];
     uint32_t how = job_microbatch_way(job), way = piece->first == 0 ? UNIT_KEEP : kept;
+    uint32_t back = pipeline_has_halves(job->parallel.schedule) ? UNIT_KEEP : way;
     memory_workspaces(&job->network, piece->first, piece->count, how, job->microbatch, job->sequence, bytes);
-    const uint64_t trained = max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][way | UNIT_GRADIENTS_OUT]);
+    const uint64_t trained = max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][back | UNIT_GRADIENTS_OUT]);
     if (job->evaluation.every == 0) return trained;
     const bool head = piece->first + piece->count == job->network.layer_count;
     return max_u64(trained, head ? bytes[UNIT_LOSS][UNIT_GRADIENTS_OUT | (way & UNIT_INPUTS)] : bytes[UNIT_FORWARD][0]);
+}
+
+static uint64_t kept_bytes(const struct job *job, const struct parallel_layers *piece, bool inputs_only)
+{
+    return (inputs_only ? memory_input_bytes : memory_activation_bytes)(&job->network, piece->first, piece->count, job->microbatch,
+                                                                        job->sequence, PRECISION_FP32);
+}
+
+/* Places what the first half of a backward pass hands over to the second. */
+static void size_handover(const struct job *job, uint32_t kept, uint64_t stream, struct chunk_memory *m)
+{
+    const struct parallel_layers *last = &m->pieces[m->piece_count - 1];
+    const bool both = m->piece_count == CHUNK_PIECES_MAX, made = !kept || m->inputs_only;
+    if (!pipeline_has_halves(job->parallel.schedule)) return;
+    m->handed_d_between_offset = both && !kept ? stream : 0;
+    m->handed_kept_offset = m->handed_d_between_offset + (both ? stream : 0);
+    m->handed_gradients_offset = m->handed_kept_offset;
+    if (last->first > 0 && made) m->handed_gradients_offset += aligned(kept_bytes(job, last, false));
+    const uint64_t blocks = last->first > 0 ? last->count - m->has_head : 0;
+    m->handover_bytes = m->handed_gradients_offset;
+    if (blocks > 0)
+        m->handover_bytes += blocks * memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence).bytes;
 }
 
 struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers)
@@ -74,15 +97,8 @@ struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers l
     const struct parallel_layers *last = &m.pieces[m.piece_count - 1];
     const bool both = m.piece_count == CHUNK_PIECES_MAX;
     if (both && kept) m.kept_offset = stream;
-    if (kept && last->first > 0) {
-        const uint64_t bytes =
-            kept & UNIT_INPUTS
-                ? memory_input_bytes(n, last->first, last->count, job->microbatch, job->sequence,
-                                     PRECISION_FP32)
-                : memory_activation_bytes(n, last->first, last->count, job->microbatch, job->sequence,
-                                          PRECISION_FP32);
-        m.activation_bytes = m.kept_offset + bytes;
-    }
+    if (kept && last->first > 0) m.activation_bytes = m.kept_offset + kept_bytes(job, last, kept & UNIT_INPUTS);
+    size_handover(job, kept, stream, &m);
     m.d_between_offset = both && !kept ? stream : 0;
     m.scratch_offset = m.d_between_offset + (both ? stream : 0);
     for (uint32_t i = 0; i < m.piece_count; i++)

@@ -10,10 +10,14 @@
  *     gradient     [ of all layers      | of the tied table, from the head ]
  *     activations  [ embedding's output (R, C) | as kept by the other layers ]
  *     workspace    [ embedding's output | its gradient | scratch of a pass over either piece ]
+ *     handover     [ embedding's output | its gradient | layers' activations | gradients of each block ]
  *
  * The table's own blob exists where the head is on another stage than the embedding: two copies with equal values,
  * stepped with the same gradient, the sum of both ends'. On one stage the head reads the embedding's table, which is
  * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's output is in the workspace only where its stage keeps nothing.
+ *
+ * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
+ * the first unit makes them (again), and gradients as in memory_block_gradients().
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
 #define SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
@@ -36,7 +40,9 @@ struct chunk_memory {
     uint64_t kept_offset;         /* of the layers' activations */
     uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */
     uint64_t scratch_offset;      /* in the workspace: a pass's */
+    uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes;
+    uint64_t handover_bytes;      /* 0: backward passes are one unit */
 };
 
 /* Describes a job without tensor groups and slices whose ranks have all of a chunk's state. */

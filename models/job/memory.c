@@ -796,6 +796,22 @@ void memory_workspaces(const struct network *network, uint64_t first_layer, uint
         }
 }
 
+struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
+                                                     uint64_t sequence)
+{
+    const struct memory_range range =
+        pass_range(network, layer, 1, microbatch, sequence, sizeof(float), lay_activations);
+    const struct memory_sizes s = sizes_of(&range, layer);
+    assert(network_layer_kind(network, layer) == LAYER_BLOCK);
+    const uint64_t stream = size_align(s.stream * s.width * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t qkv = size_align(s.rows * (s.inner + 2 * s.shared) * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t wide = size_align(wide_words(network, s) * sizeof(float), MEMORY_ALIGNMENT);
+    return (struct memory_block_gradients){.d_middle_offset = stream,
+                                           .d_qkv_offset = 2 * stream,
+                                           .d_wide_offset = 2 * stream + qkv,
+                                           .bytes = 2 * stream + qkv + wide};
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *name, const char *end)

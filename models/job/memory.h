@@ -227,6 +227,20 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence);
 
+/*
+ * The gradients of a block's linear layers' outputs for one microbatch, fp32, as a backward pass in two units keeps
+ * them from the first to the second:
+ *
+ *     d_out, d_middle   (R,C)  of the block's second and first sum, or of what enters their norms in bert
+ *     d_qkv, d_wide     as in a workspace
+ */
+struct memory_block_gradients {
+    uint64_t d_middle_offset, d_qkv_offset, d_wide_offset; /* d_out is at 0 */
+    uint64_t bytes;
+};
+struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
+                                                     uint64_t sequence);
+
 /* Writes the bytes of every pass for every combination of UNIT_KEEP, UNIT_GRADIENTS_OUT and UNIT_INPUTS, each with
  * `how` added, at the cost of one call. */
 void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,

@@ -356,6 +356,12 @@ static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t 
     return (uint32_t)((all + own - 1) / own);
 }
 
+/* Returns true for schedules with backward passes in two units, of the gradients of inputs and of weights. */
+static inline bool pipeline_has_halves(uint32_t schedule)
+{
+    return schedule == PIPELINE_ZB_H1 || schedule == PIPELINE_ZB_H2 || schedule == PIPELINE_ZB_V;
+}
+
 /*
  * Returns the updates by which a chunk's weights are stale: microbatches of update u use the version after max(u -
  * staleness, 0) updates, so staleness + 1 versions exist. pipedream is stale by the microbatches in flight, 2bw and

@@ -4,7 +4,7 @@
  *
  * The reference computes the embedding, then all other layers, over all microbatches (unit_compute()). The pipeline
  * computes one microbatch after the other over its chunks (chunk_compute()), and adds up the gradients of the two
- * copies of a tied table as a JOIN does. Buffers that a pass must not read hold NaN.
+ * copies of a tied table as a JOIN does. Backward passes in two units are over all microbatches twice. Buffers that a pass must not read hold NaN.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -209,6 +209,7 @@ struct stage {
     struct chunk_tables tables;
     char *state;
     float *gradient, *workspace;
+    float *handover[MICROBATCHES_MAX];
     float *kept[MICROBATCHES_MAX], *boundary[MICROBATCHES_MAX], *d_boundary[MICROBATCHES_MAX]; /* of its input */
 };
 
@@ -232,6 +233,7 @@ static void make_line(struct line *line, const struct job *job, const struct ref
         for (uint64_t b = 0; b < job->microbatches; b++) {
             const uint64_t bytes = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32);
             stage->kept[b] = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
+            stage->handover[b] = m->handover_bytes > 0 ? allocate(m->handover_bytes) : NULL;
             stage->boundary[b] = c > 0 ? allocate(bytes) : NULL;
             stage->d_boundary[b] = c > 0 ? allocate(bytes) : NULL;
         }
@@ -264,6 +266,7 @@ static void free_line(struct line *line)
         free(line->stages[c].workspace);
         for (uint64_t b = 0; b < line->job->microbatches; b++) {
             free(line->stages[c].kept[b]);
+            free(line->stages[c].handover[b]);
             free(line->stages[c].boundary[b]);
             free(line->stages[c].d_boundary[b]);
         }
@@ -276,6 +279,7 @@ static struct chunk_arguments pass_over(struct line *line, uint32_t c, uint32_t 
     struct chunk_arguments a = {.job = line->job, .tables = &stage->tables, .pass = pass, .minibatch = minibatch,
                                 .microbatch = {.alone = true, .adds = b > 0, .index = b}, .state = stage->state,
                                 .workspace = stage->workspace, .activations = stage->kept[b],
+                                .handover = pass == PLAN_FORWARD ? NULL : stage->handover[b],
                                 .boundary_in = stage->boundary[b]};
     memset(stage->workspace, 0xff, stage->tables.memory.workspace_bytes);
     if (pass == PLAN_FORWARD) {
@@ -313,13 +317,17 @@ static double step_line(struct line *line, const int32_t *batch, uint64_t miniba
             a.batch = batch;
             chunk_compute(kernels, &a);
         }
-    for (uint32_t b = 0; b < microbatches; b++)
-        for (uint32_t c = line->chunks; c-- > 0;) {
-            struct chunk_arguments a = pass_over(line, c, PLAN_BACKWARD, minibatch, b);
-            a.batch = batch;
-            a.loss = &loss;
-            chunk_compute(kernels, &a);
-        }
+    const bool halves = pipeline_has_halves(line->job->parallel.schedule);
+    for (uint32_t half = 0; half < (halves ? 2 : 1); half++)
+        for (uint32_t b = 0; b < microbatches; b++)
+            for (uint32_t c = line->chunks; c-- > 0;) {
+                const uint32_t pass = !halves ? PLAN_BACKWARD : half == 0 ? PLAN_BACKWARD_INPUT : PLAN_BACKWARD_WEIGHT;
+                struct chunk_arguments a = pass_over(line, c, pass, minibatch, b);
+                a.batch = batch;
+                a.loss = half == 0 ? &loss : NULL;
+                if (half == 1) a.gradient_out = a.boundary_out = NULL;
+                chunk_compute(kernels, &a);
+            }
     join(line);
     for (uint32_t c = 0; c < line->chunks; c++) {
         struct chunk_arguments a = pass_over(line, c, PLAN_UPDATE, minibatch, 0);
@@ -383,8 +391,10 @@ static void check_case(const struct job *job)
     arena_release(&arena);
 }
 
-/* Stages and chunks on each, in which the three blocks are cut. */
-static const uint32_t cuts[][2] = {{1, 1}, {2, 1}, {3, 1}, {1, 3}};
+/* Stages, chunks on each and schedule, in which the three blocks are cut. */
+static const uint32_t cuts[][3] = {{1, 1, PIPELINE_GPIPE}, {2, 1, PIPELINE_GPIPE}, {3, 1, PIPELINE_GPIPE},
+                                   {1, 3, PIPELINE_GPIPE}, {1, 1, PIPELINE_ZB_H1}, {2, 1, PIPELINE_ZB_H1},
+                                   {3, 1, PIPELINE_ZB_H2}};
 
 static void check_config(const char *config, uint32_t precision, uint32_t optimizer)
 {
@@ -400,7 +410,7 @@ static void check_config(const char *config, uint32_t precision, uint32_t optimi
                 job->optimizer.kind = optimizer;
                 job->optimizer.learning_rate = 0.01;
                 job->parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = cuts[cut][0], .prefetch = 1,
-                                                  .chunks = cuts[cut][1], .schedule = PIPELINE_GPIPE,
+                                                  .chunks = cuts[cut][1], .schedule = cuts[cut][2],
                                                   .recompute = recompute};
                 print_message("%.40s precision %d optimizer %d stages %d chunks %d recompute %d microbatches %d\n", config, (int)precision, (int)optimizer, (int)cuts[cut][0], (int)cuts[cut][1], (int)recompute, (int)microbatches);
                 check_case(job);
