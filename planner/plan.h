@@ -215,7 +215,8 @@ enum plan_buffer_kind {
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_NORMS,          /* host: a double for each tensor of the job, in order: the sum of the squares of its
                               gradient */
-    BUFFER_WORKSPACE,      /* scratch of one compute operation */
+    BUFFER_WORKSPACE,      /* scratch of one compute operation; in parallel jobs that are carried out, variants above 0
+                            * are handed over by a BACKWARD_INPUT to its BACKWARD_WEIGHT */
     BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
     BUFFER_STAGED,         /* all or a part of it, in host memory, between storage and its use */
     BUFFER_KIND_COUNT

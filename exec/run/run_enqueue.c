@@ -85,7 +85,12 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
                 arguments.table_gradient = at;
             break;
         case BUFFER_NORMS: arguments.norms = at; break;
-        case BUFFER_WORKSPACE: arguments.workspace = at; break;
+        case BUFFER_WORKSPACE: /* a chunk's others go from one unit to another */
+            if (op->gang == PLAN_NONE || buffer->variant == 0)
+                arguments.workspace = at;
+            else
+                arguments.handed_gradients = at;
+            break;
         case BUFFER_KEPT:
         case BUFFER_STORED: /* nothing computes there */
         case BUFFER_KIND_COUNT: assert(false);
@@ -99,9 +104,10 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
 {
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
-    uint32_t *const count = op->op->pass == PLAN_FORWARD    ? &passes->forward
-                            : op->op->pass == PLAN_EVALUATE ? &passes->evaluated
-                                                            : &passes->backward;
+    uint32_t *const counts[] = {[PLAN_FORWARD] = &passes->forward,         [PLAN_BACKWARD] = &passes->backward,
+                                [PLAN_BACKWARD_INPUT] = &passes->backward, [PLAN_BACKWARD_WEIGHT] = &passes->weight,
+                                [PLAN_EVALUATE] = &passes->evaluated};
+    uint32_t *const count = counts[op->op->pass];
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
     return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done};
@@ -129,6 +135,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .gradient_in = unit.gradient_in,
         .gradient_out = unit.gradient_out,
         .activations = loop->run->chunks[shard].memory.activation_bytes > 0 ? unit.activations : NULL,
+        .handover = unit.handed_gradients,
         .workspace = unit.workspace,
         .guard = unit.guard,
     };

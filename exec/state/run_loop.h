@@ -33,7 +33,7 @@ struct run_staged_state {
 /* The passes of a replica over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
 struct run_passes {
     uint64_t minibatch;
-    uint32_t forward, backward, evaluated;
+    uint32_t forward, backward, weight, evaluated; /* backward: or of its first unit; weight: of its second */
 };
 
 struct run_loop {

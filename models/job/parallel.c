@@ -158,10 +158,9 @@ static bool is_plain(const struct job *job)
 
 static const char *why_schedule(const struct parallel *p)
 {
-    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {
-        [PIPELINE_ZB_H1] = "the schedule zb-h1", [PIPELINE_ZB_H2] = "the schedule zb-h2",
-        [PIPELINE_ZB_V] = "the schedule zb-v",   [PIPELINE_PIPEDREAM] = "the schedule pipedream",
-        [PIPELINE_2BW] = "the schedule 2bw",     [PIPELINE_TERAPIPE] = "the schedule terapipe"};
+    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {[PIPELINE_PIPEDREAM] = "the schedule pipedream",
+                                                             [PIPELINE_2BW] = "the schedule 2bw",
+                                                             [PIPELINE_TERAPIPE] = "the schedule terapipe"};
     return why[p->schedule];
 }
 
@@ -178,6 +177,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->tensor > 1, "tensor groups"},
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_NOTHING, "split states"},
+        {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
+         "split gradients of backward passes in two units"},
         {p->offload != OFFLOAD_NOTHING, "offloading"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},

@@ -109,26 +109,35 @@ static bool passes(const struct check_parallel_view *v)
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
 }
 
-/* Data are read by the passes of the first chunk and the backward pass of the last one, which makes the loss. */
+/* Data are read by the passes of the first chunk and the backward pass of the last one, which makes the loss, in its
+ * first unit if it has two. */
 static enum use use_of_carried_out(const struct check_parallel_view *v, enum check_operand operand)
 {
     const uint32_t pass = v->op->pass;
-    const bool first = v->chunk == 0, last = v->chunk + 1 == v->chunks, back = pass == PLAN_BACKWARD;
-    const bool held_out = pass == PLAN_EVALUATE;
+    const bool first = v->chunk == 0, last = v->chunk + 1 == v->chunks, second = pass == PLAN_BACKWARD_WEIGHT;
+    const bool back = pass == PLAN_BACKWARD || pass == PLAN_BACKWARD_INPUT, held_out = pass == PLAN_EVALUATE;
     const enum use lives = pass == PLAN_LOAD ? USE_MAKE : pass == PLAN_STORE ? USE_READ : USE_NONE;
     if (!v->carried_out) return USE_NONE;
     switch (operand) {
     case CHECK_OPERAND_BATCH:
         if (lives != USE_NONE) return check_brings_batch(v) ? lives : USE_NONE;
-        return (first && (back || pass == PLAN_FORWARD)) || (last && back) || ((first || last) && held_out) ? USE_READ
-                                                                                                          : USE_NONE;
+        return (first && (back || second || pass == PLAN_FORWARD)) || (last && back) || ((first || last) && held_out)
+                   ? USE_READ
+                   : USE_NONE;
     case CHECK_OPERAND_LOSS: return !last ? USE_NONE : back ? USE_CHANGE : lives;
     case CHECK_OPERAND_HELD_OUT_LOSS:
         return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
     case CHECK_OPERAND_TABLE: return v->shares_table && last && (back || held_out) ? USE_READ : USE_NONE;
     case CHECK_OPERAND_TABLE_GRADIENT: return v->shares_table && first && pass == PLAN_UPDATE ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_HANDOVER: return second ? USE_READ : pass == PLAN_BACKWARD_INPUT ? USE_MAKE : USE_NONE;
     default: return USE_NONE;
     }
+}
+
+/* Returns true for the first of two units of a backward pass. It adds to the gradients of norms and of the head. */
+static bool is_first_half(const struct check_parallel_view *v)
+{
+    return v->carried_out && v->op->pass == PLAN_BACKWARD_INPUT;
 }
 
 static enum use use_of(const struct check_parallel_view *v, enum check_operand operand)
@@ -138,16 +147,19 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
     bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
     bool copied = v->carried_out && (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE);
+    bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT;
     switch (operand) {
-    case CHECK_OPERAND_STATE: return apart || copied ? USE_NONE : own[CHECK_OPERAND_STATE];
+    case CHECK_OPERAND_STATE: return apart || copied ? USE_NONE : second ? USE_READ : own[CHECK_OPERAND_STATE];
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
     case CHECK_OPERAND_HELD_OUT_LOSS:
     case CHECK_OPERAND_TABLE:
-    case CHECK_OPERAND_TABLE_GRADIENT: return use_of_carried_out(v, operand);
+    case CHECK_OPERAND_TABLE_GRADIENT:
+    case CHECK_OPERAND_HANDOVER: return use_of_carried_out(v, operand);
     case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
-    case CHECK_OPERAND_GRADIENT: return scatters ? USE_NONE : own[CHECK_OPERAND_GRADIENT];
+    case CHECK_OPERAND_GRADIENT:
+        return scatters ? USE_NONE : is_first_half(v) ? USE_CHANGE : own[CHECK_OPERAND_GRADIENT];
     case CHECK_OPERAND_WHOLE_GRADIENT: return scatters && own[CHECK_OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
     default: return own[operand];
     }
@@ -179,6 +191,7 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         return (struct meaning){check_shard_thing(own, copied ? CHECK_THING_STATE : CHECK_THING_WEIGHTS), CHECK_CLOCK_STEP};
     }
     case CHECK_OPERAND_GRADIENT: {
+        if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
         bool reduced = v->scatters || (update && found && v->ranks > 1);
@@ -213,6 +226,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     }
     case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
     case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};
+    case CHECK_OPERAND_HANDOVER:
+        return (struct meaning){check_shard_thing(own, CHECK_THING_HANDOVER), CHECK_CLOCK_MICROBATCH};
     case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE_GRADIENT:
         return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, CHECK_THING_PARAMETER_GRADIENT),

@@ -9,7 +9,8 @@
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights", "batch", "loss", "held-out loss", "state of the first chunk", "gradient of the last chunk"};
+    "next version of the weights", "batch", "loss", "held-out loss", "state of the first chunk", "gradient of the last chunk",
+    "handover"};
 
 /* Returns the unit's slice, or 0 if there is none. */
 static uint32_t slice_of(const struct checker *c)
@@ -98,7 +99,9 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
         if (!own) return b->shard + 1 == v->chunks && b->variant == 0 ? CHECK_OPERAND_TABLE_GRADIENT : CHECK_OPERANDS;
         return b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
     case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERANDS;
-    case BUFFER_WORKSPACE: return own ? CHECK_OPERAND_WORKSPACE : CHECK_OPERANDS;
+    case BUFFER_WORKSPACE:
+        if (!own) return CHECK_OPERANDS;
+        return b->variant == 0 ? CHECK_OPERAND_WORKSPACE : CHECK_OPERAND_HANDOVER;
     case BUFFER_BOUNDARY: return own ? CHECK_OPERAND_INPUT : next ? CHECK_OPERAND_OUTPUT : CHECK_OPERANDS;
     case BUFFER_BOUNDARY_GRADIENT:
         return own ? CHECK_OPERAND_INPUT_GRADIENT : next ? CHECK_OPERAND_OUTPUT_GRADIENT : CHECK_OPERANDS;
@@ -114,6 +117,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_GRADIENT] = own.gradient_bytes;
     bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
     bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
+    bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;
     bytes[CHECK_OPERAND_BATCH] = job_batch_bytes(v->job);
     bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
     bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;

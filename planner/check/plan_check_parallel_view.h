@@ -21,7 +21,8 @@ enum check_operand {
     CHECK_OPERAND_LOSS,       /* ... and loss ... */
     CHECK_OPERAND_HELD_OUT_LOSS, /* ... and the loss of a held-out one ... */
     CHECK_OPERAND_TABLE,      /* ... the state of the first chunk, for a tied head on its stage ... */
-    CHECK_OPERAND_TABLE_GRADIENT, /* ... and the gradient of the last chunk, for the first one's step */
+    CHECK_OPERAND_TABLE_GRADIENT, /* ... and the gradient of the last chunk, for the first one's step ... */
+    CHECK_OPERAND_HANDOVER,   /* ... and what a BACKWARD_INPUT leaves for its BACKWARD_WEIGHT */
     CHECK_OPERANDS
 };
 extern const char *const check_operand_names[CHECK_OPERANDS];

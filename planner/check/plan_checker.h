@@ -66,6 +66,7 @@ enum check_shard_thing {
     CHECK_THING_GRADIENT_SUM, /* gradient summed on the host; likewise */
     CHECK_THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
     CHECK_THING_JOINED_GRADIENT, /* over both end stages too, where these share a table; likewise */
+    CHECK_THING_HANDOVER,   /* of a backward pass in two units; likewise */
     CHECK_SHARD_THINGS
 };
 

@@ -31,7 +31,9 @@
  * Jobs that are carried out (models/job/parallel.h) have more. LOADs and STOREs copy states, and begin and end the
  * lives of a minibatch's data, on the stages of the first and the last chunk, and of its loss. A BATCH for each of the
  * two stages, before the minibatch's passes, reads the data and brings them there. The first chunk's passes and the last chunk's backward pass
- * read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host. Where both ends of a tied
+ * read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host. BACKWARD_INPUT adds the
+ * gradients of norms and of the head to the sum, and makes a workspace of a variant above 0 that it hands over to
+ * BACKWARD_WEIGHT. The latter reads the state, and with the embedding data, too. Where both ends of a tied
  * table are on one stage, the last backward pass reads the first chunk's state, and the first chunk's UPDATE the last
  * one's gradient.
  *

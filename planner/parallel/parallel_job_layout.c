@@ -32,6 +32,7 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     chunk->gradient_bytes = memory.gradient_bytes;
     chunk->workspace_bytes = memory.workspace_bytes;
     chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
+    chunk->pools[PARALLEL_JOB_HANDOVER].bytes = memory.handover_bytes;
     chunk->has_batch = memory.has_embedding || memory.has_head;
     chunk->brings_batch = chunk->has_batch && (r == 0 || chunk->stage != s->of[0].stage);
     chunk->has_loss = memory.has_head;
@@ -174,6 +175,12 @@ static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing 
     else acquire_variant(&s->of[r].pools[thing], microbatch);
 }
 
+/* Returns true if the chunk's backward passes hand over, in two units. */
+static bool hands_over(const struct parallel_job *s, uint32_t r)
+{
+    return s->of[r].pools[PARALLEL_JOB_HANDOVER].bytes > 0;
+}
+
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
 {
     uint32_t r = step->chunk, n = step->microbatch;
@@ -181,8 +188,9 @@ void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *st
     if (step->pass == PIPELINE_FORWARD) {
         acquire(s, r, PARALLEL_JOB_ACTIVATIONS, n);
         if (r + 1 < s->chunks) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
-    } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
-        acquire(s, r, PARALLEL_JOB_GRADIENT, n);
+    } else if (step->pass != PIPELINE_WEIGHT) {
+        if (r > 0) acquire(s, r, PARALLEL_JOB_GRADIENT, n);
+        if (hands_over(s, r)) acquire(s, r, PARALLEL_JOB_HANDOVER, n);
     }
 }
 
@@ -191,6 +199,7 @@ void parallel_job_release(struct parallel_job *s, const struct pipeline_step *st
     uint32_t r = step->chunk, n = step->microbatch;
     if (!parallel_job_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
     give_variant_back(&s->of[r].pools[PARALLEL_JOB_ACTIVATIONS], n);
+    if (hands_over(s, r)) give_variant_back(&s->of[r].pools[PARALLEL_JOB_HANDOVER], n);
     if (r > 0) give_variant_back(&s->of[r].pools[PARALLEL_JOB_BOUNDARY], n);
     if (r + 1 < s->chunks) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
 }
@@ -286,7 +295,7 @@ static void count_in_turn(struct parallel_job *s)
     for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
             struct parallel_job_pool *pool = &s->of[r].pools[t]; /* the pool's tables are not in use yet */
-            if (r == 0 && t != PARALLEL_JOB_ACTIVATIONS) continue;
+            if (t == PARALLEL_JOB_HANDOVER || (r == 0 && t != PARALLEL_JOB_ACTIVATIONS)) continue;
             uint32_t own = count_places(s, r, t, parallel_job_stage_of(s, r)->turns, pool->variant_of, pool->free);
             pool->made = own;
             if (t == PARALLEL_JOB_ACTIVATIONS) continue;
@@ -438,7 +447,8 @@ static void place_stage(struct parallel_job *s, uint32_t index)
             bool own = s->of[r].stage == index, swapped = s->parallel->swap && t == PARALLEL_JOB_ACTIVATIONS;
             if (alternate && t == PARALLEL_JOB_GRADIENT && stays_on_stage(s, r)) continue;
             if (own && !swapped) pool->offset[0] = reserve(stage, pool->made * each);
-            if (!own && t != PARALLEL_JOB_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
+            bool crosses = t == PARALLEL_JOB_BOUNDARY || t == PARALLEL_JOB_GRADIENT;
+            if (!own && crosses && r > 0 && s->of[r - 1].stage == index)
                 pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
         }
     if (alternate) place_alternating(s, index);

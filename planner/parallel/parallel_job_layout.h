@@ -28,7 +28,8 @@
  * largest possible number. Versions use their slots in turn as well. Synchronous schedules with such stages do the same
  * within each minibatch, with the places that their order needs.
  *
- * A stage's chunks share a workspace, because their passes follow each other.
+ * A stage's chunks share a workspace, because their passes follow each other. Backward passes in two units of jobs that
+ * are carried out have handovers: made by the first unit, used up by the second.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
@@ -40,7 +41,13 @@
 #include "planner/walk/plan_build.h"
 
 /* Data between passes, one of each kind per microbatch in flight. */
-enum parallel_job_thing { PARALLEL_JOB_ACTIVATIONS, PARALLEL_JOB_BOUNDARY, PARALLEL_JOB_GRADIENT, PARALLEL_JOB_THINGS };
+enum parallel_job_thing {
+    PARALLEL_JOB_ACTIVATIONS,
+    PARALLEL_JOB_BOUNDARY,
+    PARALLEL_JOB_GRADIENT,
+    PARALLEL_JOB_HANDOVER, /* from a pass INPUT to its pass WEIGHT */
+    PARALLEL_JOB_THINGS
+};
 
 /* A variant's indexes in the plan + 1; 0: not yet known. */
 struct parallel_job_variant {
@@ -62,7 +69,7 @@ struct parallel_job_pool {
 
 /* An emitted pass and its variants (planner/parallel/parallel_job_cache.h). */
 struct parallel_job_pass_variants {
-    uint32_t activations, boundary, behind, gradient; /* `behind`: the boundary between this chunk and the next */
+    uint32_t activations, boundary, behind, gradient, handover; /* `behind`: the boundary between this chunk and the next */
 };
 struct parallel_job_cached_pass {
     bool some;

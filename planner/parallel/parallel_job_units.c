@@ -11,7 +11,7 @@
 #include "planner/parallel/parallel_job_cache.h"
 
 static const uint32_t thing_buffers[PARALLEL_JOB_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
-                                                            BUFFER_BOUNDARY_GRADIENT};
+                                                            BUFFER_BOUNDARY_GRADIENT, BUFFER_WORKSPACE};
 
 enum {
     CHANGE = ACCESS_READ | ACCESS_WRITE,
@@ -231,12 +231,15 @@ static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum p
                          uint32_t microbatch, uint32_t flags)
 {
     struct parallel_job *s = u->s;
-    if (r == s->chunks || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS)) return;
+    const bool crosses = thing == PARALLEL_JOB_BOUNDARY || thing == PARALLEL_JOB_GRADIENT;
+    if (r == s->chunks || (r == 0 && crosses)) return;
     struct parallel_job_pool *pool = &s->of[r].pools[thing];
+    if (thing == PARALLEL_JOB_HANDOVER && pool->bytes == 0) return;
     uint32_t variant = pool->variant_of[microbatch], place = variant;
+    uint32_t first = thing == PARALLEL_JOB_HANDOVER ? 1 : 0; /* scratch is a workspace, too */
     bool in_front = s->of[r].stage != u->chunk->stage;
     struct parallel_job_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
-    if (known->buffer == 0) known->buffer = 1 + buffer(u, thing_buffers[thing], r, variant, pool->bytes);
+    if (known->buffer == 0) known->buffer = 1 + buffer(u, thing_buffers[thing], r, first + variant, pool->bytes);
     add_access(a, known->buffer - 1, flags);
     if (!(flags & ACCESS_ACQUIRE)) return;
     if (pool->front > 0) place = in_front ? variant % pool->front : variant / pool->front;
@@ -463,6 +466,11 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     uint32_t output = a.of[r > 0 ? 2 : 1].buffer; /* the activations if no gradient leaves */
     access_thing(&u, &a, PARALLEL_JOB_GRADIENT, r, n, MAKE);
     if (r > 0) output = a.of[a.count - 1].buffer;
+    access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, MAKE);
+    if (s->carried_out) access_gradient(&u, &a, CHANGE);
+    access_batch(&u, &a, ACCESS_READ);
+    access_loss(&u, &a, CHANGE);
+    if (u.chunk->has_loss && shares_table(s)) access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
     add_compute(&u, PLAN_BACKWARD_INPUT, work_of(&u, PARALLEL_INPUT), &a);
     add_tensor_collectives(&u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
@@ -470,7 +478,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
-/* The collectives gather the kept activations. */
+/* The collectives gather the kept activations. Carried out, units find tensors in the state, and the first chunk's reads data. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
@@ -480,6 +488,9 @@ static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
     add_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
     add_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
     access_sum(&u, &a);
+    access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, LAST);
+    if (s->carried_out) access_weights(&u, &a);
+    if (r == 0) access_batch(&u, &a, ACCESS_READ);
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
     add_compute(&u, PLAN_BACKWARD_WEIGHT, work_of(&u, PARALLEL_WEIGHT), &a);
     end_unit(&u);

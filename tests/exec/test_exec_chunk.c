@@ -394,7 +394,7 @@ static void check_case(const struct job *job)
 /* Stages, chunks on each and schedule, in which the three blocks are cut. */
 static const uint32_t cuts[][3] = {{1, 1, PIPELINE_GPIPE}, {2, 1, PIPELINE_GPIPE}, {3, 1, PIPELINE_GPIPE},
                                    {1, 3, PIPELINE_GPIPE}, {1, 1, PIPELINE_ZB_H1}, {2, 1, PIPELINE_ZB_H1},
-                                   {3, 1, PIPELINE_ZB_H2}};
+                                   {3, 1, PIPELINE_ZB_H2}, {1, 2, PIPELINE_ZB_V}};
 
 static void check_config(const char *config, uint32_t precision, uint32_t optimizer)
 {

@@ -28,7 +28,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 3, DEVICES = 8, CASES = 12 };
+enum { STEPS = 3, DEVICES = 8, CASES = 16 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -53,7 +53,9 @@ static const struct cut cuts[] = {
     {2, 1, 1, PIPELINE_GPIPE, 1},       {3, 1, 1, PIPELINE_GPIPE, 1}, {2, 1, 1, PIPELINE_1F1B, 1},
     {3, 1, 1, PIPELINE_1F1B, 1},        {4, 1, 1, PIPELINE_1F1B, 1},  {2, 2, 1, PIPELINE_INTERLEAVED, 1},
     {2, 3, 1, PIPELINE_INTERLEAVED, 1}, {1, 3, 1, PIPELINE_1F1B, 1},  {2, 1, 3, PIPELINE_1F1B, 1},
-    {2, 1, 2, PIPELINE_GPIPE, 1},
+    {2, 1, 2, PIPELINE_GPIPE, 1},       {2, 1, 1, PIPELINE_ZB_H1, 1}, {3, 1, 1, PIPELINE_ZB_H1, 1},
+    {2, 1, 1, PIPELINE_ZB_H2, 1},       {4, 1, 1, PIPELINE_ZB_H2, 1}, {2, 2, 1, PIPELINE_ZB_V, 1},
+    {3, 2, 1, PIPELINE_ZB_V, 1},
 };
 
 struct setting {
@@ -69,7 +71,8 @@ struct setting {
 static const struct cut replicated[] = {
     {1, 1, 1, PIPELINE_GPIPE, 2}, {1, 3, 1, PIPELINE_1F1B, 2},        {2, 1, 1, PIPELINE_1F1B, 2},
     {3, 1, 1, PIPELINE_GPIPE, 2}, {2, 2, 1, PIPELINE_INTERLEAVED, 2}, {2, 1, 2, PIPELINE_1F1B, 2},
-    {1, 1, 1, PIPELINE_1F1B, 4},  {2, 1, 1, PIPELINE_GPIPE, 4},
+    {2, 1, 1, PIPELINE_ZB_H1, 2}, {2, 2, 1, PIPELINE_ZB_V, 2},        {1, 1, 1, PIPELINE_1F1B, 4},
+    {2, 1, 1, PIPELINE_GPIPE, 4}, {2, 1, 1, PIPELINE_ZB_H2, 4},
 };
 
 static void make_plan(const struct setting *s, struct plan *plan)
