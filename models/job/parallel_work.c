@@ -52,6 +52,14 @@ static void add_context(struct work_list *list, const struct job *job, uint64_t 
     }
 }
 
+/* Adds the rounding of a product's gradient, which both units of a backward pass do where they are carried out. */
+static void add_round(struct work_list *list, const struct job *job, const struct work_item *product, uint64_t times)
+{
+    const struct work_item round = {.kernel = KERNEL_ROUND, .count = product->count, .m = product->m * product->k};
+    if (parallel_is_carried_out(&job->parallel) && product->kernel == KERNEL_MATMUL_BF16_INPUT)
+        work_list_add(list, &round, times);
+}
+
 static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass,
                      uint64_t times)
 {
@@ -64,6 +72,7 @@ static void add_pass(struct work_list *list, const struct job *job, uint64_t lay
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].kernel == KERNEL_FIXED) items[i].m = parallel_slice_share(&job->parallel, items[i].m);
         if (items[i].kernel != KERNEL_FIXED || items[i].m > 0) work_list_add(list, &items[i], times);
+        if (pass == PASS_INPUT) add_round(list, job, &items[i], times);
     }
     add_context(list, job, layer, pass, times);
 }
@@ -98,10 +107,11 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = min_u64(network_alike_end(&job->network, layer), end);
         const bool ours = parallel_is_carried_out(&job->parallel);
-        if (ours && pass == PARALLEL_FORWARD && network_layer_kind(&job->network, layer) == LAYER_HEAD) continue;
+        const bool head = ours && network_layer_kind(&job->network, layer) == LAYER_HEAD;
+        if (head && (pass == PARALLEL_FORWARD || pass == PARALLEL_WEIGHT)) continue;
         if (recomputes && ours) add_carried_out_again(list, job, layers, layer, next - layer);
         else if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
-        add_pass(list, job, layer, passes[pass], next - layer);
+        add_pass(list, job, layer, head && recomputes ? PASS_BACKWARD : passes[pass], next - layer);
     }
 }
 

@@ -32,7 +32,8 @@ enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 7 * LAYER_WORK_MAX + PARALLE
 /*
  * Writes each device's kernels, equal ones merged; returns their number. Full recomputation repeats the whole forward
  * pass of blocks (and of a profile's layers), as Megatron-LM does; selective recomputation the inside of attention. In
- * jobs that are carried out it leaves out a block's last products, and the head computes only in backward passes.
+ * jobs that are carried out it leaves out a block's last products, and the head computes only in backward passes, or in
+ * INPUT.
  * The pass that makes or reads compressed data encodes or decodes it. The last item stands for collectives that
  * computations wait for, as the host sees them.
  */

@@ -18,8 +18,11 @@
 
 enum { MINIBATCHES = 3 };
 
+enum { HALVES = 200 };
+
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
- * 100 on evaluated on two held-out minibatches after the second and the last. */
+ * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
+ * passes in two units. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -30,10 +33,9 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_hardware(&hardware, 4, 1 << 26, 1e9);
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, 
-                                              .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
-                                              .chunks = 1, .schedule = PIPELINE_1F1B};
-    if (variant >= 100) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                              .chunks = 1, .schedule = variant < HALVES ? PIPELINE_1F1B : PIPELINE_ZB_H1};
+    if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -201,6 +203,38 @@ static void held_out_ends_late(struct plan *p)
         if (p->units[u].pass == PLAN_EVALUATE) p->units[u].ends_minibatch = false;
 }
 
+static struct plan_access *handover_of(struct plan *p, uint32_t pass)
+{
+    const struct plan_op *op = test_parallel_op(p, pass, 1, OP_COMPUTE);
+    for (uint32_t a = op->first_access; a < op->first_access + op->access_count; a++) {
+        const struct plan_buffer *b = &p->buffers[p->accesses[a].buffer];
+        if (b->kind == BUFFER_WORKSPACE && b->variant > 0) return &p->accesses[a];
+    }
+    fail_msg("no handover");
+    return NULL;
+}
+static void handover_small(struct plan *p) { p->buffers[handover_of(p, PLAN_BACKWARD_INPUT)->buffer].bytes -= 64; }
+static void handover_read(struct plan *p) { handover_of(p, PLAN_BACKWARD_INPUT)->flags = ACCESS_READ; }
+static void handover_kept(struct plan *p) { handover_of(p, PLAN_BACKWARD_WEIGHT)->flags = ACCESS_READ; }
+static void handover_lost(struct plan *p)
+{
+    struct plan_access *a = handover_of(p, PLAN_BACKWARD_WEIGHT);
+    a->buffer = (uint32_t)(buffer_of(p, BUFFER_LOSS, PLAN_NONE, true) - p->buffers);
+}
+static void handover_late(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_BACKWARD_INPUT, 1, 0),
+                       test_parallel_task(p, PLAN_BACKWARD_WEIGHT, 1, 0));
+}
+static void head_left_out(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_BACKWARD_INPUT, 1, OP_COMPUTE), BUFFER_GRADIENT)->flags = ACCESS_READ;
+}
+static void data_written(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_BACKWARD_WEIGHT, 0, OP_COMPUTE), BUFFER_BATCH)->flags = ACCESS_READ | ACCESS_WRITE;
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -230,6 +264,14 @@ static void broken(void **state)
         {held_out_loss_lost, 112, "copies 4 bytes of the loss in an evaluation"},
         {held_out_trains, 102, "form: a copy on the h2d stream"},
         {held_out_ends_late, 112, "does not end the minibatch"},
+        {handover_small, HALVES + 2, "memory: the workspace of job-0 shard 1 variant 1"},
+        {handover_read, HALVES + 2, "form: only reads the workspace of job-0 shard 1 variant 1"},
+        {handover_kept, HALVES + 2, "job-0 shard 1"},
+        {handover_lost, HALVES + 2, "form: has no use for the loss of job-0"},
+        {handover_late, HALVES + 2, "job-0 shard 1"},
+        {head_left_out, HALVES + 2, "form: only reads the gradient of job-0 shard 1"},
+        {data_written, HALVES + 2, "form: writes the batch of job-0"},
+        {loss_elsewhere, HALVES + 12, "form: a copy on the h2d stream"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
