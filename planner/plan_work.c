@@ -47,10 +47,10 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
         if (next > end) next = end;
         struct work_item items[LAYER_WORK_MAX];
         uint64_t samples = job_pass_samples(job, layer);
-        uint64_t turns = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
+        uint64_t microbatches = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
         uint32_t count = network_layer_work(network, layer, pass, samples, job->sequence,
                                             job_state_format(job), items);
-        for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], (next - layer) * turns);
+        for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], (next - layer) * microbatches);
     }
 }
 

@@ -11,13 +11,13 @@
 #include "base/alloc.h"
 
 #define NONE UINT32_MAX
-#define UNIT UINT64_C(512)
+#define BLOCK_MIN UINT64_C(512)
 #define MEBI (UINT64_C(1) << 20)
 #define SMALL_MOST MEBI
 #define SMALL_SEGMENT (2 * MEBI)
 #define LARGE_SEGMENT (20 * MEBI)
 #define LARGE_SEGMENT_BELOW (10 * MEBI)
-#define SEGMENT_UNIT (2 * MEBI)
+#define SEGMENT_MULTIPLE (2 * MEBI)
 
 enum pool { POOL_SMALL, POOL_LARGE, POOL_COUNT };
 
@@ -147,12 +147,12 @@ static void row_remove(struct sim_caching *c, uint32_t index)
 
 /* --- segments --------------------------------------------------------------------------------- */
 
-static uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+static uint64_t round_up(uint64_t bytes, uint64_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
 
 static uint64_t segment_bytes(uint64_t bytes)
 {
     if (bytes <= SMALL_MOST) return SMALL_SEGMENT;
-    return bytes < LARGE_SEGMENT_BELOW ? LARGE_SEGMENT : round_up(bytes, SEGMENT_UNIT);
+    return bytes < LARGE_SEGMENT_BELOW ? LARGE_SEGMENT : round_up(bytes, SEGMENT_MULTIPLE);
 }
 
 static void give_segments_back(struct sim_caching *c)
@@ -196,7 +196,7 @@ static void split(struct sim_caching *c, uint32_t index, uint64_t bytes)
 {
     struct block *block = &c->blocks[index];
     uint64_t left = block->bytes - bytes;
-    if (block->pool == POOL_SMALL ? left < UNIT : left <= SMALL_MOST) return;
+    if (block->pool == POOL_SMALL ? left < BLOCK_MIN : left <= SMALL_MOST) return;
     uint32_t rest = new_block(c, (struct block){block->address + bytes, left, index, block->behind, block->pool, false});
     if (block->behind != NONE) c->blocks[block->behind].before = rest;
     block->behind = rest;
@@ -207,7 +207,7 @@ static void split(struct sim_caching *c, uint32_t index, uint64_t bytes)
 bool sim_caching_allocate(struct sim_caching *c, uint64_t bytes, uint32_t *out)
 {
     struct sim_reserved *r = &c->reserved;
-    uint64_t size = round_up(bytes > 0 ? bytes : 1, UNIT);
+    uint64_t size = round_up(bytes > 0 ? bytes : 1, BLOCK_MIN);
     enum pool pool = size <= SMALL_MOST ? POOL_SMALL : POOL_LARGE;
     const struct caching_row *row = &c->rows[pool];
     if (!make_room(c)) return false;

@@ -338,14 +338,14 @@ static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, i
 {
     struct cuda_context *const context = context_of(kernels);
     for (int64_t first = 0; first < d / 2; first += CUDA_ROPE_PAIRS) {
-        struct cuda_rope turn = {
+        struct cuda_rope rotation = {
             .q = q, .k = k, .tokens = b * t, .t = t, .h = h, .kv = kv, .d = d, .back = back};
-        turn.first = (int32_t)first;
-        turn.count = (int32_t)(d / 2 - first < CUDA_ROPE_PAIRS ? d / 2 - first : CUDA_ROPE_PAIRS);
-        for (int32_t i = 0; i < turn.count; i++)
-            turn.frequencies[i] =
-                (float)rope_frequency(rope, (uint64_t)(turn.first + i), (uint64_t)d);
-        RUN(cuda_rope, &turn);
+        rotation.first = (int32_t)first;
+        rotation.count = (int32_t)(d / 2 - first < CUDA_ROPE_PAIRS ? d / 2 - first : CUDA_ROPE_PAIRS);
+        for (int32_t i = 0; i < rotation.count; i++)
+            rotation.frequencies[i] =
+                (float)rope_frequency(rope, (uint64_t)(rotation.first + i), (uint64_t)d);
+        RUN(cuda_rope, &rotation);
     }
 }
 

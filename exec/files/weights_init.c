@@ -58,17 +58,17 @@ CLONES_PART float natural_log(float a)
 CLONES static void normal_chunk(float out[CHUNK], uint64_t key, uint64_t chunk, float deviation)
 {
     uint64_t bits[PAIRS];
-    float radius[PAIRS], turn[PAIRS];
+    float radius[PAIRS], circle[PAIRS];
     for (uint32_t l = 0; l < PAIRS; l++) bits[l] = random_u64(key, chunk * PAIRS + l);
     for (int l = 0; l < PAIRS; l++) {
         float a = ((float)(int32_t)(bits[l] >> 41) + 0.5f) * 0x1p-23f; /* exact */
         radius[l] = sqrtf(-2.0f * natural_log(a)) * deviation;
-        turn[l] = (float)(int32_t)(bits[l] & 0xffffff) * 0x1p-24f;
+        circle[l] = (float)(int32_t)(bits[l] & 0xffffff) * 0x1p-24f;
     }
     for (int l = 0; l < PAIRS; l++) {
-        /* turn = quarter / 4 + r with |r| <= 1/8 of a turn */
-        int32_t quarter = (int32_t)(turn[l] * 4.0f + 0.5f);
-        float r = turn[l] - (float)quarter * 0.25f, y = r * r;
+        /* circle, a part of the full circle, is quarter / 4 + r with |r| <= 1/8 */
+        int32_t quarter = (int32_t)(circle[l] * 4.0f + 0.5f);
+        float r = circle[l] - (float)quarter * 0.25f, y = r * r;
         float s = (((-75.39356f * y + 81.592354f) * y - 41.341663f) * y + 6.2831855f) * r;
         float c = (((59.202797f * y - 85.4423f) * y + 64.93931f) * y - 19.739208f) * y + 1.0f;
         float swapped_c = quarter & 1 ? s : c, swapped_s = quarter & 1 ? c : s;

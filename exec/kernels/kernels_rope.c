@@ -19,7 +19,7 @@ enum { PAIRS = 128 }; /* of a head at a time */
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES static void turn_pairs(float *restrict first, float *restrict second,
+CLONES static void rotate_pairs(float *restrict first, float *restrict second,
                               const float *restrict cosines, const float *restrict sines,
                               int64_t pairs)
 {
@@ -32,26 +32,26 @@ CLONES static void turn_pairs(float *restrict first, float *restrict second,
 
 /* --- driver ----------------------------------------------------------------------------------- */
 
-struct kernels_rope_turn {
+struct kernels_rope_rotation {
     float cosines[PAIRS], sines[PAIRS];
     int64_t first, count; /* of each head */
 };
 
 /* Rotates one token's heads, D elements each. */
-static void turn_heads(float *x, const struct kernels_rope_turn *turn, int64_t heads, int64_t d)
+static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads, int64_t d)
 {
     for (int64_t head = 0; head < heads; head++) {
-        float *pairs = x + head * d + turn->first;
-        turn_pairs(pairs, pairs + d / 2, turn->cosines, turn->sines, turn->count);
+        float *pairs = x + head * d + rotation->first;
+        rotate_pairs(pairs, pairs + d / 2, rotation->cosines, rotation->sines, rotation->count);
     }
 }
 
-static void find_turn(struct kernels_rope_turn *turn, const float *frequencies, int64_t position, bool back)
+static void find_rotation(struct kernels_rope_rotation *rotation, const float *frequencies, int64_t position, bool back)
 {
-    for (int64_t i = 0; i < turn->count; i++) {
+    for (int64_t i = 0; i < rotation->count; i++) {
         float angle = (float)position * frequencies[i];
-        turn->cosines[i] = (float)cos((double)angle);
-        turn->sines[i] = (float)(back ? -sin((double)angle) : sin((double)angle));
+        rotation->cosines[i] = (float)cos((double)angle);
+        rotation->sines[i] = (float)(back ? -sin((double)angle) : sin((double)angle));
     }
 }
 
@@ -66,11 +66,11 @@ void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (b * t * (h + kv) * count > HOST_SERIAL)
         for (int64_t position = 0; position < t; position++) {
-            struct kernels_rope_turn turn = {.first = first, .count = count};
-            find_turn(&turn, frequencies, position, back);
+            struct kernels_rope_rotation rotation = {.first = first, .count = count};
+            find_rotation(&rotation, frequencies, position, back);
             for (int64_t sample = 0; sample < b; sample++) {
-                turn_heads(q + (sample * t + position) * h * d, &turn, h, d);
-                turn_heads(k + (sample * t + position) * kv * d, &turn, kv, d);
+                rotate_heads(q + (sample * t + position) * h * d, &rotation, h, d);
+                rotate_heads(k + (sample * t + position) * kv * d, &rotation, kv, d);
             }
         }
     }

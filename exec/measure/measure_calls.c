@@ -26,7 +26,7 @@ static float *place(const struct measure_call *c, enum measure_region region, ui
     const uint64_t step = size_align((uint64_t)elements, MEMORY_ALIGNMENT / sizeof(float));
     const uint64_t room = c->bench->floats[region] / step;
     assert(room > 0);
-    return c->bench->regions[region] + c->turn % (room < share ? room : share) * step;
+    return c->bench->regions[region] + c->operands % (room < share ? room : share) * step;
 }
 
 static float *hot(const struct measure_call *c, uint32_t slot, int64_t elements)
@@ -44,7 +44,7 @@ static float *kept(const struct measure_call *c, int64_t elements)
 /* Returns a second tensor of the same layer. */
 static float *kept_too(const struct measure_call *c, int64_t elements)
 {
-    return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, MEASURE_KEPT,
+    return place(&(struct measure_call){.bench = c->bench, .operands = c->operands + KEPT_SHARE / 2}, MEASURE_KEPT,
                  KEPT_SHARE, elements);
 }
 

@@ -10,7 +10,7 @@ struct measure_call {
     const struct measure_bench *bench;
     const struct kernels *kernels;
     int64_t m, n, k;
-    uint64_t turn; /* chooses operands */
+    uint64_t operands; /* number of its operands, which take turns */
 };
 
 typedef void (*measure_call_function)(const struct measure_call *call);

@@ -31,7 +31,7 @@ struct probe {
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
     double last_s;  /* even if disturbed */
-    uint64_t turn;
+    uint64_t operands;
     struct measure_watch *watch;
     struct measure_series series;
 };
@@ -64,13 +64,13 @@ static double time_calls(struct probe *probe, const struct kernels *kernels, mea
     const double wanted = probe->call_s > 0 ? least_s / probe->call_s : 1;
     const uint64_t count = wanted > 1 ? (uint64_t)ceil(fmin(wanted, 10000)) : 1;
     if (probe->call_s < WARM_UP_MAX_S) {
-        call.turn = probe->turn++;
+        call.operands = probe->operands++;
         function(&call);
         kernels_finish(kernels);
     }
     const double start_s = clock_s();
     for (uint64_t i = 0; i < count; i++) {
-        call.turn = probe->turn++;
+        call.operands = probe->operands++;
         function(&call);
     }
     kernels_finish(kernels);

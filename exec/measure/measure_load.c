@@ -43,6 +43,6 @@ void measure_bench_compute_step(const struct kernels *kernels, void *bench_step)
                                                .m = (int64_t)item->m,
                                                .n = (int64_t)item->n,
                                                .k = (int64_t)item->k,
-                                               .turn = step->turn * 4 + again});
+                                               .operands = step->operands * 4 + again});
     }
 }

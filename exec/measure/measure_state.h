@@ -129,10 +129,10 @@ void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uin
 char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes);
 
 /* Argument of measure_bench_compute_step(), which device_compute() calls: one step over the blocks of a small GPT-2, a
- * load like training. `turn` chooses operands. */
+ * load like training. `operands` is the number of the step's operands, which take turns. */
 struct measure_bench_step {
     struct measure_bench *bench;
-    uint64_t turn;
+    uint64_t operands;
 };
 void measure_bench_compute_step(const struct kernels *kernels, void *bench_step);
 

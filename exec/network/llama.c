@@ -70,7 +70,7 @@ static struct heads heads_of(const struct transformer_unit *unit)
     return (struct heads){q, k, k + unit->r * unit->shared};
 }
 
-static void turn(const struct transformer_unit *unit, float *q, float *k, bool back)
+static void rotate(const struct transformer_unit *unit, float *q, float *k, bool back)
 {
     int64_t kv = unit->shared / unit->d;
     unit->kernels->rope(unit->kernels, q, k, unit->b, unit->t, unit->h, kv, unit->d,
@@ -91,7 +91,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                                linear_of(unit, K_WEIGHT, shared, c));
     transformer_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer,
                                linear_of(unit, V_WEIGHT, shared, c));
-    turn(unit, kept[KEPT_Q], kept[KEPT_K], false);
+    rotate(unit, kept[KEPT_Q], kept[KEPT_K], false);
     const struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
@@ -139,7 +139,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = d.k;
     attention.dv = d.v;
     k->attention_backward(k, &attention);
-    turn(unit, d.q, d.k, true);
+    rotate(unit, d.q, d.k, true);
     transformer_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
                                 linear_of(unit, Q_WEIGHT, inner, c), false);
     transformer_linear_backward(unit, d_branch, d.k, kept[KEPT_NORM1], layer,

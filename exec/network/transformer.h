@@ -21,7 +21,7 @@ struct transformer_unit {
     struct job_optimizer optimizer; /* with this step's learning rate */
     float scale;   /* of gradients in an UPDATE: below 1 when clipped */
     uint32_t block_tensors;
-    uint32_t turn, turns; /* microbatch and number of microbatches */
+    uint32_t microbatch, microbatches; /* index of this one, and their number */
     bool adds;         /* to the sums of earlier microbatches */
     float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */

@@ -130,7 +130,7 @@ static struct transformer_unit unit_of(const struct transformer *transformer, co
         .optimizer = optimizer_at(a->job, a->minibatch),
         .scale = 1,
         .block_tensors = first_layer_tensors(a),
-        .turns = (uint32_t)(job_samples(a->job) / samples),
+        .microbatches = (uint32_t)(job_samples(a->job) / samples),
         .gradients = piece(a, workspace, "gradients"),
         .d_stream = piece(a, workspace, "d_stream"),
         .d_stream2 = piece(a, workspace, "d_stream2"),
@@ -471,23 +471,23 @@ static void compute_once(const struct transformer_unit *unit)
 /* --- several microbatches --------------------------------------------------------------------- */
 
 /* May be NULL. Of images, only the labels are moved: the pixels follow all labels. */
-static const int32_t *batch_of_turn(const int32_t *batch, const struct job *job, uint32_t turn)
+static const int32_t *batch_of_microbatch(const int32_t *batch, const struct job *job, uint32_t index)
 {
     uint64_t labels = job->network.family == NETWORK_VIT
                           ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
-    return batch ? batch + turn * job->microbatch * labels : NULL;
+    return batch ? batch + index * job->microbatch * labels : NULL;
 }
 
 /* Moves each buffer of samples to the microbatch's part. */
-static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
-                                               const struct transformer_unit *unit, uint32_t turn)
+static struct unit_arguments arguments_of_microbatch(const struct unit_arguments *whole,
+                                                     const struct transformer_unit *unit, uint32_t index)
 {
     struct unit_arguments a = *whole;
     const struct job *job = a.job;
-    uint64_t boundary = turn * (uint64_t)(unit->r * unit->c);
+    uint64_t boundary = index * (uint64_t)(unit->r * unit->c);
     const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
-    uint64_t kept = turn * table->bytes / sizeof(float);
-    a.batch = batch_of_turn(a.batch, job, turn);
+    uint64_t kept = index * table->bytes / sizeof(float);
+    a.batch = batch_of_microbatch(a.batch, job, index);
     if (a.boundary_in) a.boundary_in += boundary;
     if (a.boundary_out) a.boundary_out += boundary;
     if (a.gradient_in) a.gradient_in += boundary;
@@ -500,9 +500,9 @@ static void compute_alone(const struct transformer *transformer, const struct ke
                           const struct unit_arguments *whole)
 {
     struct unit_arguments a = *whole;
-    a.batch = batch_of_turn(a.batch, a.job, a.microbatch.index);
+    a.batch = batch_of_microbatch(a.batch, a.job, a.microbatch.index);
     struct transformer_unit unit = unit_of(transformer, kernels, &a);
-    unit.turn = a.microbatch.index;
+    unit.microbatch = a.microbatch.index;
     unit.adds = a.microbatch.adds;
     unit.sums = a.pass == PLAN_BACKWARD || is_half(&a) ? a.gradient : NULL;
     const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
@@ -521,17 +521,17 @@ void transformer_compute(const struct transformer *transformer, const struct ker
     struct transformer_unit unit = unit_of(transformer, kernels, a);
     bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
     if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
-    if (unit.turns == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
+    if (unit.microbatches == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
         compute_once(&unit);
         if (a->pass == PLAN_LOSS) transformer_shut_by_loss(a);
         return;
     }
     float *sums = a->gradient ? a->gradient : piece(a, workspace_of(a), "sums");
-    for (uint32_t turn = 0; turn < unit.turns; turn++) {
-        struct unit_arguments part = arguments_of_turn(a, &unit, turn);
+    for (uint32_t microbatch = 0; microbatch < unit.microbatches; microbatch++) {
+        struct unit_arguments part = arguments_of_microbatch(a, &unit, microbatch);
         struct transformer_unit one = unit_of(transformer, kernels, &part);
-        one.turn = turn;
-        one.adds = back && turn > 0;
+        one.microbatch = microbatch;
+        one.adds = back && microbatch > 0;
         one.sums = back ? sums : NULL;
         compute_once(&one);
     }

@@ -59,9 +59,9 @@ static float *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
     const int64_t image = (int64_t)(n->channels * n->image * n->image);
-    const int64_t labels = (int64_t)(unit->turns - unit->turn) * unit->b; /* of this microbatch and later ones */
+    const int64_t labels = (int64_t)(unit->microbatches - unit->microbatch) * unit->b; /* of this microbatch and later ones */
     const float *images =
-        (const float *)(const void *)(unit->arguments->batch + labels) + (int64_t)unit->turn * unit->b * image;
+        (const float *)(const void *)(unit->arguments->batch + labels) + (int64_t)unit->microbatch * unit->b * image;
     unit->kernels->patches(unit->kernels, unit->scratch, images, unit->b, (int64_t)n->channels,
                            (int64_t)n->image, (int64_t)n->patch);
     return unit->scratch;
@@ -212,7 +212,7 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
     int64_t b = unit->b, classes = (int64_t)unit->network->classes;
-    const struct kernel_loss_rows rows = {.count = b, .part = unit->turn, .parts = unit->turns};
+    const struct kernel_loss_rows rows = {.count = b, .part = unit->microbatch, .parts = unit->microbatches};
     k->first_forward(k, kept[KEPT_CLASS], in, b, unit->t, unit->c);
     transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], kept[KEPT_CLASS],
                              NULL, b, layer, NORMF_WEIGHT);

@@ -155,8 +155,8 @@ static void add_tree(struct collective_parts *parts, enum collective_kind kind, 
 {
     if (members == 1) return;
     const struct links links = links_of(parts->group, COLLECTIVE_AROUND);
-    uint32_t turns = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1; /* up and down again */
-    add_stream(add_part(parts, COLLECTIVE_AROUND), &links, turns * log2_up(members), turns * bytes);
+    uint32_t phases = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1; /* up and down again */
+    add_stream(add_part(parts, COLLECTIVE_AROUND), &links, phases * log2_up(members), phases * bytes);
 }
 
 /* Counts 0 ... members - 1 with bit `bit` set. */
@@ -171,12 +171,12 @@ static void add_halving(struct collective_parts *parts, enum collective_kind kin
     if (members == 1) return;
     const struct links links = links_of(parts->group, COLLECTIVE_SPREAD);
     struct collective_part *part = add_part(parts, COLLECTIVE_SPREAD);
-    uint32_t turns = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1; /* reduce-scatter, all-gather */
+    uint32_t phases = kind == COLLECTIVE_ALL_REDUCE ? 2 : 1; /* reduce-scatter, all-gather */
     for (uint32_t i = 0; i < log2_up(members); i++) {
         uint64_t power = UINT64_C(1) << i, missing = members - power;
         uint64_t shares = power < missing ? power : missing;
         if (kind == COLLECTIVE_ALL_TO_ALL) shares = count_with_bit(members, i);
-        add_steps(part, &links, turns, (double)shares * bytes / members);
+        add_steps(part, &links, phases, (double)shares * bytes / members);
     }
 }
 

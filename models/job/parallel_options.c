@@ -334,11 +334,11 @@ enum status parallel_parse_text(const char *text, struct parallel *out, struct e
 {
     set_out(out);
     /* "replicas" sets degrees too: "pp" and "dp" are applied after it, for parallel_check(). */
-    for (int turn = 0; turn < 2; turn++) {
+    for (int round = 0; round < 2; round++) {
         for (const char *at = text;;) {
             const size_t length = strcspn(at, ",");
-            if (is_replicas(at) == (turn == 0)) TRY(parse_word(at, length, out, err));
-            if (turn == 1) TRY(check_once(text, at, err));
+            if (is_replicas(at) == (round == 0)) TRY(parse_word(at, length, out, err));
+            if (round == 1) TRY(check_once(text, at, err));
             if (at[length] == '\0') break;
             at += length + 1;
         }

@@ -102,15 +102,15 @@ uint64_t network_profile_share(const struct network *network, uint64_t number, u
 
 double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t head_width)
 {
-    const double turn = 6.283185307179586;
+    const double circle_rad = 6.283185307179586;
     double frequency = pow(rope->theta, -2.0 * (double)pair / (double)head_width);
     if (rope->kind == ROPE_DEFAULT) return frequency;
     if (rope->kind == ROPE_LINEAR) return frequency / rope->factor;
-    /* turns within the original context */
-    double turns = (double)rope->original_positions * frequency / turn;
-    if (turns > rope->high_factor) return frequency;
-    if (turns < rope->low_factor) return frequency / rope->factor;
-    double kept = (turns - rope->low_factor) / (rope->high_factor - rope->low_factor);
+    /* rotations within the original context */
+    double rotations = (double)rope->original_positions * frequency / circle_rad;
+    if (rotations > rope->high_factor) return frequency;
+    if (rotations < rope->low_factor) return frequency / rope->factor;
+    double kept = (rotations - rope->low_factor) / (rope->high_factor - rope->low_factor);
     return (1 - kept) * frequency / rope->factor + kept * frequency;
 }
 

@@ -269,9 +269,9 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
     struct offloaded first = offloaded_of(v, 0);
     for (uint32_t r = 0; r < chunks; r++) {
         struct offloaded chunk = r == 0 ? first : offloaded_of(v, r);
-        bool turns = r == 0 || r + 1 == chunks; /* its weights may stay for the next pass */
+        bool stays = r == 0 || r + 1 == chunks; /* its weights may stay for the next pass */
         host_s += ranks * (m * chunk.sum_s + chunk.update_s);
-        up_s += weights ? (turns ? 0 : 2 * m * chunk.up_s) : chunk.up_s;
+        up_s += weights ? (stays ? 0 : 2 * m * chunk.up_s) : chunk.up_s;
         down_s += m * chunk.down_s;
         if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->chunks[r].reduce_s;
     }

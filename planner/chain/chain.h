@@ -18,10 +18,11 @@
  *     copies    whole, one at a time in each direction, during computation, in the order of their
  *               layers' passes; a copy out starts no earlier than its forward pass ends, a backward
  *               pass no earlier than its copy in ends
- *     the turn  copies out have ended and no copy in has begun when the first backward pass may start
+ *     turnaround
+ *               copies out have ended and no copy in has begun when the first backward pass may start
  *
- * The turn makes the passes mirror images: read from its end, a backward pass is a forward pass with other durations,
- * whose copies in are its copies out (chain_schedule.h).
+ * The turnaround makes the passes mirror images: read from its end, a backward pass is a forward pass with other
+ * durations, whose copies in are its copies out (chain_schedule.h).
  *
  * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN, arXiv 1602.08124.
  */

@@ -136,8 +136,8 @@ static bool move(struct annealing *a, double temperature, int64_t *makespan)
     uint32_t x = (uint32_t)random_below(a->key, a->drawn++, movable), y = x;
     uint8_t of_x = a->choices[x], of_y = of_x;
     if (random_below(a->key, a->drawn++, 2)) {
-        uint8_t turn = (uint8_t)(1 + random_below(a->key, a->drawn++, CHAIN_CHOICES - 1));
-        uint8_t other = (uint8_t)((of_x + turn) % CHAIN_CHOICES);
+        uint8_t step = (uint8_t)(1 + random_below(a->key, a->drawn++, CHAIN_CHOICES - 1));
+        uint8_t other = (uint8_t)((of_x + step) % CHAIN_CHOICES);
         if (!may(a, x, other)) return false;
         a->choices[x] = other;
     } else {

@@ -36,7 +36,7 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
                   const double *duals, uint32_t set, struct chain_price *prices)
 {
     const double *rates = chain->fluid_rate;
-    double memory = (double)chain->memory, unit = memory > 0 ? memory : 1;
+    double memory = (double)chain->memory, scale = memory > 0 ? memory : 1;
     bool swaps = chain_swaps(chain);
     struct chain_price *end = price_of(prices, chain->layer_count, set);
     *end = (struct chain_price){0};
@@ -51,8 +51,8 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
         for (uint32_t p = 0; p < 2; p++) {
             double d = (double)(p ? layer->backward : layer->forward), a = 0, f = 0;
             if (from) {
-                f = from[chain_fluid_row(l, p, CHAIN_ROW_FLOW)] / unit;
-                a = -from[chain_fluid_row(l, p, CHAIN_ROW_MEMORY)] / unit;
+                f = from[chain_fluid_row(l, p, CHAIN_ROW_FLOW)] / scale;
+                a = -from[chain_fluid_row(l, p, CHAIN_ROW_MEMORY)] / scale;
             }
             f = swaps ? clamp(f, next->link[p]) : 0;
             a = clamp(a, swaps ? 1 / rates[p] - f : HUGE_VAL);
@@ -122,7 +122,7 @@ enum status chain_bound_sharpen(const struct chain *chain, const struct chain_pl
                                 uint32_t place_count, double limit_s, struct chain_bound *bound,
                                 struct error *err)
 {
-    double unit = chain->memory > 0 ? (double)chain->memory : 1;
+    double scale = chain->memory > 0 ? (double)chain->memory : 1;
     uint32_t rows = 0, told = 0;
     if (!bound->duals || place_count == 0 || !(limit_s > 0)) return STATUS_OK;
     struct milp_fixing *fixings = alloc_zeroed((size_t)place_count * COLUMNS_OF_PLACE, sizeof *fixings);
@@ -130,9 +130,9 @@ enum status chain_bound_sharpen(const struct chain *chain, const struct chain_pl
     for (uint32_t i = 0; i < place_count; i++) {
         struct milp_fixing *held = &fixings[(size_t)i * COLUMNS_OF_PLACE];
         const struct chain_place *at = &places[i];
-        held[0] = (struct milp_fixing){chain_fluid_left(chain, at->layer), at->device / unit};
+        held[0] = (struct milp_fixing){chain_fluid_left(chain, at->layer), at->device / scale};
         for (uint32_t p = 0; p < 2; p++)
-            held[1 + p] = (struct milp_fixing){chain_fluid_waits(chain, at->layer, p), at->link[p] / unit};
+            held[1 + p] = (struct milp_fixing){chain_fluid_waits(chain, at->layer, p), at->link[p] / scale};
     }
     double *duals = solve(chain, bound->allowed, fixings, place_count, limit_s, &rows, &told);
     free(fixings);

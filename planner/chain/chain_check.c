@@ -64,16 +64,16 @@ static enum status enter_layer(const struct chain *chain, const struct chain_sch
     int64_t end = back + layer->backward;
     if (s->forward[l] < 0 || (l > 0 && s->forward[l] < s->forward[l - 1] + chain->layers[l - 1].forward))
         return error_set(err, STATUS_CHECK, "layer %u runs forward before the previous layer has ended", l);
-    if (forward_end > s->turn || back < s->turn)
-        return error_set(err, STATUS_CHECK, "layer %u runs on the wrong side of the turn", l);
+    if (forward_end > s->turnaround || back < s->turnaround)
+        return error_set(err, STATUS_CHECK, "layer %u runs on the wrong side of the turnaround", l);
     switch (s->choices[l]) {
     case CHAIN_KEEP: hold(b, l, s->forward[l], end, layer->saved); break;
     case CHAIN_SWAP:
         if (!chain_swaps(chain))
             return error_set(err, STATUS_CHECK, "layer %u is swapped without a link", l);
-        if (s->out[l] < forward_end || s->out[l] + layer->out > s->turn)
+        if (s->out[l] < forward_end || s->out[l] + layer->out > s->turnaround)
             return error_set(err, STATUS_CHECK, "layer %u is copied out too early or too late", l);
-        if (s->in[l] < s->turn || s->in[l] + layer->in > back)
+        if (s->in[l] < s->turnaround || s->in[l] + layer->in > back)
             return error_set(err, STATUS_CHECK, "layer %u is copied in too early or too late", l);
         run(b, RESOURCE_OUT, l, s->out[l], layer->out);
         run(b, RESOURCE_IN, l, s->in[l], layer->in);

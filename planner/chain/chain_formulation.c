@@ -43,14 +43,14 @@ static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, 
                       uint32_t left, uint32_t waits, uint32_t wait_ticks, uint32_t next)
 {
     const struct chain_layer *layer = &chain->layers[l];
-    double unit = chain->memory > 0 ? (double)chain->memory : 1, saved = (double)layer->saved / unit;
-    double rate = chain->fluid_rate[pass] / unit, copied = (double)layer->fluid[pass] / unit;
+    double scale = chain->memory > 0 ? (double)chain->memory : 1, saved = (double)layer->saved / scale;
+    double rate = chain->fluid_rate[pass] / scale, copied = (double)layer->fluid[pass] / scale;
     uint32_t again = l * COLUMNS_OF_LAYER, swapped = again + 1;
     char name = pass ? 'b' : 'f';
     milp_term(milp, left, 1);
     milp_term(milp, waits, 1);
     milp_term(milp, wait_ticks, -rate);
-    milp_row(milp, -HUGE_VAL, (double)chain->memory / unit - saved, "memory_%c_%u", name, l);
+    milp_row(milp, -HUGE_VAL, (double)chain->memory / scale - saved, "memory_%c_%u", name, l);
     milp_term(milp, next, 1);
     milp_term(milp, waits, -1);
     milp_term(milp, wait_ticks, rate);
@@ -66,7 +66,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
 {
     struct milp *milp = milp_create("chain_fluid");
     if (!milp) return NULL;
-    double unit = chain->memory > 0 ? (double)chain->memory : 1;
+    double scale = chain->memory > 0 ? (double)chain->memory : 1;
     const double *rates = chain->fluid_rate;
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         uint8_t set = chain_allowed(chain, allowed, l);
@@ -82,7 +82,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
         const struct chain_layer *layer = &chain->layers[l];
         bool last = l + 1 == chain->layer_count;
         uint32_t again = l * COLUMNS_OF_LAYER, swapped = again + 1, now = left;
-        double saved = (double)layer->saved / unit, boundary = (double)layer->boundary / unit;
+        double saved = (double)layer->saved / scale, boundary = (double)layer->boundary / scale;
         left = milp_column(milp, 0, HUGE_VAL, 0, false, "m_%u", l + 1);
         milp_term(milp, left, 1);
         milp_term(milp, now, -1);
@@ -90,7 +90,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
         milp_term(milp, swapped, saved);
         milp_row(milp, saved, HUGE_VAL, "left_%u", l);
         for (uint32_t pass = 0; pass < 2; pass++) {
-            double cost = last && rates[pass] > 0 ? unit / rates[pass] : 0;
+            double cost = last && rates[pass] > 0 ? scale / rates[pass] : 0;
             uint32_t ticks = milp_column(milp, 0, rates[pass] > 0 ? HUGE_VAL : 0, 1, false, "%c_%u",
                                          pass ? 'h' : 'g', l);
             uint32_t next = milp_column(milp, 0, HUGE_VAL, cost, false, "%c_%u", pass ? 'i' : 'o', l + 1);

@@ -1,8 +1,8 @@
 /*
- * cost[c]: least recomputed ticks of the layers so far, with at most c units of memory in use. Layer by layer c grows
+ * cost[c]: least recomputed ticks of the layers so far, with at most c cells of memory in use. Layer by layer c grows
  * by kept bytes; the running layer needs room.
  *
- * A unit is the common divisor of all sizes: with equal layers the memory is few units.
+ * A cell is the common divisor of all sizes: with equal layers the memory is few cells.
  */
 #include "planner/chain/chain_keep.h"
 
@@ -21,21 +21,21 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static size_t units(uint64_t bytes, uint64_t unit)
+static size_t cells_of(uint64_t bytes, uint64_t cell)
 {
-    return (size_t)((bytes + unit - 1) / unit);
+    return (size_t)((bytes + cell - 1) / cell);
 }
 
 enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint64_t memory,
                             uint8_t *choices, bool *fits, struct error *err)
 {
-    uint64_t unit = 0;
+    uint64_t cell = 0;
     for (uint32_t l = 0; l < count; l++)
-        unit = common_divisor(common_divisor(unit, needs[l].kept),
+        cell = common_divisor(common_divisor(cell, needs[l].kept),
                               common_divisor(needs[l].recomputed, needs[l].runs));
-    if (unit == 0) unit = 1;
-    if (memory / unit >= CHAIN_KEEP_CELLS) unit = memory / (CHAIN_KEEP_CELLS - 1) + 1;
-    size_t cells = (size_t)(memory / unit) + 1;
+    if (cell == 0) cell = 1;
+    if (memory / cell >= CHAIN_KEEP_CELLS) cell = memory / (CHAIN_KEEP_CELLS - 1) + 1;
+    size_t cells = (size_t)(memory / cell) + 1;
     int64_t *cost = alloc_zeroed(cells, sizeof *cost), *next = alloc_zeroed(cells, sizeof *next);
     uint8_t *recomputed = alloc_zeroed(cells, count);
     if (!cost || !next || !recomputed) {
@@ -43,8 +43,8 @@ enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint
         goto out;
     }
     for (uint32_t l = 0; l < count; l++) {
-        size_t runs = units(needs[l].runs, unit), kept = units(needs[l].kept, unit);
-        size_t again = units(needs[l].recomputed, unit);
+        size_t runs = cells_of(needs[l].runs, cell), kept = cells_of(needs[l].kept, cell);
+        size_t again = cells_of(needs[l].recomputed, cell);
         for (size_t c = 0; c < cells; c++) {
             next[c] = INT64_MAX;
             if (c >= kept && c - kept + runs < cells) next[c] = cost[c - kept];
@@ -65,7 +65,7 @@ enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint
     for (uint32_t l = count; *fits && l-- > 0;) {
         bool again = recomputed[l * cells + best];
         choices[l] = again ? CHAIN_RECOMPUTE : CHAIN_KEEP;
-        best -= units(again ? needs[l].recomputed : needs[l].kept, unit);
+        best -= cells_of(again ? needs[l].recomputed : needs[l].kept, cell);
     }
 out:
     free(cost);

@@ -87,12 +87,12 @@ enum status chain_schedule_make(const struct chain *chain, const uint8_t *choice
     TRY(chain_pass_create(chain->layer_count, &pass, err));
     if (allocate(chain->layer_count, &made, err)) goto out;
     memcpy(made.choices, choices, chain->layer_count * sizeof *choices);
-    if (!run_pass(chain, choices, false, &pass, made.forward, made.out, &made.turn) ||
+    if (!run_pass(chain, choices, false, &pass, made.forward, made.out, &made.turnaround) ||
         !run_pass(chain, choices, true, &pass, made.backward, made.in, &back)) {
         error_set(err, STATUS_INFEASIBLE, "memory does not hold what these choices leave on the device");
         goto out;
     }
-    made.makespan = made.turn + back;
+    made.makespan = made.turnaround + back;
     for (uint32_t l = 0; l < chain->layer_count; l++) { /* the mirrored pass ends where it starts */
         const struct chain_layer *layer = &chain->layers[l];
         int64_t length = layer->backward + (choices[l] == CHAIN_RECOMPUTE ? layer->again : 0);

@@ -15,7 +15,7 @@ struct chain_schedule {
     int64_t *forward, *out, *in, *backward; /* (layer_count) starts; `backward`: start of the second forward pass, if
                                                any */
     uint32_t layer_count;
-    int64_t turn, makespan; /* as claimed; chain_check() recomputes them */
+    int64_t turnaround, makespan; /* as claimed; chain_check() recomputes them */
     struct arena arena;
 };
 

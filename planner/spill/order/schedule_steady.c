@@ -183,7 +183,7 @@ static double binade_end(double number)
     frexp(number, &exponent);
     return ldexp(1, exponent);
 }
-static double binade_unit(double number) { return ldexp(binade_end(number), -DBL_MANT_DIG); }
+static double binade_spacing(double number) { return ldexp(binade_end(number), -DBL_MANT_DIG); }
 
 typedef void (*time_use)(double *time_s, const struct schedule_cycle *cycle, double *result);
 
@@ -233,7 +233,7 @@ static double cycles_by_clocks(const struct schedule_steady *steady, const struc
     double latest = 0;
     use_times(steady->builder, find_latest, NULL, &latest);
     double end = binade_end(latest);
-    if (shift->old_s < end / 2 || fmod(shift->later_s, 2 * binade_unit(latest)) > 0) return 0;
+    if (shift->old_s < end / 2 || fmod(shift->later_s, 2 * binade_spacing(latest)) > 0) return 0;
     return floor((end - latest) / shift->later_s) - 2;
 }
 
@@ -245,7 +245,7 @@ static double cycles_by_job(const struct schedule_steady *steady, uint32_t job, 
     uint64_t to_do = now->times->jobs->jobs[job].minibatches - now->jobs[job].minibatch;
     double cycles = (double)(to_do / minibatches) - 2, end = binade_end(left);
     if (!(drop > 0)) return cycles;
-    if (then >= end || fmod(drop, 2 * binade_unit(left)) > 0) return 0;
+    if (then >= end || fmod(drop, 2 * binade_spacing(left)) > 0) return 0;
     return min_s(cycles, floor((left - end / 2) / drop) - 2);
 }
 

@@ -36,7 +36,7 @@ static const char *const three =
 
 /*
  * Swap layer 0: forward 0-3, out 3-8; layer 1 3-7; layer 2 needs 30 bytes and waits for the copy: 8-13,
- * the turn. Backward of 2 13-21; only now do 10 bytes come in: 21-26, during the backward of 1, 21-27;
+ * the turnaround. Backward of 2 13-21; only now do 10 bytes come in: 21-26, during the backward of 1, 21-27;
  * backward of 0 27-34.
  * Recompute layer 0: no wait. 3 + 4 + 5, then 8 + 6 + (3 + 7): 36.
  * Keep all: 30 bytes do not fit 22.
@@ -52,7 +52,7 @@ static void by_hand(void **state)
     assert_int_equal(chain_schedule_make(&chain, swap, &s, &err), STATUS_OK);
     assert_int_equal(s.out[0], 3);
     assert_int_equal(s.forward[2], 8);
-    assert_int_equal(s.turn, 13);
+    assert_int_equal(s.turnaround, 13);
     assert_int_equal(s.in[0] + 5, s.backward[0]); /* as late as it can be */
     assert_int_equal(s.backward[0], 27);
     assert_int_equal(s.makespan, 34);
@@ -199,7 +199,7 @@ static void broken(void **state)
     s.forward[2] = 6;
     expect_complaint(&chain, &s, "layer 2 runs forward before the previous layer has ended");
     s.forward[2] = 9;
-    expect_complaint(&chain, &s, "layer 2 runs on the wrong side of the turn");
+    expect_complaint(&chain, &s, "layer 2 runs on the wrong side of the turnaround");
     s.forward[2] = 8;
     s.in[0] = 20;
     expect_complaint(&chain, &s, "layer 0: 30 bytes at tick 20, and the device has 22");
