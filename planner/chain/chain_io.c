@@ -113,7 +113,7 @@ static void write_schedule(const struct chain *chain, const struct chain_schedul
     json_out_u64(out, "makespan", (uint64_t)s->makespan);
     json_out_u64(out, "bound", (uint64_t)bound);
     json_out_string(out, "proof", proof);
-    json_out_u64(out, "turn", (uint64_t)s->turnaround);
+    json_out_u64(out, "turnaround", (uint64_t)s->turnaround);
     json_out_array_begin(out, "layers", false);
     for (uint32_t l = 0; l < s->layer_count; l++) {
         json_out_object_begin(out, NULL, true);

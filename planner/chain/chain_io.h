@@ -28,7 +28,7 @@ void chain_write_json(const struct chain *chain, struct json_out *out);
  * Writes a schedule atomically, with its bound and the sentence about the proof:
  *
  *     {"spillway_chain_schedule": 1, "chain": "vgg", "makespan": 34, "bound": 34, "proof": "...",
- *      "turn": 13, "layers": [{"choice": "swap", "forward": 0, "out": 3, "in": 22, "backward": 27}, ...]}
+ *      "turnaround": 13, "layers": [{"choice": "swap", "forward": 0, "out": 3, "in": 22, "backward": 27}, ...]}
  *
  * Times are starts in ticks; only swapped layers have "out" and "in".
  */
