@@ -99,6 +99,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .microbatch = a->microbatch,
         .state = a->state,
         .gradient = a->gradient,
+        .norms = a->norms,
         .table = head ? table_of(a) : NULL,
         .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
@@ -153,21 +154,37 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
     unit_compute(kernels, &unit);
 }
 
-/* Steps the head's copy of the table, or adds the head's gradient to the embedding's. */
+/* Adds the head's gradient of a table without a copy to the embedding's. */
+static void add_table_gradient(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    if (m->table_rows == 0 || m->copies_table || !m->has_embedding) return;
+    kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
+}
+
+/* Steps the head's copy of the table. */
 static void update_table(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
-    if (m->table_rows == 0) return;
-    if (m->copies_table && m->has_head) {
-        transformer_update_rows(kernels, a->job, transformer_at(a->state, m->table_state_offset),
-                                chunk_table_gradient(a->tables, a->gradient), m->table_rows, a->minibatch, a->guard);
-    } else if (!m->copies_table && m->has_embedding) {
-        kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
+    if (m->table_rows == 0 || !m->copies_table || !m->has_head) return;
+    const struct unit_arguments unit = {.job = a->job, .minibatch = a->minibatch, .norms = a->norms, .guard = a->guard,
+                                        .state = transformer_at(a->state, m->table_state_offset)};
+    transformer_update_rows(kernels, &unit, chunk_table_gradient(a->tables, a->gradient), m->table_rows);
+}
+
+/* Computes the squares of the gradients of all of the chunk's tensors. The copy of a table is not counted again. */
+static void norm(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    add_table_gradient(kernels, a);
+    for (uint32_t i = 0; i < a->tables->memory.piece_count; i++) {
+        const struct unit_arguments unit = unit_of(a, i);
+        unit_compute(kernels, &unit);
     }
 }
 
 static void update(const struct kernels *kernels, const struct chunk_arguments *a)
 {
+    if (!job_clips(a->job)) add_table_gradient(kernels, a);
     update_table(kernels, a);
     for (uint32_t i = 0; i < a->tables->memory.piece_count; i++) {
         const struct unit_arguments unit = unit_of(a, i);
@@ -177,13 +194,14 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
 {
-    assert(a->pass == PLAN_UPDATE || a->microbatch.alone);
+    assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->microbatch.alone);
     switch (a->pass) {
     case PLAN_FORWARD:
     case PLAN_EVALUATE: forward(kernels, a); break;
     case PLAN_BACKWARD:
     case PLAN_BACKWARD_INPUT:
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
+    case PLAN_NORM: norm(kernels, a); break;
     case PLAN_UPDATE: update(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }

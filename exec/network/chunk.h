@@ -8,7 +8,8 @@
  *               sums of earlier microbatches
  *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
  *               in the second. Each adds to the sums of earlier microbatches by itself
- *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN did so
+ *     NORM      of a job that clips: the sums of squares of all tensors' gradients
+ *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN or a NORM did so
  */
 #ifndef SPILLWAY_EXEC_NETWORK_CHUNK_H
 #define SPILLWAY_EXEC_NETWORK_CHUNK_H
@@ -31,15 +32,17 @@ MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_ind
 struct chunk_arguments {
     const struct job *job;
     const struct chunk_tables *tables;
-    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_UPDATE or
-                               * PLAN_EVALUATE */
+    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_NORM,
+                               * PLAN_UPDATE or PLAN_EVALUATE */
     uint64_t minibatch;
     struct unit_microbatch microbatch;
     void *state;
     float *gradient;          /* of backward passes, UPDATE */
     const void *table;        /* BACKWARD, BACKWARD_INPUT, EVALUATE of a head without a copy of its tied table: the
                                * embedding's state */
-    const float *table_gradient; /* UPDATE of that embedding: chunk_table_gradient() of the head's chunk */
+    const float *table_gradient; /* UPDATE (if the job clips, NORM) of that embedding: chunk_table_gradient() of the
+                               * head's chunk */
+    double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */
     float *boundary_in;       /* NULL for the first chunk */

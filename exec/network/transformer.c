@@ -123,6 +123,18 @@ static bool may_step(const struct transformer_unit *unit, const float *gradient,
     return atomic_load(&a->guard->state) == UNIT_GUARD_OPEN;
 }
 
+/* Steps parameters by their gradient, which is scaled when clipped. */
+static void update(const struct transformer_unit *unit, const struct kernel_parameters *parameters, const float *gradient,
+                   int64_t count, bool decays)
+{
+    const struct kernels *k = unit->kernels;
+    const uint64_t step = unit->arguments->minibatch + 1;
+    if (unit->scale >= 1)
+        k->update(k, parameters, gradient, count, &unit->optimizer, decays, step);
+    else /* also when it is not a number */
+        k->update_scaled(k, parameters, gradient, count, &unit->optimizer, decays, step, unit->scale);
+}
+
 void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -135,12 +147,7 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     if (!may_step(unit, tensor->g, count)) return;
     const struct kernel_parameters parameters = parameters_of(a, tensor->index);
-    const struct kernels *k = unit->kernels;
-    if (unit->scale >= 1)
-        k->update(k, &parameters, tensor->g, count, &unit->optimizer, decays, a->minibatch + 1);
-    else /* also when it is not a number */
-        k->update_scaled(k, &parameters, tensor->g, count, &unit->optimizer, decays,
-                         a->minibatch + 1, unit->scale);
+    update(unit, &parameters, tensor->g, count, decays);
 }
 
 /* Returns NULL if there is no such part. */
@@ -152,12 +159,12 @@ static void *rows_in_part(const struct transformer_unit *unit, const struct stat
                                                (uint64_t)first * layout->parts[part].row_bytes);
 }
 
-void transformer_update_rows(const struct kernels *kernels, const struct job *job, void *state, const float *gradient,
-                             uint64_t rows, uint64_t minibatch, struct unit_guard *guard)
+void transformer_update_rows(const struct kernels *kernels, const struct unit_arguments *a, const float *gradient,
+                             uint64_t rows)
 {
-    const struct unit_arguments a = {.job = job, .minibatch = minibatch, .guard = guard, .state = state};
-    const struct transformer_unit unit = {.kernels = kernels, .arguments = &a, .network = &job->network,
-                                          .optimizer = optimizer_at(job, minibatch)};
+    const struct job *job = a->job;
+    const struct transformer_unit unit = {.kernels = kernels, .arguments = a, .network = &job->network,
+                                          .optimizer = optimizer_at(job, a->minibatch), .scale = transformer_clip_scale(a)};
     const struct state_layout layout = memory_state_rows(&job->network, rows, job_state_format(job));
     const int64_t count = (int64_t)(rows * job->network.width);
     void *const master = rows_in_part(&unit, &layout, STATE_MASTER, 0);
@@ -166,9 +173,8 @@ void transformer_update_rows(const struct kernels *kernels, const struct job *jo
                                                  .rounded = master ? weights : NULL,
                                                  .m = rows_in_part(&unit, &layout, STATE_FIRST, 0),
                                                  .v = rows_in_part(&unit, &layout, STATE_SECOND, 0),
-                                                 .key = rounding_key(&a, 0)};
-    if (!may_step(&unit, gradient, count)) return;
-    kernels->update(kernels, &parameters, gradient, count, &unit.optimizer, true, minibatch + 1);
+                                                 .key = rounding_key(a, 0)};
+    if (may_step(&unit, gradient, count)) update(&unit, &parameters, gradient, count, true);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */

@@ -77,9 +77,13 @@ extern const struct transformer transformer_gpt2, transformer_llama, transformer
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
                          const struct unit_arguments *arguments);
 
-/* Steps the first `rows` rows of an embedding's tables, laid out in `state` by memory_state_rows(). */
-void transformer_update_rows(const struct kernels *kernels, const struct job *job, void *state, const float *gradient,
-                             uint64_t rows, uint64_t minibatch, struct unit_guard *guard);
+/* Steps the first `rows` rows of an embedding's tables, laid out in the arguments' state by memory_state_rows(). Uses
+ * their job, minibatch, norms and guard. */
+void transformer_update_rows(const struct kernels *kernels, const struct unit_arguments *arguments, const float *gradient,
+                             uint64_t rows);
+
+/* Returns the factor of gradients in an UPDATE: below 1 when clipped. */
+float transformer_clip_scale(const struct unit_arguments *arguments);
 
 /* Stops the job's steps if its loss is not finite. */
 void transformer_shut_by_loss(const struct unit_arguments *arguments);

@@ -399,7 +399,7 @@ static void compute_backward(const struct transformer_unit *unit)
 }
 
 /* Clips as torch.nn.utils.clip_grad_norm_() does. */
-static float clip_scale(const struct unit_arguments *a)
+float transformer_clip_scale(const struct unit_arguments *a)
 {
     if (!job_clips(a->job)) return 1;
     assert(a->norms);
@@ -520,7 +520,7 @@ void transformer_compute(const struct transformer *transformer, const struct ker
     }
     struct transformer_unit unit = unit_of(transformer, kernels, a);
     bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
-    if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
+    if (a->pass == PLAN_UPDATE) unit.scale = transformer_clip_scale(a);
     if (unit.microbatches == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
         compute_once(&unit);
         if (a->pass == PLAN_LOSS) transformer_shut_by_loss(a);

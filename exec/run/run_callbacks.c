@@ -34,6 +34,11 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
+static uint32_t replicas_of(const struct job *job)
+{
+    return parallel_is_set(&job->parallel) ? job->parallel.data : 1;
+}
+
 /* Logs a minibatch; with clipping, when both loss and norm are known. */
 static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
 {
@@ -63,8 +68,9 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
+    const bool alone = replicas_of(&run->plan->jobs.jobs[job]) == 1; /* others' parts of a loss may come later */
     pthread_mutex_lock(&run->lock);
-    const bool skips = run->jobs[job].nonfinite == minibatch + 1;
+    const bool skips = alone && run->jobs[job].nonfinite == minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
 }
@@ -106,6 +112,7 @@ struct compute_call {
     const struct plan_op *op;
     uint64_t minibatch;
     bool *omitted;
+    uint32_t rank; /* of a parallel job's replica */
     bool of_chunk;
     union {
         struct unit_arguments unit;
@@ -130,13 +137,13 @@ static void call_compute(const struct kernels *kernels, void *argument)
     char what[PLAN_TEXT_BYTES];
     ranges_push(plan_op_text(call->run->plan, call->unit, call->op, what));
     if (begin_minibatch(call->run, job, call->minibatch)) {
-        const bool steps = call->op->pass == PLAN_UPDATE && !call->of_chunk;
-        const double *const norms = steps ? call->arguments.unit.norms : NULL;
+        const double *const all = call->of_chunk ? call->arguments.chunk.norms : call->arguments.unit.norms;
+        const double *const norms = call->op->pass == PLAN_UPDATE ? all : NULL;
         const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
-        if (call->of_chunk) chunk_compute(kernels, &call->arguments.chunk);
+        if (!skips && call->of_chunk) chunk_compute(kernels, &call->arguments.chunk);
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
-        if (norms && call->unit->shard == 0)
+        if (norms && call->unit->shard == 0 && call->rank == 0)
             handle_norm(call->run, job, call->minibatch, norms, skips);
     } else {
         *call->omitted = true;
@@ -177,6 +184,7 @@ void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const st
                                       .op = op->op,
                                       .minibatch = op->minibatch,
                                       .omitted = omitted,
+                                      .rank = op->rank,
                                       .of_chunk = true,
                                       .arguments.chunk = *arguments};
     device_compute(run->streams[op->stream], call_compute, &call, sizeof call, timing);
@@ -290,11 +298,6 @@ static bool add_partial_loss(struct run *run, const struct loss_call *call, uint
     }
     pthread_mutex_unlock(&run->lock);
     return all;
-}
-
-static uint32_t replicas_of(const struct job *job)
-{
-    return parallel_is_set(&job->parallel) ? job->parallel.data : 1;
 }
 
 static void call_loss(void *argument)

@@ -127,6 +127,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .minibatch = unit.minibatch,
         .state = unit.state,
         .gradient = unit.gradient,
+        .norms = unit.norms,
         .table = unit.table,
         .batch = unit.batch,
         .loss = unit.loss,
@@ -139,7 +140,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .workspace = unit.workspace,
         .guard = unit.guard,
     };
-    if (unit.pass == PLAN_UPDATE) {
+    if (unit.pass == PLAN_UPDATE || unit.pass == PLAN_NORM) {
         float *const of_head = shard == last ? unit.gradient : unit.table_gradient;
         if (of_head) arguments.table_gradient = chunk_table_gradient(&loop->run->chunks[last], of_head);
     } else {

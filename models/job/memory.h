@@ -75,6 +75,12 @@ MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t
 uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
                              uint64_t layer_count);
 
+/* Returns the bytes of a double for each tensor of the network. */
+static inline uint64_t memory_norm_bytes(const struct network *network)
+{
+    return memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
+}
+
 /* Return the parameters' fp32 bytes, and their state's layout, without tables. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);

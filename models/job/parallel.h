@@ -395,7 +395,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  *   need several replicas and `zero` 0 or 1;
  * - there are layers for every chunk; `data` divides the microbatches; `tensor` divides heads, widths and, with
  *   `sequence`, tokens; networks known only by a profile have no tensor parallelism;
- * - the job needs nothing that plans of parallel jobs lack: clipping; evaluations of jobs that are only simulated;
+ * - the job needs nothing that plans of parallel jobs lack: evaluations and clipping of jobs that are only simulated;
  * - scatter: tensor groups have whole boundaries. `zero` works with all other schedules.
  * Errors: STATUS_BAD_INPUT with a message but without a position.
  */

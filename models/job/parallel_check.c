@@ -233,13 +233,11 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 /* Refuses features that parallel jobs lack. */
 static enum status check_wishes(const struct job *job, struct error *err)
 {
-    if (job_clips(job))
-        return error_set(err, STATUS_BAD_INPUT, "a parallel job does not clip its gradients");
-    if (job->evaluation.every == 0) return STATUS_OK;
-    const char *why = parallel_only_simulated(NULL, job);
-    if (why) return error_set(err, STATUS_BAD_INPUT, "a job that is parallel with %s has no evaluations", why);
+    if (job->evaluation.every == 0 && !job_clips(job)) return STATUS_OK;
+    const char *lacks = job_clips(job) ? "does not clip" : "has no evaluations", *why = parallel_only_simulated(NULL, job);
+    if (why) return error_set(err, STATUS_BAD_INPUT, "a job that is parallel with %s %s", why, lacks);
     if (job->parallel.carrying == PARALLEL_SIMULATED)
-        return error_set(err, STATUS_BAD_INPUT, "a parallel job that is only simulated has no evaluations");
+        return error_set(err, STATUS_BAD_INPUT, "a parallel job that is only simulated %s", lacks);
     if (job->keep_best) return error_set(err, STATUS_BAD_INPUT, "a parallel job does not keep the weights of its best evaluation");
     return STATUS_OK;
 }

@@ -256,7 +256,7 @@ static const struct {
     [BUFFER_ACTIVATIONS] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_GRADIENT] = {.host = true, .device = true, .of_shard = true, .host_of_job = true},
     [BUFFER_KEPT] = {.host = true, .of_shard = true},
-    [BUFFER_NORMS] = {.host = true},
+    [BUFFER_NORMS] = {.host = true, .device = true},
     [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_STORED] = {.host = true, .of_shard = true},
     [BUFFER_STAGED] = {.host = true, .of_shard = true},

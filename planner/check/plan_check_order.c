@@ -104,15 +104,22 @@ static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uin
     return (r->jobs[job].held_out + of->evaluation.minibatches) * parallel_microbatches_in_turn(of, stage, turn);
 }
 
-/* An evaluation follows the chunk's update of a minibatch that is evaluated. */
+/* The norm of a chunk's gradients comes once before each update of a job that clips. An evaluation follows the chunk's
+ * update of a minibatch that is evaluated. */
 static enum status begin_parallel_unit(struct check_walk *r, uint32_t job)
 {
     const struct plan_unit *unit = r->c->unit;
     const struct job *of = &r->plan->jobs.jobs[job];
     const uint64_t minibatch = r->jobs[job].minibatch;
-    if (unit->pass != PLAN_EVALUATE) return STATUS_OK;
+    if (unit->pass != PLAN_EVALUATE && unit->pass != PLAN_NORM && unit->pass != PLAN_UPDATE) return STATUS_OK;
     const uint32_t turn = check_parallel_turn(r->plan, r->task);
     const struct check_parallel_progress *progress = check_progress(r, r->c->jobs[job].first_shard + unit->shard, turn);
+    const uint64_t due = progress->updates + (unit->pass == PLAN_UPDATE);
+    if (unit->pass != PLAN_EVALUATE) {
+        if (!job_clips(of) || progress->normed == due) return STATUS_OK;
+        return check_fail(r->c, CHECK_RULE_TRAINING, "%" PRIu64 " norms of shard %u came before (expected %" PRIu64 ")",
+                          progress->normed, unit->shard, due);
+    }
     if (minibatch < of->minibatches && evaluation_follows(of, minibatch) && progress->updates == minibatch + 1 &&
         progress->evaluated < held_out_until_end(r, job, unit->shard, turn))
         return STATUS_OK;
@@ -236,7 +243,10 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
-    for (uint32_t t = 0; t < turns; t++) check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
+    for (uint32_t t = 0; t < turns; t++) {
+        check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
+        check_progress(r, global, t)->normed += unit->pass == PLAN_NORM;
+    }
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
     progress->evaluated += unit->pass == PLAN_EVALUATE;

@@ -77,6 +77,7 @@ static const uint8_t uses[PLAN_PASS_COUNT][CHECK_OPERANDS] = {
     [PLAN_BACKWARD_WEIGHT] = {0,  RW, R, 0, R, R, 0, W},
     [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
     [PLAN_EVALUATE]        = {R,  0,  R, W, 0, 0, 0, W},
+    [PLAN_NORM]            = {0,  R,  0, 0, 0, 0, 0, 0},
     [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
 };
 /* For a backward unit with three computations. */
@@ -106,7 +107,8 @@ static uint32_t part_of_three(const struct checker *c, const struct check_parall
 /* Returns true for passes over layers, whose operands are whole. */
 static bool passes(const struct check_parallel_view *v)
 {
-    return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
+    return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE &&
+           v->unit->pass != PLAN_NORM;
 }
 
 /* Data are read by the passes of the first chunk and the backward pass of the last one, which makes the loss, in its
@@ -128,7 +130,11 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
     case CHECK_OPERAND_HELD_OUT_LOSS:
         return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
     case CHECK_OPERAND_TABLE: return v->shares_table && last && (back || held_out) ? USE_READ : USE_NONE;
-    case CHECK_OPERAND_TABLE_GRADIENT: return v->shares_table && first && pass == PLAN_UPDATE ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_NORMS:
+        if (lives != USE_NONE) return check_brings_norms(v) ? lives : USE_NONE;
+        return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_TABLE_GRADIENT:
+        return v->shares_table && first && pass == (job_clips(v->job) ? PLAN_NORM : PLAN_UPDATE) ? USE_READ : USE_NONE;
     case CHECK_OPERAND_HANDOVER: return second ? USE_READ : pass == PLAN_BACKWARD_INPUT ? USE_MAKE : USE_NONE;
     default: return USE_NONE;
     }
@@ -153,12 +159,14 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
     case CHECK_OPERAND_HELD_OUT_LOSS:
+    case CHECK_OPERAND_NORMS:
     case CHECK_OPERAND_TABLE:
     case CHECK_OPERAND_TABLE_GRADIENT:
     case CHECK_OPERAND_HANDOVER: return use_of_carried_out(v, operand);
     case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case CHECK_OPERAND_GRADIENT:
+        if (v->op->pass == PLAN_NORM && v->shares_table && v->chunk == 0) return USE_CHANGE;
         return scatters ? USE_NONE : is_first_half(v) ? USE_CHANGE : own[CHECK_OPERAND_GRADIENT];
     case CHECK_OPERAND_WHOLE_GRADIENT: return scatters && own[CHECK_OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
     default: return own[operand];
@@ -194,8 +202,9 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
-        bool reduced = v->scatters || (update && found && v->ranks > 1);
-        if (update && found && parallel_joins_chunk(v->job, v->chunk))
+        const bool norm = v->op->pass == PLAN_NORM, complete = (update && found) || norm; /* a norm leaves its gradient */
+        bool reduced = v->scatters || (complete && v->ranks > 1);
+        if (complete && parallel_joins_chunk(v->job, v->chunk))
             return (struct meaning){check_shard_thing(own, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
         return (struct meaning){
             check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_SUM};
@@ -228,10 +237,17 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};
     case CHECK_OPERAND_HANDOVER:
         return (struct meaning){check_shard_thing(own, CHECK_THING_HANDOVER), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_NORMS: {
+        bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE;
+        return (struct meaning){lives ? NOTHING : v->norms_thing, CHECK_CLOCK_STEP};
+    }
     case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
-    case CHECK_OPERAND_TABLE_GRADIENT:
-        return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, CHECK_THING_PARAMETER_GRADIENT),
+    case CHECK_OPERAND_TABLE_GRADIENT: {
+        const bool reduced = v->op->pass == PLAN_NORM && v->ranks > 1; /* the last chunk's update comes later */
+        return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, reduced ? CHECK_THING_REDUCED_GRADIENT
+                                                                                         : CHECK_THING_PARAMETER_GRADIENT),
                                 CHECK_CLOCK_SUM};
+    }
     default: return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
     }
 }
@@ -245,6 +261,18 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
                                                 .version_delta = delta, .bytes = bytes});
 }
 
+/* Claims the squares that a chunk's tensors leave among those of all tensors. */
+static enum status claim_norms(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access)
+{
+    const struct network *n = &v->job->network;
+    const uint64_t offset = memory_tensor_count(n, 0, v->layers.first) * sizeof(double);
+    return check_add_claim(c, access,
+                           (struct check_claim){.thing = v->norms_thing, .clock = CHECK_CLOCK_STEP, .makes = true,
+                                                .offset_bytes = offset, .thing_offset = offset,
+                                                .bytes = memory_tensor_count(n, v->layers.first, v->layers.count) *
+                                                         sizeof(double)});
+}
+
 /* Claims an operand as found and left. A pass adds a microbatch to a sum, an update a step to a state; LOAD makes
  * states from before the first step. */
 static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum check_operand operand,
@@ -252,7 +280,8 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
 {
     uint32_t part = v->part, delta = 0;
     uint64_t bytes = check_operand_bytes(c, v, operand);
-    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
+    if (operand == CHECK_OPERAND_NORMS && v->op->pass == PLAN_NORM) return claim_norms(c, v, access);
+    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
     if (operand == CHECK_OPERAND_NEXT_WEIGHTS) delta = 1;
@@ -278,7 +307,7 @@ static enum status check_work(struct checker *c, const struct check_parallel_vie
         [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
         [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
         [PLAN_UPDATE] = PARALLEL_UPDATE + 1,          [PLAN_REDUCE] = PARALLEL_SUM + 1,
-        [PLAN_EVALUATE] = PARALLEL_EVALUATE + 1,
+        [PLAN_EVALUATE] = PARALLEL_EVALUATE + 1,      [PLAN_NORM] = PARALLEL_NORM + 1,
     };
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];

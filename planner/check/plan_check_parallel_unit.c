@@ -91,7 +91,7 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
     case PLAN_LOAD:
     case PLAN_STORE: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
-    case PLAN_UPDATE: return v->chunk + 1 == v->chunks ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
+    case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
     default: return 0;
     }
 }
@@ -100,8 +100,10 @@ bool check_is_carried_copy(const struct checker *c)
 {
     const uint32_t pass = c->unit->pass, stream = c->op->stream;
     if (!check_is_carried_out(c, c->unit->job)) return false;
-    return stream == STREAM_H2D ? pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE
-                                : stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE);
+    const bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
+    if (stream == STREAM_H2D)
+        return pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE || (clips && pass == PLAN_UPDATE);
+    return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE || pass == PLAN_NORM);
 }
 
 /* Checks an evaluation's copies: data may come, and a loss may leave. Contents show whether they do in time. */
@@ -128,6 +130,35 @@ static enum status check_held_out_copies(struct checker *c, const struct check_p
                       copies[0], copies[1]);
 }
 
+/* Checks the copies of a job that clips: a NORM's squares of the chunk's tensors to the host, with the loss of the last
+ * chunk, and all tensors' squares to an UPDATE. */
+static enum status check_norm_copies(struct checker *c, const struct check_parallel_view *v)
+{
+    const struct network *n = &v->job->network;
+    const bool up = v->unit->pass == PLAN_UPDATE, has_loss = !up && v->chunk + 1 == v->chunks;
+    const uint64_t offset = up ? 0 : memory_tensor_count(n, 0, v->layers.first) * sizeof(double);
+    const uint64_t bytes = up ? memory_norm_bytes(n) : memory_tensor_count(n, v->layers.first, v->layers.count) * sizeof(double);
+    uint32_t norms = 0, losses = 0;
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *ends = &c->plan->accesses[op->first_access];
+        if (op->kind != OP_COPY) continue;
+        const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+        const bool loss = from->kind == BUFFER_LOSS;
+        const uint64_t at = loss ? 0 : offset, wanted = loss ? sizeof(double) : bytes;
+        if ((loss && from->variant + to->variant > 0) || (!loss && from->kind != BUFFER_NORMS) || ends[0].offset_bytes != at ||
+            ends[1].offset_bytes != at || op->bytes != wanted || (op->stream == STREAM_H2D) != up)
+            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s at %" PRIu64 " (expected %" PRIu64
+                              " bytes of the norms at %" PRIu64 ")", op->bytes, plan_buffer_names[from->kind],
+                              ends[0].offset_bytes, bytes, offset);
+        losses += loss;
+        norms += !loss;
+    }
+    if (norms == 1 && losses == has_loss) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies norms %u times and losses %u times (expected 1 and %u)", norms, losses,
+                      has_loss);
+}
+
 /* Checks the copies of states, data and losses. */
 static enum status check_carried_copies(struct checker *c, const struct check_parallel_view *v)
 {
@@ -136,6 +167,8 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
     const uint64_t wanted = carried_bytes(c, v);
     uint32_t copies = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
+    if (v->unit->pass == PLAN_NORM || (v->unit->pass == PLAN_UPDATE && v->carried_out && job_clips(v->job)))
+        return check_norm_copies(c, v);
     for (uint32_t o = 0; v->carried_out && o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *from = &c->plan->accesses[op->first_access];
@@ -194,6 +227,9 @@ enum status check_parallel_unit(struct checker *c)
         if (v.job->parallel.offload != OFFLOAD_STATES)
             return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
+        break;
+    case PLAN_NORM:
+        if (!v.carried_out || !job_clips(v.job)) return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
         break;
     case PLAN_JOIN:
         want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0, parallel_joined_bytes(v.job));

@@ -9,8 +9,8 @@
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights", "batch", "loss", "held-out loss", "state of the first chunk", "gradient of the last chunk",
-    "handover"};
+    "next version of the weights", "batch", "loss", "held-out loss", "norms", "state of the first chunk", 
+    "gradient of the last chunk", "handover"};
 
 /* Returns the unit's slice, or 0 if there is none. */
 static uint32_t slice_of(const struct checker *c)
@@ -48,6 +48,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .shares_table = carried_out && chunks > 1 && job->network.tied_head && parallel_joined_bytes(job) == 0,
         .batch_thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
         .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
+        .norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
@@ -63,6 +64,15 @@ bool check_brings_batch(const struct check_parallel_view *v)
     if (!v->carried_out) return false;
     if (v->chunk == 0) return true;
     return v->chunk + 1 == v->chunks && parallel_place(p, v->chunk).stage != parallel_place(p, 0).stage;
+}
+
+bool check_brings_norms(const struct check_parallel_view *v)
+{
+    const struct parallel *p = &v->job->parallel;
+    const uint32_t stage = parallel_place(p, v->chunk).stage;
+    for (uint32_t earlier = 0; earlier < v->chunk; earlier++)
+        if (parallel_place(p, earlier).stage == stage) return false;
+    return v->carried_out && job_clips(v->job);
 }
 
 bool check_holds_place(const struct checker *c, uint32_t index)
@@ -92,6 +102,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     bool own = b->shard == v->chunk, next = b->shard == v->chunk + 1;
     switch (b->kind) {
     case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
+    case BUFFER_NORMS: return CHECK_OPERAND_NORMS;
     case BUFFER_LOSS: return b->variant == 0 ? CHECK_OPERAND_LOSS : CHECK_OPERAND_HELD_OUT_LOSS;
     case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : b->shard == 0 ? CHECK_OPERAND_TABLE : CHECK_OPERANDS;
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
@@ -120,6 +131,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;
     bytes[CHECK_OPERAND_BATCH] = job_batch_bytes(v->job);
     bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
+    bytes[CHECK_OPERAND_NORMS] = memory_norm_bytes(&v->job->network);
     bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;
     bytes[CHECK_OPERAND_TABLE_GRADIENT] = chunk_memory(v->job, parallel_layers(v->job, v->chunks - 1)).gradient_bytes;
 }

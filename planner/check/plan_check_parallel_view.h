@@ -20,6 +20,7 @@ enum check_operand {
     CHECK_OPERAND_BATCH,      /* carried out: a minibatch's data ... */
     CHECK_OPERAND_LOSS,       /* ... and loss ... */
     CHECK_OPERAND_HELD_OUT_LOSS, /* ... and the loss of a held-out one ... */
+    CHECK_OPERAND_NORMS,      /* ... squares of all gradients ... */
     CHECK_OPERAND_TABLE,      /* ... the state of the first chunk, for a tied head on its stage ... */
     CHECK_OPERAND_TABLE_GRADIENT, /* ... and the gradient of the last chunk, for the first one's step ... */
     CHECK_OPERAND_HANDOVER,   /* ... and what a BACKWARD_INPUT leaves for its BACKWARD_WEIGHT */
@@ -41,15 +42,16 @@ struct check_parallel_view {
     bool drains;              /* the device holds no sums of gradients */
     bool carried_out;         /* parallel_is_carried_out() */
     bool shares_table;        /* a tied head and the embedding are on one stage, in two chunks */
-    uint32_t batch_thing, loss_thing;
+    uint32_t batch_thing, loss_thing, norms_thing;
     uint32_t versions;        /* versions of weights apart from the state; 0: the weights are in the state */
 };
 
 /* Views the checker's operation. `room` lives as long as the view. */
 struct check_parallel_view check_parallel_view(const struct checker *c, struct job *room);
 
-/* Returns true if the chunk's units bring a minibatch's data to its stage. */
+/* Return true if the chunk's units bring a minibatch's data to its stage, and squares of gradients. */
 bool check_brings_batch(const struct check_parallel_view *v);
+bool check_brings_norms(const struct check_parallel_view *v);
 
 /* Returns true if operation `index` is a computation without work on the compute stream that acquires the place of the
  * next operation's fetched data (`blocking`). */

@@ -124,6 +124,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
         TRY(use(r, &progress->gathered));
         TRY(use(r, &progress->reduced));
         TRY(use(r, &progress->evaluated));
+        TRY(use(r, &progress->normed));
     }
     return STATUS_OK;
 }
@@ -231,6 +232,8 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     struct growth updates = next_growth(repeats, at), gathered = next_growth(repeats, at);
     struct growth reduced = next_growth(repeats, at), evaluated = next_growth(repeats, at);
     even = even && (m == 0 || evaluated.by % m == 0);
+    struct growth normed = next_growth(repeats, at);
+    (void)normed; /* follows the updates */
     (void)gathered; /* is compared at the end only */
     bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;
     return even && reduces_evenly && (parallel_has_own_pace(p) || updates.by == minibatches);

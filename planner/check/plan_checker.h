@@ -86,6 +86,7 @@ struct check_parallel_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
     uint64_t gathered, reduced;
     uint64_t evaluated; /* forward passes over held-out microbatches */
+    uint64_t normed;    /* minibatches whose gradients' squares were computed */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };

@@ -105,7 +105,16 @@ static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch
 static bool may_finish(const struct parallel_job *s, uint32_t r)
 {
     const struct parallel_job_chunk *chunk = &s->of[r];
+    if (job_clips(s->job)) return false; /* after all norms */
     return !chunk->updated && s->stages[chunk->stage].steps_left == 0 && !(chunk->tied && s->ends_left > 0);
+}
+
+/* Emits the norms of all chunks' gradients, and then their updates. */
+static void clip_and_finish(struct parallel_job *s, bool evaluated)
+{
+    for (uint32_t c = 0; c < s->completed_count; c++) parallel_job_emit_norm(s, s->completed[c]);
+    for (uint32_t c = 0; c < s->completed_count; c++)
+        finish_chunk(s, s->completed[c], c + 1 == s->completed_count && !evaluated);
 }
 
 /* Emits a minibatch, with the evaluation that follows it. */
@@ -129,6 +138,7 @@ static void emit_minibatch(struct parallel_job *s, bool evaluated)
             finish_chunk(s, s->completed[c], ++updates == s->chunks && !evaluated);
         }
     }
+    if (job_clips(s->job)) clip_and_finish(s, evaluated);
     if (evaluated) parallel_job_emit_evaluation(s);
 }
 
@@ -190,9 +200,10 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (job->parallel.carrying != PARALLEL_SIMULATED)
         job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
-    if (job->evaluation.every > 0 && !s->carried_out)
-        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and has no evaluations",
-                         job->name, parallel_only_simulated(&s->plan->hardware, job));
+    if ((job->evaluation.every > 0 || job_clips(job)) && !s->carried_out)
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and %s",
+                         job->name, parallel_only_simulated(&s->plan->hardware, job),
+                         job_clips(job) ? "does not clip" : "has no evaluations");
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));

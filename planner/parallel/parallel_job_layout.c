@@ -36,6 +36,9 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     chunk->has_batch = memory.has_embedding || memory.has_head;
     chunk->brings_batch = chunk->has_batch && (r == 0 || chunk->stage != s->of[0].stage);
     chunk->has_loss = memory.has_head;
+    chunk->brings_norms = job_clips(s->job);
+    for (uint32_t earlier = 0; earlier < r; earlier++)
+        if (s->of[earlier].stage == chunk->stage) chunk->brings_norms = false;
 }
 
 static void size_chunk(struct parallel_job *s, uint32_t r)
@@ -437,6 +440,8 @@ static void place_stage(struct parallel_job *s, uint32_t index)
     if (has_loss) stage->loss_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
     if (has_loss && s->job->evaluation.every > 0)
         stage->held_out_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
+    if (s->carried_out && job_clips(s->job))
+        stage->norms_offset = reserve(stage, parallel_job_range_bytes(memory_norm_bytes(&s->job->network)));
     stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));
     place_ring(stage, &stage->weights);
     place_ring(stage, &stage->gradients);

@@ -109,6 +109,7 @@ struct parallel_job_chunk {
     struct rank_state host;                                  /* of each rank, where states are offloaded */
     bool has_batch, has_loss; /* carried out: it has an embedding or a head, or a head */
     bool brings_batch;        /* it is the first on its stage with data */
+    bool brings_norms;        /* it is the first on its stage, of a job that clips */
     uint64_t state_offset, gradient_offset;
     bool swaps;             /* activations go to the host after the forward pass and come back */
     bool gathers;           /* weights are gathered for each pass, from the ranks' shares or the host */
@@ -128,7 +129,7 @@ struct parallel_job_stage {
     uint32_t turns, first_turn; /* replicas that alternate, and first of their gangs; 1: all in step */
     uint32_t start, lag;        /* asynchronous: tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
-    uint64_t batch_offset, loss_offset, held_out_offset; /* carried out */
+    uint64_t batch_offset, loss_offset, held_out_offset, norms_offset; /* carried out */
     struct parallel_job_ring weights, gradients;
     struct parallel_job_ring staged_weights, staged_states; /* in each rank's host memory, on the way from storage */
     uint64_t staged_end;

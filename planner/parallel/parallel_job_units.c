@@ -208,6 +208,14 @@ static void access_held_out_loss(struct parallel_job_unit *u, struct accesses *a
     add_placed(u, a, held_out_loss(u, true), flags, u->stage->held_out_offset, sizeof(double));
 }
 
+/* Accesses the squares of all tensors' gradients, on each stage of a job that clips. */
+static void access_norms(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = memory_norm_bytes(&u->s->job->network);
+    if (!job_clips(u->s->job)) return;
+    add_placed(u, a, job_buffer(u, BUFFER_NORMS, true, bytes), flags, u->stage->norms_offset, bytes);
+}
+
 /* Returns true if the head reads the embedding's table, and the embedding's step the head's gradient of it. */
 static bool shares_table(const struct parallel_job *s)
 {
@@ -661,6 +669,42 @@ static void add_loss(struct parallel_job_unit *u)
     add_copy(u, STREAM_D2H, sizeof(double), &a);
 }
 
+/* Copies squares of gradients between host and device: the chunk's to the host, or all to the device. */
+static void add_norms_copy(struct parallel_job_unit *u, bool up)
+{
+    const struct network *network = &u->s->job->network;
+    const struct parallel_layers layers = u->chunk->layers;
+    const uint64_t all = memory_norm_bytes(network);
+    const uint64_t offset = up ? 0 : memory_tensor_count(network, 0, layers.first) * sizeof(double);
+    const uint64_t bytes = up ? all : memory_tensor_count(network, layers.first, layers.count) * sizeof(double);
+    const uint32_t host = job_buffer(u, BUFFER_NORMS, false, all), device = job_buffer(u, BUFFER_NORMS, true, all);
+    struct accesses a = {.of = {{.buffer = up ? host : device, .flags = ACCESS_READ, .offset_bytes = offset},
+                                {.buffer = up ? device : host, .flags = ACCESS_WRITE, .offset_bytes = offset}},
+                         .count = 2};
+    add_copy(u, up ? STREAM_H2D : STREAM_D2H, bytes, &a);
+}
+
+/* Accesses the head's gradient of a tied table on the first chunk's stage, which the first chunk adds to its own. */
+static void access_table_gradient(struct parallel_job_unit *u, struct accesses *a)
+{
+    const struct parallel_job *s = u->s;
+    if (u->r == 0 && shares_table(s))
+        access_other(u, a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
+}
+
+void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_NORM, false);
+    struct accesses a = {0};
+    access_gradient(&u, &a, r == 0 && shares_table(s) ? CHANGE : ACCESS_READ);
+    access_norms(&u, &a, ACCESS_WRITE);
+    access_table_gradient(&u, &a);
+    add_compute(&u, PLAN_NORM, work_of(&u, PARALLEL_NORM), &a);
+    add_loss(&u);
+    add_norms_copy(&u, false);
+    end_unit(&u);
+}
+
 /* Emits an update. If ranks have shares of states but whole weights, weights are gathered after it. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
@@ -678,12 +722,13 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
         access_version(&u, &a, u.chunk->version, ACCESS_READ | (u.chunk->version_ends ? ACCESS_RELEASE : 0));
         access_version(&u, &a, u.chunk->version + 1, MAKE);
     }
-    if (r == 0 && shares_table(s))
-        access_other(&u, &a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
+    if (job_clips(s->job)) add_norms_copy(&u, true);
+    else access_table_gradient(&u, &a);
+    access_norms(&u, &a, ACCESS_READ);
     add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
     add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
     add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
-    add_loss(&u);
+    if (!job_clips(s->job)) add_loss(&u);
     access_state(&u, &state, CHANGE);
     if (parallel_splits(s->parallel, ZERO_STATES) && !u.chunk->gathers && u.chunk->whole_weight_bytes > 0)
         add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &state);
@@ -793,6 +838,7 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     if (u.chunk->brings_batch) access_batch(&u, &a, load ? MAKE : LAST);
     access_loss(&u, &a, load ? MAKE : LAST);
     access_held_out_loss(&u, &a, load ? MAKE : LAST);
+    if (u.chunk->brings_norms) access_norms(&u, &a, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);
 }

@@ -20,6 +20,9 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r);
 /* Emits the sum of a tied table's gradients on both end stages, after the sums over replicas. */
 void parallel_job_emit_join(struct parallel_job *s);
 
+/* Emits the squares of chunk r's complete gradients, of a job that clips. */
+void parallel_job_emit_norm(struct parallel_job *s, uint32_t r);
+
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch);
 
 /* Emits the copy of host-updated weights to the devices. */

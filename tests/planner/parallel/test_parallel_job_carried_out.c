@@ -18,11 +18,11 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200 };
+enum { HALVES = 200, CLIPS = 300 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
- * passes in two units. */
+ * passes in two units; from CLIPS on it clips. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -34,8 +34,10 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 4;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
-                                              .chunks = 1, .schedule = variant < HALVES ? PIPELINE_1F1B : PIPELINE_ZB_H1};
+                                              .chunks = 1, .schedule = 
+                                              variant < HALVES || variant >= CLIPS ? PIPELINE_1F1B : PIPELINE_ZB_H1};
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
+    if (variant >= CLIPS) jobs.jobs[0].optimizer.clip = 0.5;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -234,6 +236,33 @@ static void data_written(struct plan *p)
 {
     access_of(p, test_parallel_op(p, PLAN_BACKWARD_WEIGHT, 0, OP_COMPUTE), BUFFER_BATCH)->flags = ACCESS_READ | ACCESS_WRITE;
 }
+static void norm_late(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_NORM, 1, 0), test_parallel_task(p, PLAN_UPDATE, 0, 0));
+}
+static void norm_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_NORM, 0, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
+}
+static void norm_twice(struct plan *p)
+{
+    test_parallel_task(p, PLAN_NORM, 1, 0)->unit = test_parallel_task(p, PLAN_NORM, 0, 0)->unit;
+}
+static void norm_short(struct plan *p)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, PLAN_NORM, 0, 0)->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (p->ops[o].kind == OP_COPY) p->ops[o].bytes -= 8;
+}
+static void norm_elsewhere(struct plan *p)
+{
+    copy_of(p, PLAN_UPDATE, 1)->bytes -= 8;
+}
+static void norms_unread(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_UPDATE, 1, OP_COMPUTE), BUFFER_NORMS)->flags = ACCESS_WRITE;
+}
+static void norms_small(struct plan *p) { buffer_of(p, BUFFER_NORMS, PLAN_NONE, true)->bytes -= 8; }
 
 static void broken(void **state)
 {
@@ -257,6 +286,13 @@ static void broken(void **state)
         {not_reduced, 12, "(expected reduced gradient of job-0 shard 0, microbatch 2)"},
         {data_late, 12, "reads unwritten bytes of the batch"},
         {loss_elsewhere, 12, "form: a copy on the h2d stream"},
+        {norm_late, CLIPS + 2, "training"},
+        {norm_early, CLIPS + 2, "(expected joined gradient of job-0 shard 0, microbatch 4)"},
+        {norm_twice, CLIPS + 2, "is not on the devices of stage 0"},
+        {norm_short, CLIPS + 2, "bytes of the norms at 0 (expected"},
+        {norm_elsewhere, CLIPS + 2, "bytes of the norms at 0 (expected"},
+        {norms_unread, CLIPS + 2, "form: writes the norms of job-0"},
+        {norms_small, CLIPS + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
         {held_out_early, 102, "training: no evaluation of minibatch"},
         {held_out_short, 102, "copies 540 bytes of the batch in an evaluation"},
         {held_out_not_read, 102, "form: a computation on the host stream"},
