@@ -113,7 +113,7 @@ static void print_dilation(FILE *out, const struct cli_run_report *report)
 {
     const double dilation = hardware_dilation(&report->plan->hardware), late = report->measured->late;
     if (!(dilation > 1)) return;
-    fprintf(out, "\ndilated %g times: the cores were busy for %.0f %% of the time, and work was late by %.2g %% of its own\n",
+    fprintf(out, "\ndilated %g times: the cores were busy for %.0f %% of the time, and work was late by %.2g %% of its time\n",
             dilation, 100 * (report->measured->load.own + load_taken(&report->measured->load)), 100 * late);
     if (cli_load_limited(late))
         fprintf(out, "NOT a valid measurement: the cores were the limit (use a larger --dilate, or fewer devices)\n");

@@ -82,8 +82,8 @@ struct device_memory {
 };
 struct device_memory device_memory(const struct device *device);
 
-/* Time of paced copies, dilated computations and device_hold(), over all streams; and by how much it was exceeded
- * because the work itself took longer. After device_synchronize() of all streams. */
+/* Time of paced copies, dilated computations and device_hold(), over all streams, and by how much it was exceeded.
+ * After device_synchronize() of all streams. */
 struct device_pacing {
     double asked_s, late_s;
 };

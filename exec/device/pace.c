@@ -13,8 +13,8 @@
  *     schedule   |---- copy 1 ----|---- copy 2 ----|
  *     really     |---- copy 1 ------|-- copy 2 ----|        copy 1 overslept, copy 2 is on time
  *
- * Other work is held in the same way until its end. Its thread then counts by how much the work was late of itself:
- * on a machine that is too busy to represent the other one.
+ * Other work is held in the same way until its end. The thread counts by how much it was late: much on a machine that
+ * is too busy to represent the other one.
  *
  * Unpaced copies are one memcpy: from about three quarters of the cache's size upward glibc's
  * stores bypass the caches, which is faster (13 against 10 GB/s) and leaves the computation its
@@ -95,10 +95,10 @@ static double begin_at(const struct device_pace *pace, double now_s, double dura
 
 static void end_at(struct device_pace *pace, double start_s, double duration_s, double overslept_s)
 {
-    const double late_s = fmax(0, clock_s() - (start_s + duration_s) - overslept_s);
-    pace->free_s = start_s + duration_s + late_s;
+    const double late_s = fmax(0, clock_s() - (start_s + duration_s));
+    pace->free_s = start_s + duration_s + fmax(0, late_s - overslept_s);
     pace->asked_s += duration_s;
-    pace->late_s += late_s;
+    pace->late_s += late_s; /* others waited for it */
 }
 
 void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,

@@ -16,7 +16,7 @@ struct device_pace {
     double bytes_per_s;  /* 0: not paced, a plain memcpy */
     double free_s;       /* clock_s() when the link has carried all data so far */
     double oversleep_s;  /* usual delay of this thread's sleeps */
-    double asked_s, late_s; /* durations so far; and by how much the work itself, without sleeps, took longer */
+    double asked_s, late_s; /* durations so far; and by how much work ended later */
     /* Copies a piece and returns after its arrival; NULL: memcpy. */
     void (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     void *context;

@@ -96,32 +96,46 @@ def call(command, may_fail=False):
     return done
 
 
-def closed_form(options):
-    """Returns the share of bubbles of a pipeline of equal stages, or None: (p - 1) / (v m + p - 1)."""
-    degrees = dict(part.split("=") for part in options[options.index("--parallel") + 1].split(","))
-    schedule = options[options.index("--schedule") + 1] if "--schedule" in options else "1f1b"
-    if schedule not in ("gpipe", "1f1b", "interleaved") or set(degrees) - {"pp", "v"}:
-        return None
-    stages, chunks = int(degrees.get("pp", 1)), int(degrees.get("v", 1))
-    return lambda microbatches: (stages - 1) / (chunks * microbatches + stages - 1)
-
-
-def bubbles(path, minibatch):
-    """Returns the share of a minibatch's time in which devices do not compute, from a trace."""
+def compute_spans(path, minibatch):
+    """Returns the computations of a minibatch in a trace: (stream, pass, start, end)."""
     trace = json.load(open(path))
     columns = {name: i for i, name in enumerate(trace["span_columns"])}
     operations = {name: i for i, name in enumerate(trace["operation_columns"])}
-    busy, begin, end, devices = 0, float("inf"), 0, set()
     for span in trace["spans"]:
         operation = trace["operations"][span[columns["operation"]]]
         stream = operation[operations["stream"]]
-        if trace["streams"][stream]["kind"] != "compute" or span[columns["minibatch"]] != minibatch:
-            continue
-        begin = min(begin, span[columns["start_s"]])
-        end = max(end, span[columns["end_s"]])
-        busy += span[columns["end_s"]] - span[columns["start_s"]]
-        devices.add(stream)
-    return 1 - busy / (len(devices) * (end - begin)) if devices else None
+        if trace["streams"][stream]["kind"] == "compute" and span[columns["minibatch"]] == minibatch:
+            yield stream, operation[operations["pass"]], span[columns["start_s"]], span[columns["end_s"]]
+
+
+def bubbles(path, options, microbatches):
+    """Returns the share of a minibatch in which its busiest device does not compute, and the share by the closed form
+    for this pipeline with that device's mean seconds of passes (None: there is none).
+
+    Closed forms, for stages that take equally long: (p - 1) (F + B + W) / v, and of zero-bubble schedules (p - 1) times
+    F + B - W (zb-h1) or F + B - 2 W (zb-h2, zb-v; Qi et al., arXiv 2401.10241).
+    """
+    busy, passes, begin, end = {}, {}, float("inf"), 0
+    for stream, which, start_s, end_s in compute_spans(path, 1):
+        begin, end = min(begin, start_s), max(end, end_s)
+        busy[stream] = busy.get(stream, 0) + end_s - start_s
+        passes.setdefault(stream, {}).setdefault(which, 0)
+        passes[stream][which] += end_s - start_s
+    if not busy or "--parallel" not in options:
+        return None, None
+    device = max(busy, key=busy.get)
+    measured = 1 - busy[device] / (end - begin)
+    degrees = dict(part.split("=") for part in options[options.index("--parallel") + 1].split(","))
+    schedule = options[options.index("--schedule") + 1] if "--schedule" in options else "1f1b"
+    if set(degrees) - {"pp", "v"}:
+        return measured, None
+    each = {name: seconds / microbatches for name, seconds in passes[device].items()}
+    stages, chunks = int(degrees["pp"]), int(degrees.get("v", 1))
+    weight = sum(seconds for name, seconds in each.items() if "weight" in name)
+    whole = sum(seconds for name, seconds in each.items() if "forward" in name or "backward" in name)
+    saved = {"zb-h1": 2 * weight, "zb-h2": 3 * weight, "zb-v": 3 * weight}.get(schedule, 0)
+    bubble = (stages - 1) * (whole - saved) / (chunks if schedule == "interleaved" else 1)
+    return measured, max(bubble, 0) / (max(bubble, 0) + busy[device])
 
 
 def measure_once(spillway, folder, hardware, devices, jobs, options, dilation):
@@ -143,7 +157,8 @@ def measure_once(spillway, folder, hardware, devices, jobs, options, dilation):
             "busy": answer["load"]["own"], "others": answer["load"]["others"], "measured_s": answer["makespan_s"],
             "error": compared["throughput_error"],
             "compute_error": compared["by_class"]["compute"]["error"],
-            "bubbles": {"simulated": bubbles(f"{folder}/sim.json", 1), "measured": bubbles(f"{folder}/run.json", 1)}}
+            "bubbles": dict(zip(("measured", "closed_form"), bubbles(f"{folder}/run.json", options, jobs[0]["microbatches"])),
+                            simulated=bubbles(f"{folder}/sim.json", options, jobs[0]["microbatches"])[0])}
 
 
 def workload(spillway, folder, hardware, busy, repeat, devices, jobs, options):
@@ -197,11 +212,9 @@ def main():
             if "refused" in result:
                 print(f"{name:34} {devices:7} not carried out: {result['refused'][:110]}", flush=True)
                 continue
-            form = closed_form(plan_options) if "--parallel" in plan_options else None
             print(f"{name:34} {devices:7} {result['dilation']:8.4g} {result['measured_s']:8.2f}s "
                   f"{100 * result['busy']:4.0f}% {percent(result['error'])} {percent(result['compute_error'])} "
-                  f"{percent(result['bubbles']['measured'])} "
-                  f"{percent(form(jobs[0]['microbatches']) if form else None)}"
+                  f"{percent(result['bubbles']['measured'])} {percent(result['bubbles']['closed_form'])}"
                   f"{'' if result['valid'] else '  NOT VALID'}", flush=True)
     carried = [r for r in results if "error" in r]
     for kind in CLASSES:
