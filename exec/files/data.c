@@ -424,10 +424,18 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t microbat
 enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
                        struct error *err)
 {
-    if (source->reads_images) return data_images_batch(&source->images, minibatch, out, err);
+    return data_batch_part(source, minibatch, 0, 1, out, err);
+}
+
+enum status data_batch_part(const struct data_source *source, uint64_t minibatch, uint32_t part, uint32_t parts,
+                            int32_t *out, struct error *err)
+{
+    assert(part < parts && source->microbatches % parts == 0);
+    if (source->reads_images) return data_images_batch(&source->images, minibatch, part, parts, out, err);
     uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens, nearest = 0;
-    uint64_t first = minibatch * source->microbatches * source->microbatch;
-    for (uint64_t b = 0; b < source->microbatches * source->microbatch; b++) {
+    uint64_t count = source->microbatches / parts * source->microbatch;
+    uint64_t first = (minibatch * parts + part) * count;
+    for (uint64_t b = 0; b < count; b++) {
         uint64_t sample = first + b;
         if (source->masked && b % source->microbatch == 0)
             nearest = nearest_word(source, sample / source->microbatch);

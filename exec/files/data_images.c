@@ -99,13 +99,13 @@ static void draw_pixels(const struct data_images *images, uint64_t sample, float
     }
 }
 
-enum status data_images_batch(const struct data_images *images, uint64_t minibatch, int32_t *out,
-                              struct error *err)
+enum status data_images_batch(const struct data_images *images, uint64_t minibatch, uint32_t part, uint32_t parts,
+                              int32_t *out, struct error *err)
 {
-    uint64_t record = images->label_bytes + images->pixels;
-    float *pixels = (float *)(void *)(out + images->samples);
-    for (uint64_t b = 0; b < images->samples; b++, pixels += images->pixels) {
-        uint64_t sample = minibatch * images->samples + b;
+    uint64_t record = images->label_bytes + images->pixels, count = images->samples / parts;
+    float *pixels = (float *)(void *)(out + count);
+    for (uint64_t b = 0; b < count; b++, pixels += images->pixels) {
+        uint64_t sample = (minibatch * parts + part) * count + b;
         if (!images->records) {
             out[b] = (int32_t)random_below(images->seed ^ KEY_LABEL, sample, images->classes);
             draw_pixels(images, sample, pixels);

@@ -44,8 +44,8 @@ MUST_CHECK enum status data_images_open(const struct job *job, const char *name,
                                         uint64_t held_out_samples, struct data_images *out,
                                         struct error *err);
 
-/* Works as data_batch(). */
-MUST_CHECK enum status data_images_batch(const struct data_images *images, uint64_t minibatch,
-                                         int32_t *out, struct error *err);
+/* Works as data_batch_part(). */
+MUST_CHECK enum status data_images_batch(const struct data_images *images, uint64_t minibatch, uint32_t part,
+                                         uint32_t parts, int32_t *out, struct error *err);
 
 #endif

@@ -22,6 +22,7 @@ struct transformer_unit {
     float scale;   /* of gradients in an UPDATE: below 1 when clipped */
     uint32_t block_tensors;
     uint32_t microbatch, microbatches; /* index of this one, and their number */
+    uint32_t place, held; /* index among the microbatches in `batch`, and their number */
     bool adds;         /* to the sums of earlier microbatches */
     float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */

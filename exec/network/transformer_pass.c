@@ -131,6 +131,7 @@ static struct transformer_unit unit_of(const struct transformer *transformer, co
         .scale = 1,
         .block_tensors = first_layer_tensors(a),
         .microbatches = (uint32_t)(job_samples(a->job) / samples),
+        .held = (uint32_t)(job_samples(a->job) / samples),
         .gradients = piece(a, workspace, "gradients"),
         .d_stream = piece(a, workspace, "d_stream"),
         .d_stream2 = piece(a, workspace, "d_stream2"),
@@ -500,8 +501,12 @@ static void compute_alone(const struct transformer *transformer, const struct ke
                           const struct unit_arguments *whole)
 {
     struct unit_arguments a = *whole;
-    a.batch = batch_of_microbatch(a.batch, a.job, a.microbatch.index);
+    const bool part = a.microbatch.held > 0; /* of the minibatch is in `batch` */
+    const uint32_t place = part ? a.microbatch.place : a.microbatch.index;
+    a.batch = batch_of_microbatch(a.batch, a.job, place);
     struct transformer_unit unit = unit_of(transformer, kernels, &a);
+    if (part) unit.held = a.microbatch.held;
+    unit.place = place;
     unit.microbatch = a.microbatch.index;
     unit.adds = a.microbatch.adds;
     unit.sums = a.pass == PLAN_BACKWARD || is_half(&a) ? a.gradient : NULL;
@@ -530,7 +535,7 @@ void transformer_compute(const struct transformer *transformer, const struct ker
     for (uint32_t microbatch = 0; microbatch < unit.microbatches; microbatch++) {
         struct unit_arguments part = arguments_of_microbatch(a, &unit, microbatch);
         struct transformer_unit one = unit_of(transformer, kernels, &part);
-        one.microbatch = microbatch;
+        one.microbatch = one.place = microbatch;
         one.adds = back && microbatch > 0;
         one.sums = back ? sums : NULL;
         compute_once(&one);

@@ -31,8 +31,9 @@ MUST_CHECK enum status unit_tables_init_alone(const struct job *job, const struc
 struct unit_microbatch {
     bool alone;
     bool adds;      /* `gradient` has the sums of earlier microbatches, to which a backward pass adds */
-    uint32_t index; /* within the minibatch, whose data are in `batch` and whose loss in `loss`; all other buffers
-                     * have only this microbatch */
+    uint32_t index; /* within the minibatch, to whose loss in `loss` it adds; all buffers but `batch` have only this
+                     * microbatch */
+    uint32_t place, held; /* its index among the microbatches in `batch`, and their number; 0: all of the minibatch */
 };
 
 /*

@@ -59,9 +59,9 @@ static float *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
     const int64_t image = (int64_t)(n->channels * n->image * n->image);
-    const int64_t labels = (int64_t)(unit->microbatches - unit->microbatch) * unit->b; /* of this microbatch and later ones */
+    const int64_t labels = (int64_t)(unit->held - unit->place) * unit->b; /* of this microbatch and later ones */
     const float *images =
-        (const float *)(const void *)(unit->arguments->batch + labels) + (int64_t)unit->microbatch * unit->b * image;
+        (const float *)(const void *)(unit->arguments->batch + labels) + (int64_t)unit->place * unit->b * image;
     unit->kernels->patches(unit->kernels, unit->scratch, images, unit->b, (int64_t)n->channels,
                            (int64_t)n->image, (int64_t)n->patch);
     return unit->scratch;

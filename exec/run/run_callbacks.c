@@ -196,6 +196,7 @@ struct batch_call {
     struct run *run;
     uint32_t job;
     bool held_out;
+    uint32_t part, parts; /* of the minibatch: a replica's */
     uint64_t minibatch;   /* of the plan */
     uint64_t batch_index; /* of the data */
     int32_t *batch;
@@ -207,12 +208,12 @@ static void call_batch(void *argument)
     struct run *const run = call->run;
     struct error why = {0};
     if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
-    if (data_batch(call->held_out ? run->held_out[call->job] : run->sources[call->job],
-                   call->batch_index, call->batch, &why) == STATUS_OK)
+    if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index, call->part,
+                        call->parts, call->batch, &why) == STATUS_OK)
         return;
     if (call->held_out) {
         /* The minibatch has begun and is finished with arbitrary data; the result is not used. */
-        memset(call->batch, 0, job_batch_bytes(&run->plan->jobs.jobs[call->job]));
+        memset(call->batch, 0, job_replica_batch_bytes(&run->plan->jobs.jobs[call->job]));
         pthread_mutex_lock(&run->lock);
         run->jobs[call->job].held_out_failed = true;
         pthread_mutex_unlock(&run->lock);
@@ -229,6 +230,8 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
         .run = run,
         .job = op->unit->job,
         .held_out = held_out,
+        .part = parallel_is_set(&job->parallel) ? op->rank / job->parallel.tensor : 0,
+        .parts = replicas_of(job),
         .minibatch = op->minibatch,
         .batch_index = held_out ? op->held_out % job->evaluation.minibatches
                                 : job->first_minibatch + op->minibatch,

@@ -110,7 +110,8 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
     uint32_t *const count = counts[op->op->pass];
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
-    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done};
+    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done, .place = done,
+                                    .held = each};
 }
 
 /* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */

@@ -31,6 +31,11 @@ uint64_t job_batch_bytes(const struct job *job)
     return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
 }
 
+uint64_t job_replica_batch_bytes(const struct job *job)
+{
+    return parallel_is_set(&job->parallel) ? job_batch_bytes(job) / job->parallel.data : job_batch_bytes(job);
+}
+
 size_t optimizer_file_kind(const struct job_optimizer *optimizer)
 {
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;

@@ -170,6 +170,9 @@ struct job {
  */
 uint64_t job_batch_bytes(const struct job *job);
 
+/* Returns the bytes of a replica's part of them, whole microbatches; of a job with one replica all. */
+uint64_t job_replica_batch_bytes(const struct job *job);
+
 /* Returns true if its steps wait for the norm of all gradients. */
 static inline bool job_clips(const struct job *job)
 {

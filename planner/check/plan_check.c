@@ -204,7 +204,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     if (job_clips(job))
         f->norm_bytes = memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
     if (!f->text) return;
-    f->batch_bytes = job_batch_bytes(job);
+    f->batch_bytes = job_replica_batch_bytes(job);
     f->gradient_row_bytes = network->width * sizeof(float);
     if (network->tied_head) {
         f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);

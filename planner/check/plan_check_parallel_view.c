@@ -129,7 +129,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
     bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
     bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;
-    bytes[CHECK_OPERAND_BATCH] = job_batch_bytes(v->job);
+    bytes[CHECK_OPERAND_BATCH] = job_replica_batch_bytes(v->job);
     bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
     bytes[CHECK_OPERAND_NORMS] = memory_norm_bytes(&v->job->network);
     bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;

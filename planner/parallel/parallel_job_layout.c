@@ -436,7 +436,7 @@ static void place_stage(struct parallel_job *s, uint32_t index)
         has_batch |= chunk->has_batch;
         has_loss |= chunk->has_loss;
     }
-    if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_batch_bytes(s->job)));
+    if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
     if (has_loss) stage->loss_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
     if (has_loss && s->job->evaluation.every > 0)
         stage->held_out_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));

@@ -188,7 +188,7 @@ static uint32_t held_out_loss(const struct parallel_job_unit *u, bool on_device)
 /* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. */
 static void access_batch(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
-    uint64_t bytes = job_batch_bytes(u->s->job);
+    uint64_t bytes = job_replica_batch_bytes(u->s->job);
     if (!u->s->carried_out || !u->chunk->has_batch) return;
     add_placed(u, a, job_buffer(u, BUFFER_BATCH, true, bytes), flags, u->stage->batch_offset, bytes);
 }
@@ -738,7 +738,7 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
 /* Reads a minibatch's data and copies them to the device. */
 static void add_batch(struct parallel_job_unit *u)
 {
-    uint64_t bytes = job_batch_bytes(u->s->job);
+    uint64_t bytes = job_replica_batch_bytes(u->s->job);
     uint32_t read = job_buffer(u, BUFFER_BATCH, false, bytes);
     struct accesses made = {0}, up = {0};
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};

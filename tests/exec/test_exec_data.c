@@ -689,6 +689,35 @@ static void test_held_out_masks(void **state)
     free(batches[1]);
 }
 
+/* The parts of a minibatch are the whole: tokens, masks and, after their labels, images. */
+static void test_parts(void **state)
+{
+    (void)state;
+    enum { MICROBATCHES = 6 };
+    struct job jobs[] = {job_of(DATA_NONE, 251), masked_job(DATA_NONE, 251), image_job(DATA_NONE, 3, 4, 10)};
+    for (size_t j = 0; j < sizeof jobs / sizeof *jobs; j++) {
+        struct job *job = &jobs[j];
+        job->microbatches = MICROBATCHES;
+        struct data_source *source = open_good(job);
+        const uint64_t samples = job_samples(job), bytes = job_batch_bytes(job);
+        int32_t *whole = calloc(1, bytes), *part = calloc(1, bytes);
+        assert_true(whole && part);
+        read_batch(source, 3, whole);
+        for (uint32_t parts = 1; parts <= MICROBATCHES; parts = parts == 3 ? MICROBATCHES : parts + 1)
+            for (uint32_t p = 0; p < parts; p++) {
+                struct error err = {0};
+                if (data_batch_part(source, 3, p, parts, part, &err)) fail_msg("%s", err.text);
+                const bool images = job->network.family == NETWORK_VIT;
+                const uint64_t labels = images ? samples : bytes / sizeof *whole, rest = bytes / sizeof *whole - labels;
+                assert_memory_equal(part, whole + p * labels / parts, labels / parts * sizeof *whole);
+                assert_memory_equal(part + labels / parts, whole + labels + p * rest / parts, rest / parts * sizeof *whole);
+            }
+        free(whole);
+        free(part);
+        data_close(source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -703,7 +732,7 @@ int main(void)
         cmocka_unit_test(test_drawn_images),
         cmocka_unit_test(test_a_file_that_changes), cmocka_unit_test(test_held_out),
         cmocka_unit_test(test_held_out_none), cmocka_unit_test(test_held_out_images),
-        cmocka_unit_test(test_held_out_masks),
+        cmocka_unit_test(test_held_out_masks), cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests_name("exec/files/data.h", tests, setup, teardown);
 }

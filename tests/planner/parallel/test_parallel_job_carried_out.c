@@ -264,6 +264,20 @@ static void norms_unread(struct plan *p)
 }
 static void norms_small(struct plan *p) { buffer_of(p, BUFFER_NORMS, PLAN_NONE, true)->bytes -= 8; }
 
+/* Each replica brings its own half of a minibatch. */
+static void replicas(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make_plan(&plan, 12);
+    const struct plan_buffer *on_host = buffer_of(&plan, BUFFER_BATCH, PLAN_NONE, false);
+    const uint64_t half = job_batch_bytes(&plan.jobs.jobs[0]) / 2;
+    assert_int_equal(buffer_of(&plan, BUFFER_BATCH, PLAN_NONE, true)->bytes, half);
+    assert_int_equal(on_host->bytes * plan_buffer_ranks(&plan, on_host), 2 * half);
+    assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_BATCH), 2 * MINIBATCHES * half);
+    plan_release(&plan);
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -345,6 +359,7 @@ int main(void)
         cmocka_unit_test(copies),
         cmocka_unit_test(tables),
         cmocka_unit_test(held_out),
+        cmocka_unit_test(replicas),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),
     };
