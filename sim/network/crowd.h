@@ -3,15 +3,20 @@
  *
  * A crowd is a bottleneck (bottleneck.h) of any size. An *arm*'s flows are equal: they have one cap, and share a trunk,
  * a link direction of their own, so n flows have the limit min(cap, trunk / n). In the arms' common link direction
- * every flow has one rate, the level, or its limit if that is less. Limits must take few values, as on devices and
- * switches of few kinds; sim_crowd_suits() checks it.
+ * every flow of a priority has one rate, the level, or its limit if that is less. Limits must take few values, as on
+ * devices and switches of few kinds; sim_crowd_suits() checks it.
+ *
+ * Priorities are strict, as in share.h. Two arms of different priorities may be *partners*, with one trunk for both:
+ * copies in of the devices behind one switch, on demand and ahead of time.
  */
 #ifndef SPILLWAY_SIM_NETWORK_CROWD_H
 #define SPILLWAY_SIM_NETWORK_CROWD_H
 
 #include "sim/engine/queue.h"
+#include "sim/network/path_classes.h"
 
-enum { SIM_CROWD_LIMITS_MAX = 32 };
+enum { SIM_CROWD_LIMITS_MAX = 1024 };
+#define SIM_CROWD_NO_ARM UINT32_MAX
 
 /* Equal flows. */
 struct sim_crowd_arm {
@@ -22,7 +27,10 @@ struct sim_crowd_arm {
     uint32_t first_place, flow_limit; /* flow_limit: maximum number of flows, at least 1 */
     uint32_t flow_count;   /* active flows */
     uint32_t clock;
-    bool capped, fills;    /* the limit is the cap; its flows at their limit fill the trunk */
+    uint32_t priority;
+    uint32_t partner;      /* the arm of another priority with the same trunk, or SIM_CROWD_NO_ARM ... */
+    uint32_t trunk_flow_limit; /* ... and the maximum number of flows of both */
+    bool capped, fills;    /* the limit is the cap; its flows at their limit fill the trunk's remainder */
 };
 
 struct sim_crowd_flow {
@@ -32,14 +40,15 @@ struct sim_crowd_flow {
     bool active;
 };
 
-/* The clock of all flows with one limit. */
+/* The clock of all flows with one limit and priority. */
 struct sim_crowd_clock {
-    double limit;
+    double limit;           /* 0: partners of the first priority fill the trunk */
     double served;          /* bytes served to each flow, at the crowd's read_s */
     double rate;
     double limited_s;       /* seconds at the limit */
-    double first_s;         /* end of `first` at current rates */
-    struct sim_queue *ends; /* ordered by readings of `served`; owner: a place */
+    double first_s;         /* end of `first` at current rates; infinite at rate 0 */
+    struct sim_queue *ends; /* ordered by readings of `served`; owner: a place minus first_place */
+    uint32_t first_place;
     uint32_t flow_count;
     uint32_t first;         /* the last search's first to end, if still active */
     bool limited;
@@ -56,11 +65,12 @@ struct sim_crowd {
     uint32_t first;         /* the clock with the next end */
     bool full;
     bool touched;           /* private to flow.c */
-    struct sim_crowd_clock clocks[SIM_CROWD_LIMITS_MAX]; /* by limit, the lowest first */
+    uint32_t first_clocks[SIM_PRIORITIES_MAX + 1]; /* by priority */
+    struct sim_crowd_clock *clocks; /* by priority, then by limit, the lowest first */
 };
 
-/* Returns true if limits take few values, and one in each arm with many flows. Reads only arms' cap, trunk and
- * flow_limit. */
+/* Returns true if limits take few values, and one in each arm with many flows, and if arms with equal limits are close
+ * to each other. Reads only arms' cap, trunk, flow limits, priority and partner. */
 bool sim_crowd_suits(const struct sim_crowd_arm *arms, uint32_t arm_count);
 
 /* Bandwidth, suitable arms and room for their flows are set before; other fields are zero. Clocks live as long as

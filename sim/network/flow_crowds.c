@@ -1,15 +1,16 @@
 /*
- * Chooses crowds (crowd.h): flows of classes that share exactly one link direction, only with such classes, too many
- * for a bottleneck, of one priority, with fixed caps.
+ * Chooses crowds (crowd.h): flows of classes that share exactly one link direction, but for trunks of partners, only
+ * with such classes, too many for a bottleneck, with fixed caps.
  */
 #include "sim/network/flow_state.h"
+
+#include <stdlib.h>
 
 #include "sim/engine/allocate.h"
 
 /* One per link direction. */
 struct meeting {
     uint32_t flow_count, class_count;
-    uint32_t priority; /* common priority */
     uint32_t first_class; /* in `classes` of the finder */
     uint32_t crowd; /* number of the crowd, once it is made */
     bool refused;
@@ -20,7 +21,8 @@ struct flow_crowds_finder {
     const struct sim_flows_setup *setup;
     struct meeting *meetings; /* by link direction */
     uint32_t *class_flows;    /* by class: flows of all its paths */
-    uint32_t *class_arms;     /* by class, in the arms of all crowds */
+    uint32_t *class_priorities;
+    uint32_t *class_arms;     /* by class, in the arms of its crowd */
     uint32_t *classes;        /* the classes of each meeting, consecutive */
 };
 
@@ -41,13 +43,50 @@ static void count_flows(struct flow_crowds_finder *f)
         if (!meeting) continue;
         const struct flow_state *flow = &f->flows->flows[i];
         const struct sim_path *path = &f->setup->paths[flow->path];
-        if (meeting->flow_count++ == 0) meeting->priority = path->priority;
+        meeting->flow_count++;
         meeting->class_count += f->class_flows[flow->class]++ == 0;
-        meeting->refused |= path->group != SIM_NO_GROUP || path->priority != meeting->priority;
+        f->class_priorities[flow->class] = path->priority;
+        meeting->refused |= path->group != SIM_NO_GROUP;
     }
 }
 
-static void list_classes(struct flow_crowds_finder *f)
+/* Sort keys of a class in its meeting: classes with equal limits become neighbours. */
+struct arm_key {
+    double cap, trunk;
+    uint32_t priority, class;
+};
+
+static int compare_reals(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_arms(const void *left, const void *right)
+{
+    const struct arm_key *a = left, *b = right;
+    if (a->priority != b->priority) return a->priority < b->priority ? -1 : 1;
+    int order = compare_reals(a->cap, b->cap);
+    if (order == 0) order = compare_reals(a->trunk, b->trunk);
+    return order != 0 ? order : (a->class > b->class) - (a->class < b->class);
+}
+
+static void sort_classes(struct flow_crowds_finder *f, const struct meeting *meeting, struct arm_key *keys)
+{
+    uint32_t *classes = &f->classes[meeting->first_class];
+    for (uint32_t i = 0; i < meeting->class_count; i++)
+        keys[i] = (struct arm_key){.cap = sim_share_base_cap(f->flows->share, classes[i]),
+                                   .trunk = sim_share_limits(f->flows->share, classes[i]).trunk_bytes_per_s,
+                                   .priority = f->class_priorities[classes[i]],
+                                   .class = classes[i]};
+    if (meeting->class_count > 1) qsort(keys, meeting->class_count, sizeof *keys, compare_arms);
+    for (uint32_t i = 0; i < meeting->class_count; i++) {
+        classes[i] = keys[i].class;
+        f->class_arms[classes[i]] = i;
+    }
+}
+
+/* `keys`: scratch, by class. */
+static void list_classes(struct flow_crowds_finder *f, struct arm_key *keys)
 {
     uint32_t link_dirs = 2 * f->flows->link_count;
     for (uint32_t l = 0, used = 0; l < link_dirs; l++) {
@@ -60,15 +99,22 @@ static void list_classes(struct flow_crowds_finder *f)
         struct meeting *meeting = &f->meetings[sim_share_limits(f->flows->share, c).bottleneck];
         f->classes[meeting->first_class + meeting->class_count++] = c;
     }
+    for (uint32_t l = 0; l < link_dirs; l++)
+        if (!f->meetings[l].refused) sort_classes(f, &f->meetings[l], keys);
 }
 
 static void fill_arms(const struct flow_crowds_finder *f, const struct meeting *meeting, struct sim_crowd_arm *arms)
 {
     for (uint32_t i = 0; i < meeting->class_count; i++) {
         uint32_t class = f->classes[meeting->first_class + i];
+        const struct sim_share_limits limits = sim_share_limits(f->flows->share, class);
+        bool has_partner = limits.partner != SIM_NO_PARTNER;
         arms[i] = (struct sim_crowd_arm){.cap = sim_share_base_cap(f->flows->share, class),
-                                         .trunk = sim_share_limits(f->flows->share, class).trunk_bytes_per_s,
-                                         .flow_limit = f->class_flows[class]};
+                                         .trunk = limits.trunk_bytes_per_s,
+                                         .flow_limit = f->class_flows[class],
+                                         .priority = f->class_priorities[class],
+                                         .partner = has_partner ? f->class_arms[limits.partner] : SIM_CROWD_NO_ARM,
+                                         .trunk_flow_limit = limits.trunk_flow_limit};
     }
 }
 
@@ -103,10 +149,7 @@ static enum status make_crowd(struct flow_crowds_finder *f, struct arena *arena,
                                 .flows = &flows->crowd_flows[*place]};
     fill_arms(f, meeting, crowd->arms);
     flows->crowd_link_dirs[meeting->crowd] = link_dir;
-    for (uint32_t i = 0; i < meeting->class_count; i++) {
-        f->class_arms[classes[i]] = *arm + i;
-        flows->crowd_arm_classes[*arm + i] = classes[i];
-    }
+    for (uint32_t i = 0; i < meeting->class_count; i++) flows->crowd_arm_classes[*arm + i] = classes[i];
     *arm += meeting->class_count;
     *place += meeting->flow_count;
     return sim_crowd_init(crowd, arena, err);
@@ -121,7 +164,7 @@ static void place_flows(const struct flow_crowds_finder *f, uint32_t *taken)
         if (!meeting || meeting->refused) continue;
         const struct sim_crowd *crowd = &flows->crowds[meeting->crowd];
         uint32_t arm = f->class_arms[flows->flows[i].class];
-        uint32_t place = flows->crowd_arms[arm].first_place + taken[arm]++;
+        uint32_t place = crowd->arms[arm].first_place + taken[(crowd->arms - flows->crowd_arms) + arm]++;
         flows->flows[i].member = place;
         flows->flows[i].bottleneck = flows->bottleneck_count + meeting->crowd;
         flows->crowd_flow_indexes[(uint32_t)(crowd->flows - flows->crowd_flows) + place] = i;
@@ -158,12 +201,14 @@ enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
     if (flows->flow_count <= SIM_BOTTLENECK_FLOWS_MAX) return STATUS_OK;
     f.meetings = sim_allocate(&scratch, 2 * (size_t)flows->link_count, sizeof *f.meetings, &status, err);
     f.class_flows = sim_allocate(&scratch, flows->class_count, sizeof *f.class_flows, &status, err);
+    f.class_priorities = sim_allocate(&scratch, flows->class_count, sizeof *f.class_priorities, &status, err);
     f.class_arms = sim_allocate(&scratch, flows->class_count, sizeof *f.class_arms, &status, err);
     f.classes = sim_allocate(&scratch, flows->class_count, sizeof *f.classes, &status, err);
     struct sim_crowd_arm *arms = sim_allocate(&scratch, flows->class_count, sizeof *arms, &status, err);
+    struct arm_key *keys = sim_allocate(&scratch, flows->class_count, sizeof *keys, &status, err);
     if (status == STATUS_OK) {
         count_flows(&f);
-        list_classes(&f);
+        list_classes(&f, keys);
         choose_crowds(&f, arms);
     }
     if (status == STATUS_OK && flows->crowd_count > 0) status = make_crowds(&f, arena, &scratch, err);

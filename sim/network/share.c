@@ -308,13 +308,20 @@ struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t
 {
     assert(class < share->class_count);
     const struct share_class *c = &share->classes[class];
-    return (struct sim_share_limits){
+    struct sim_share_limits limits = {
         .bottleneck = c->bottleneck,
+        .partner = c->partner,
         .alone = c->link_dir_count == 0,
         .bottleneck_bytes_per_s = c->bottleneck == SHARE_NO_LINK_DIR ? 0 : share->link_dirs[c->bottleneck].bytes_per_s,
         .trunk_bytes_per_s = c->trunk,
         .full_link_dirs = &share->private_link_dirs[c->first_private],
         .full_link_dir_count = c->private_count};
+    if (c->partner == SIM_NO_PARTNER) return limits;
+    limits.trunk_bytes_per_s = share->link_dirs[c->shared_trunk].bytes_per_s;
+    limits.trunk_flow_limit = share->link_dirs[c->shared_trunk].flow_limit;
+    limits.full_link_dirs = &c->shared_trunk;
+    limits.full_link_dir_count = 1;
+    return limits;
 }
 
 double sim_share_base_cap(const struct sim_share *share, uint32_t class)

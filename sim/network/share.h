@@ -33,11 +33,15 @@ uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
 /* A class is in a bottleneck (bottleneck.h), a link direction, if it shares only this one, only with such classes. A
- * trunk is the narrowest link direction of the class's own; infinite: none. Borrowed: the link directions that are full
- * when the trunk is. */
+ * trunk is the narrowest link direction of the class's own; infinite: none. Two classes of different priorities may
+ * share their trunk if they cross nothing else but the bottleneck: they are partners. Borrowed: the link directions
+ * that are full when the trunk is. */
 #define SIM_NO_BOTTLENECK UINT32_MAX
+#define SIM_NO_PARTNER UINT32_MAX
 struct sim_share_limits {
     uint32_t bottleneck;
+    uint32_t partner; /* the class that shares its trunk, or SIM_NO_PARTNER */
+    uint32_t trunk_flow_limit; /* with a partner: maximum number of flows of both */
     bool alone; /* it shares no link direction with another class */
     double bottleneck_bytes_per_s;
     double trunk_bytes_per_s;

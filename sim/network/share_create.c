@@ -3,7 +3,8 @@
  *
  * A class's *trunk* is a link direction that only it crosses: each of n flows gets at most 1/n of it, a cap that
  * depends on n. A link direction whose classes share no other one is marked as a bottleneck, for callers that rate
- * those classes without this solver (bottleneck.h).
+ * those classes without this solver (bottleneck.h, crowd.h). There a class may share its trunk with one of another
+ * priority: copies in of the devices behind one switch, on demand and ahead of time.
  */
 #include "sim/network/share_state.h"
 
@@ -49,6 +50,7 @@ static void list_link_dir_classes(struct sim_share *share, const struct sim_path
     for (uint32_t l = 0; l < share->link_dir_count; l++) {
         struct share_link_dir *link_dir = &share->link_dirs[l];
         link_dir->bytes_per_s = o->link_dirs[l].bytes_per_s;
+        link_dir->flow_limit = o->link_dirs[l].flow_limit;
         link_dir->first_class = used;
         used += link_dir->class_count;
         link_dir->class_count = 0;
@@ -77,6 +79,7 @@ static void fill_classes(struct sim_share *share, const struct sim_path_classes 
         if (class->priority >= share->priority_count) share->priority_count = class->priority + 1;
         class->trunk = INFINITY;
         class->bottleneck = SHARE_NO_LINK_DIR;
+        class->partner = SIM_NO_PARTNER;
         class->first_link_dir = shared;
         class->first_private = private;
         for (uint32_t i = 0; i < count; i++) {
@@ -99,10 +102,39 @@ static void fill_classes(struct sim_share *share, const struct sim_path_classes 
     }
 }
 
-static bool is_bottleneck(const struct sim_share *share, const struct share_link_dir *link_dir)
+/* Returns the other one of the class's two link directions. */
+static uint32_t other_link_dir(const struct sim_share *share, const struct share_class *class, uint32_t link_dir)
 {
-    for (uint32_t i = 0; i < link_dir->class_count; i++)
-        if (share->classes[share->link_dir_classes[link_dir->first_class + i]].link_dir_count != 1) return false;
+    const uint32_t *link_dirs = &share->class_link_dirs[class->first_link_dir];
+    return link_dirs[0] == link_dir ? link_dirs[1] : link_dirs[0];
+}
+
+/* Returns the other class of its trunk, if that has two classes of different priorities, which cross only it and
+ * `bottleneck`; else SIM_NO_PARTNER. */
+static uint32_t find_partner(const struct sim_share *share, uint32_t index, uint32_t bottleneck)
+{
+    const struct share_class *class = &share->classes[index];
+    if (class->link_dir_count != 2 || class->trunk < INFINITY) return SIM_NO_PARTNER;
+    const struct share_link_dir *trunk = &share->link_dirs[other_link_dir(share, class, bottleneck)];
+    if (trunk->class_count != 2) return SIM_NO_PARTNER;
+    const uint32_t *classes = &share->link_dir_classes[trunk->first_class];
+    uint32_t partner = classes[0] == index ? classes[1] : classes[0];
+    const struct share_class *other = &share->classes[partner];
+    bool crosses = false;
+    for (uint32_t k = 0; k < other->link_dir_count; k++)
+        crosses |= share->class_link_dirs[other->first_link_dir + k] == bottleneck;
+    bool suits = crosses && other->link_dir_count == 2 && !(other->trunk < INFINITY) && other->priority != class->priority;
+    return suits ? partner : SIM_NO_PARTNER;
+}
+
+static bool is_bottleneck(const struct sim_share *share, uint32_t index)
+{
+    const struct share_link_dir *link_dir = &share->link_dirs[index];
+    for (uint32_t i = 0; i < link_dir->class_count; i++) {
+        uint32_t class = share->link_dir_classes[link_dir->first_class + i];
+        if (share->classes[class].bottleneck != SHARE_NO_LINK_DIR) return false; /* of two with the same two classes */
+        if (share->classes[class].link_dir_count != 1 && find_partner(share, class, index) == SIM_NO_PARTNER) return false;
+    }
     return link_dir->class_count > 1;
 }
 
@@ -110,9 +142,15 @@ static void find_bottlenecks(struct sim_share *share)
 {
     for (uint32_t l = 0; l < share->link_dir_count; l++) {
         const struct share_link_dir *link_dir = &share->link_dirs[l];
-        if (!is_bottleneck(share, link_dir)) continue;
-        for (uint32_t i = 0; i < link_dir->class_count; i++)
-            share->classes[share->link_dir_classes[link_dir->first_class + i]].bottleneck = l;
+        if (!is_bottleneck(share, l)) continue;
+        for (uint32_t i = 0; i < link_dir->class_count; i++) {
+            uint32_t index = share->link_dir_classes[link_dir->first_class + i];
+            struct share_class *class = &share->classes[index];
+            class->bottleneck = l;
+            if (class->link_dir_count == 1) continue;
+            class->partner = find_partner(share, index, l);
+            class->shared_trunk = other_link_dir(share, class, l);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ struct share_link_dir {
     uint32_t unfixed;  /* flows, while filling ... */
     double unfixed_weight; /* ... and their weights together */
     uint32_t first_class, class_count; /* in share->link_dir_classes */
+    uint32_t flow_limit; /* of all its paths */
     bool contended;    /* when last rated */
     bool full;         /* likewise */
 };
@@ -24,7 +25,8 @@ struct share_class {
     double rate;
     double trunk_full; /* load from which on the trunk is full */
     uint32_t flow_count;
-    uint32_t bottleneck;     /* see struct sim_share_limits */
+    uint32_t bottleneck, partner; /* see struct sim_share_limits */
+    uint32_t shared_trunk;   /* the link direction shared with the partner */
     bool filled;       /* its trunk is full */
     double cap;
     double trunk;      /* the narrowest link direction of its own; infinite: none */

@@ -239,26 +239,72 @@ static void work_grows_with_events_alone(void **state)
 
 /* --- copies on demand first ------------------------------------------------------------------- */
 
-/* Devices directly at the bridge: copies in on demand, copies in ahead of time, and copies out. */
-static void draw_demand(struct sim_test_random *random, struct traffic *t, uint32_t devices, double bridge)
+/* A device with copies in on demand, copies in ahead of time, and copies out. */
+static void add_demanding_device(struct traffic *t, uint32_t uplink, double bytes_per_s)
 {
-    *t = (struct traffic){.copies = 3};
-    add_link(t, bridge, false);
-    for (uint32_t d = 0; d < devices; d++) {
-        add_device(t, 0, 12.5);
-        uint32_t in = t->path_count - 2, ahead = t->path_count++;
-        t->paths[in + 1].priority = 1;
-        t->paths[ahead] = t->paths[in];
-        t->paths[ahead].priority = 1;
-        t->paths[ahead].takes_turns = true;
-        t->next[in] = ahead;
-        t->next[ahead] = in;
-    }
+    add_device(t, uplink, bytes_per_s);
+    uint32_t in = t->path_count - 2, ahead = t->path_count++;
+    t->paths[in + 1].priority = 1;
+    t->paths[ahead] = t->paths[in];
+    t->paths[ahead].priority = 1;
+    t->paths[ahead].takes_turns = true;
+    t->next[in] = ahead;
+    t->next[ahead] = in;
+}
+
+static void draw_copies(struct sim_test_random *random, struct traffic *t)
+{
     for (uint32_t p = 0; p < t->path_count; p++)
         for (uint32_t c = 0; c < t->copies; c++) {
             t->wait_s[p][c] = sim_test_between(random, 0, 1);
             t->volume[p][c] = sim_test_between(random, 5, 20);
         }
+}
+
+/* Devices directly at the bridge. */
+static void draw_demand(struct sim_test_random *random, struct traffic *t, uint32_t devices, double bridge)
+{
+    *t = (struct traffic){.copies = 3};
+    add_link(t, bridge, false);
+    for (uint32_t d = 0; d < devices; d++) add_demanding_device(t, 0, 12.5);
+    draw_copies(random, t);
+}
+
+/* Devices in pairs behind switches, as machines of models/hardware/hardware_build.h have them. */
+static void draw_demand_in_pairs(struct sim_test_random *random, struct traffic *t, uint32_t devices, double bridge)
+{
+    *t = (struct traffic){.copies = 3};
+    add_link(t, bridge, false);
+    for (uint32_t d = 0; d < devices; d += 2) {
+        uint32_t uplink = add_link(t, 12.5, true);
+        for (uint32_t i = 0; i < 2; i++) add_demanding_device(t, uplink, 12.5);
+    }
+    draw_copies(random, t);
+}
+
+/* Switches with one to five devices of some kinds, and devices without a switch. Switches hold back both priorities,
+ * the second only, or none. Now and then all devices are of different kinds. */
+static void draw_demand_behind_switches(struct sim_test_random *random, struct traffic *t)
+{
+    uint32_t devices = 25 + sim_test_below(random, 60), kinds = sim_test_below(random, 5) == 0 ? 80 : 2;
+    double kind[80], wanted = 0;
+    *t = (struct traffic){.copies = 1 + sim_test_below(random, COPIES)};
+    for (uint32_t k = 0; k < kinds; k++) kind[k] = sim_test_between(random, 5, 20);
+    bool mixed = sim_test_below(random, 8) == 0; /* simplex switches at a duplex bridge: no crowd */
+    add_link(t, 1, mixed || sim_test_below(random, 2) == 0);
+    while (t->path_count < 3 * devices) {
+        uint32_t behind = sim_test_below(random, 6), uplink = 0;
+        double rate = kind[sim_test_below(random, kinds)];
+        double width = kinds > 2 ? sim_test_between(random, 0.5, 4) : 1 + 0.75 * sim_test_below(random, 3);
+        bool duplex = mixed ? sim_test_below(random, 2) == 0 : t->links[0].duplex || sim_test_below(random, 4) > 0;
+        if (behind > 0) uplink = add_link(t, rate * width, duplex);
+        for (uint32_t d = 0; d < (behind > 0 ? behind : 1); d++) {
+            add_demanding_device(t, uplink, rate);
+            wanted += rate;
+        }
+    }
+    t->links[0].bytes_per_s = wanted * sim_test_between(random, 0.05, 0.8);
+    draw_copies(random, t);
 }
 
 /* Bridges that the copies on demand fill, that all copies fill, and that nothing fills. */
@@ -275,8 +321,22 @@ static void demand_agrees_without_turns(void **state)
     }
 }
 
-/* All devices together have three classes. Without takes_turns each device has two of its own, and a doubling of the
- * devices is four times the work. */
+static void demand_behind_switches_agrees(void **state)
+{
+    struct sim_test_random random = {.key = support_seed("sim crowd switches")};
+    uint32_t quicker = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 60; i++) {
+        draw_demand_behind_switches(&random, &traffic);
+        run(&traffic, &crowded);
+        run_directly(&traffic, &direct);
+        assert_same(&traffic);
+        quicker += 4 * crowded.work < direct.work;
+    }
+    assert_true(quicker >= 10); /* these were crowds */
+}
+
+/* Without takes_turns, or with classes rated one by one, a doubling of the devices is four times the work. */
 static void demand_grows_with_events_alone(void **state)
 {
     (void)state;
@@ -286,7 +346,39 @@ static void demand_grows_with_events_alone(void **state)
         run(&traffic, &crowded);
         assert_int_equal(crowded.events, (uint64_t)traffic.path_count * traffic.copies * 2);
         assert_true(crowded.work <= crowded.events * 3);
+        draw_demand_in_pairs(&random, &traffic, devices, 6.25 * devices);
+        run(&traffic, &crowded);
+        assert_true(crowded.work <= crowded.events * 8);
     }
+}
+
+/* A trunk of 10 with two devices of caps 8, next to 65 devices of caps 1 that copy out, at a bridge that nothing fills.
+ * Device 0 copies 8 on demand: 1 s at 8. Device 1 copies 11 ahead of time: 2 for 1 s at 10 - 8, then 8 for the rest,
+ * 9 / 8 s. The trunk is full for the first second. */
+static void partners_as_by_hand(void **state)
+{
+    struct traffic *t = &traffic;
+    (void)state;
+    *t = (struct traffic){.copies = 1};
+    add_link(t, 1000, false);
+    uint32_t uplink = add_link(t, 10, true);
+    for (uint32_t d = 0; d < 2; d++) add_demanding_device(t, uplink, 8);
+    for (uint32_t d = 0; d < 65; d++) add_demanding_device(t, 0, 1);
+    t->links[0].bytes_per_s = 70; /* could be full */
+    for (uint32_t p = 0; p < t->path_count; p++) {
+        t->volume[p][0] = 0;
+        t->wait_s[p][0] = 20; /* nothing, when all is over */
+    }
+    t->volume[0][0] = 8;
+    t->wait_s[0][0] = 0;
+    t->volume[5][0] = 11;
+    t->next[3] = 3; /* device 1 has no copy on demand before the one ahead of time */
+    t->next[5] = 5;
+    t->wait_s[5][0] = 0;
+    run(t, &crowded);
+    SIM_ASSERT_CLOSE(crowded.end_s[0][0], 1);
+    SIM_ASSERT_CLOSE(crowded.end_s[5][0], 2.125);
+    SIM_ASSERT_CLOSE(crowded.uses[1].saturated_s, 1);
 }
 
 int main(void)
@@ -296,7 +388,9 @@ int main(void)
         cmocka_unit_test(agrees_with_the_general_solver),
         cmocka_unit_test(work_grows_with_events_alone),
         cmocka_unit_test(demand_agrees_without_turns),
+        cmocka_unit_test(demand_behind_switches_agrees),
         cmocka_unit_test(demand_grows_with_events_alone),
+        cmocka_unit_test(partners_as_by_hand),
     };
     return cmocka_run_group_tests_name("sim/network/crowd.h", tests, NULL, NULL);
 }
