@@ -424,6 +424,20 @@ static void test_copies_between_devices_are_paced(void **state)
     p2p_close_pair(pair);
 }
 
+/* Trying a link takes no time of the emulated links, and leaves their paces: p2p_check_copies() copies 10 MiB to each
+ * device, 5 MiB back and over 3 MiB between them. */
+static void test_a_link_is_tried_unpaced(void **state)
+{
+    (void)state;
+    const struct device_options paced = {.h2d_bytes_per_s = 1e9, .d2h_bytes_per_s = 1e9, .p2p_bytes_per_s = 1e9};
+    struct device *pair[2];
+    p2p_open_pair(device_open_host, paced, P2P_DIRECT, pair);
+    for (uint32_t d = 0; d < 2; d++) assert_true(!(device_pacing(pair[d]).asked_s > 0));
+    p2p_check_copies(pair);
+    for (uint32_t d = 0; d < 2; d++) assert_true(device_pacing(pair[d]).asked_s > 18 * 1048576 / 1e9);
+    p2p_close_pair(pair);
+}
+
 /* After trying a link, the arena is as when it was opened: full of NaN if poison is set. */
 static void test_a_link_leaves_poison(void **state)
 {
@@ -458,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_open_without_memory),
         cmocka_unit_test(test_copies_between_devices),
         cmocka_unit_test(test_copies_between_devices_are_paced),
+        cmocka_unit_test(test_a_link_is_tried_unpaced),
         cmocka_unit_test(test_a_link_leaves_poison),
     };
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);
