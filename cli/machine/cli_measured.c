@@ -22,7 +22,8 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
     TRY(json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err));
     TRY(json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure, err));
     TRY(cli_evaluation_read(&object, &out->evaluation, err));
-    out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
+    out->has_first_loss = json_has(&object, "first_loss");
+    out->has_loss = json_has(&object, "final_loss");
     return STATUS_OK;
 }
 

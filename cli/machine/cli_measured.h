@@ -10,7 +10,7 @@
 struct cli_measured_job {
     uint64_t minibatches;
     double tokens_per_s, first_loss, final_loss, seconds;
-    bool has_loss;        /* has a finite loss */
+    bool has_first_loss, has_loss; /* the first loss is finite; the final one */
     uint64_t nonfinite_losses, skipped_steps;
     const char *weights_path; /* NULL: not written */
     uint64_t checkpoint;      /* minibatches; 0: none */

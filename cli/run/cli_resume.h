@@ -10,7 +10,7 @@
 struct cli_resume_job {
     uint64_t minibatches;     /* done */
     double first_loss, final_loss;
-    bool has_loss;            /* finite losses */
+    bool has_first_loss, has_loss; /* these are finite */
     struct cli_evaluation evaluation;
     const char *weights_path; /* NULL: not complete */
 };

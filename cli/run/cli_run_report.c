@@ -146,6 +146,13 @@ static void jobs_table_begin(struct cli_table *table, const struct cli_run_repor
     cli_table_begin(table, headings->all);
 }
 
+/* `lost`: the loss is not finite; else there is none where it is not known. */
+static void loss_cell(struct cli_table *table, bool known, double loss, bool lost)
+{
+    if (known) cli_table_cell(table, "%.4f", loss);
+    else cli_table_cell(table, lost ? "not finite" : "-");
+}
+
 static void complete_rows(struct cli_table *table, const struct cli_run_report *report)
 {
     for (uint32_t j = 0, shown = 0; report->whole && j < report->whole->jobs.count; j++) {
@@ -155,13 +162,8 @@ static void complete_rows(struct cli_table *table, const struct cli_run_report *
         cli_table_cell(table, "%" PRIu64 " of %" PRIu64, job->minibatches, job->minibatches);
         cli_table_cell(table, "-");
         cli_table_cell(table, "before");
-        if (job->has_loss) {
-            cli_table_cell(table, "%.4f", job->first_loss);
-            cli_table_cell(table, "%.4f", job->final_loss);
-        } else {
-            cli_table_cell(table, "-");
-            cli_table_cell(table, "-");
-        }
+        loss_cell(table, job->has_first_loss, job->first_loss, true);
+        loss_cell(table, job->has_loss, job->final_loss, true);
     }
 }
 
@@ -180,13 +182,8 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
                        plan->jobs.jobs[j].first_minibatch + plan->jobs.jobs[j].minibatches);
         cli_table_cell(&table, "%.4g", units_per_token(report, j) * trace_job_tokens_per_s(&report->prediction->trace, j));
         cli_table_cell(&table, "%.4g", units_per_token(report, j) * job->tokens_per_s);
-        if (job->has_loss) {
-            cli_table_cell(&table, "%.4f", job->first_loss);
-            cli_table_cell(&table, "%.4f", job->final_loss);
-        } else {
-            cli_table_cell(&table, "-");
-            cli_table_cell(&table, job->nonfinite_losses > 0 ? "not finite" : "-");
-        }
+        loss_cell(&table, job->has_first_loss, job->first_loss, job->nonfinite_losses > 0);
+        loss_cell(&table, job->has_loss, job->final_loss, job->nonfinite_losses > 0);
     }
     TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, plan->jobs.count);
@@ -321,10 +318,8 @@ static void complete_json(struct json_out *json, const struct cli_run_report *re
         json_out_u64(json, "minibatches", job->minibatches);
         json_out_u64(json, "planned_minibatches", job->minibatches);
         json_out_bool(json, "complete_before", true);
-        if (job->has_loss) {
-            json_out_double(json, "first_loss", job->first_loss);
-            json_out_double(json, "final_loss", job->final_loss);
-        }
+        if (job->has_first_loss) json_out_double(json, "first_loss", job->first_loss);
+        if (job->has_loss) json_out_double(json, "final_loss", job->final_loss);
         if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
         json_out_object_end(json);
     }
@@ -346,10 +341,8 @@ static void jobs_json(struct json_out *json, const struct cli_run_report *report
         json_out_double(json, "predicted_tokens_per_s",
                         trace_job_tokens_per_s(&report->prediction->trace, j));
         json_out_double(json, "measured_tokens_per_s", job->tokens_per_s);
-        if (job->has_loss) {
-            json_out_double(json, "first_loss", job->first_loss);
-            json_out_double(json, "final_loss", job->final_loss);
-        }
+        if (job->has_first_loss) json_out_double(json, "first_loss", job->first_loss);
+        if (job->has_loss) json_out_double(json, "final_loss", job->final_loss);
         json_out_u64(json, "nonfinite_losses", job->nonfinite_losses);
         json_out_u64(json, "skipped_steps", job->skipped_steps);
         if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
