@@ -122,6 +122,14 @@ static enum status check_live_jobs(const struct job_set *jobs, struct error *err
     return STATUS_OK;
 }
 
+/* Returns true if some job leaves its parallelism open. */
+static bool any_open(const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (!parallel_is_set(&jobs->jobs[j].parallel)) return true;
+    return false;
+}
+
 enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
                                struct error *err)
 {
@@ -137,12 +145,14 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
                                             .swap_report = swap};
     enum saturn_rule rule;
     if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
-    if (!request->live && !options.policy && !options.swap) return plan_by_default(request, &options, plan, err);
     enum status status = job_set_read(request->path, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
     if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
-    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
+    const bool chooses = !request->live && !options.policy && !options.swap && any_open(&jobs); /* by simulation */
+    if (status == STATUS_OK)
+        status = chooses ? plan_by_default(request, &options, plan, err)
+                         : planner_plan(&hardware, &jobs, &options, plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
     return status;
