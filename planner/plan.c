@@ -244,8 +244,7 @@ uint64_t plan_stored_bytes(const struct plan *plan)
 uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
 {
     uint32_t count = 0;
-    bool *seen =
-        alloc_zeroed(plan->job_first_shard[job + 1] - plan->job_first_shard[job], sizeof *seen);
+    bool *seen = alloc_zeroed(plan_job_shards(plan, job), sizeof *seen);
     for (uint32_t u = 0; seen && u < plan->unit_count; u++) {
         const struct plan_unit *unit = &plan->units[u];
         if (unit->job != job || unit->pass == PLAN_FORWARD) continue;

@@ -499,6 +499,12 @@ static inline bool plan_stream_copies(uint32_t kind)
            kind == STREAM_WRITE;
 }
 
+/* Returns the number of a job's shards. */
+static inline uint32_t plan_job_shards(const struct plan *plan, uint32_t job)
+{
+    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+}
+
 /* Returns true when the job has a range of host memory. */
 static inline bool plan_has_range(const struct plan *plan, uint32_t job)
 {

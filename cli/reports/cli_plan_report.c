@@ -31,11 +31,6 @@ static const double gap_nothing = 1e-9;
 
 /* --- figures of a job ------------------------------------------------------------------------ */
 
-static uint32_t job_shards(const struct plan *plan, uint32_t job)
-{
-    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
-}
-
 static uint64_t largest_shard_bytes(const struct plan *plan, uint32_t job)
 {
     const struct job *described = &plan->jobs.jobs[job];
@@ -57,7 +52,7 @@ static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
 /* Adds "13", or "13, 4 stay". */
 static void shards_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
-    uint32_t shards = job_shards(plan, job), stay = cli_persistent_shards(plan, job);
+    uint32_t shards = plan_job_shards(plan, job), stay = cli_persistent_shards(plan, job);
     if (stay == 0) cli_table_cell(table, "%" PRIu32, shards);
     else if (stay == shards) cli_table_cell(table, "%" PRIu32 ", all stay", shards);
     else cli_table_cell(table, "%" PRIu32 ", %" PRIu32 " stay", shards, stay);
@@ -67,7 +62,7 @@ static void shards_cell(struct cli_table *table, const struct plan *plan, uint32
 static void optimizer_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     const char *name = optimizer_names[plan->jobs.jobs[job].optimizer.kind];
-    uint32_t there = plan_cpu_shards(plan, job), shards = job_shards(plan, job);
+    uint32_t there = plan_cpu_shards(plan, job), shards = plan_job_shards(plan, job);
     if (there == 0) cli_table_cell(table, "%s", name);
     else if (there == shards) cli_table_cell(table, "%s on cpu", name);
     else cli_table_cell(table, "%s, %" PRIu32 " of %" PRIu32 " on cpu", name, there, shards);
@@ -453,7 +448,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_string(json, "optimizer", optimizer_names[job->optimizer.kind]);
         json_out_u64(json, "state_bytes", job_state_bytes(plan, j));
         json_out_u64(json, "stored_bytes", stored_bytes(plan, j));
-        json_out_u64(json, "shard_count", job_shards(plan, j));
+        json_out_u64(json, "shard_count", plan_job_shards(plan, j));
         json_out_u64(json, "cpu_shard_count", plan_cpu_shards(plan, j));
         json_out_u64(json, "persistent_shard_count", cli_persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));

@@ -22,7 +22,7 @@ static const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[
     const struct parallel *p = &plan->jobs.jobs[job].parallel;
     char degrees[PARALLEL_TEXT_BYTES];
     if (!parallel_is_set(p)) {
-        uint32_t shards = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+        uint32_t shards = plan_job_shards(plan, job);
         uint32_t stay = cli_persistent_shards(plan, job);
         int used = snprintf(text, CLI_RUNS_AS_BYTES, "%s, %s", stay == shards ? "resident" : "spilled",
                             CLI_COUNT(shards, "shard"));

@@ -60,7 +60,8 @@ static enum status read_job(struct cli *cli, const struct json_input *in, const 
     TRY(json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err));
     TRY(cli_evaluation_read(&object, &out->evaluation, err));
     TRY(json_take_string(&object, "passed_over", JSON_OPTIONAL, &passed_over, err));
-    out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
+    out->has_first_loss = json_has(&object, "first_loss");
+    out->has_loss = json_has(&object, "final_loss");
     if (passed_over)
         cli_warn(cli, "job '%s' goes back to its checkpoint after minibatch %" PRIu64 ": %s", name,
                  out->minibatches, passed_over);
@@ -117,7 +118,7 @@ void cli_resume_release(struct cli_resume *resume)
 static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];
-    uint32_t count = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+    uint32_t count = plan_job_shards(plan, job);
     if (footprint_has_embedding(about) && !footprint_can_slice(about)) count--;
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD && count > 0) count--;
@@ -149,7 +150,7 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
 static bool any_resident(const struct plan *plan)
 {
     for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) {
-        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        uint32_t shards = plan_job_shards(plan, j);
         if (!parallel_is_set(&plan->jobs.jobs[j].parallel) && cli_persistent_shards(plan, j) == shards) return true;
     }
     return false;
@@ -173,7 +174,7 @@ static struct planner_options options_of(const struct plan *plan,
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].pass == PLAN_LOAD) options.no_persistence = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        uint32_t shards = plan_job_shards(plan, j);
         if (shards < options.shards) options.shards = shards;
         if (plan->job_activations[j] != options.activations) options.activations = PLANNER_AUTO;
     }

@@ -109,7 +109,7 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
         uint32_t most = 0;
         const struct plan *plan = &p->field->kept.plan;
         for (uint32_t j = 0; j < plan->jobs.count; j++) {
-            uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+            uint32_t shards = plan_job_shards(plan, j);
             if (shards > most) most = shards;
         }
         if (p->fixed->shards == 0 && most < PLAN_SHARDS_MAX / 2) out->shards = most + (most + 1) / 2;

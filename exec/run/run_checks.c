@@ -77,7 +77,7 @@ enum status run_check_weights(struct run *run, struct error *err)
     const struct plan *const plan = run->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *const job = &plan->jobs.jobs[j];
-        const uint32_t first = plan->job_first_shard[j], count = plan->job_first_shard[j + 1] - first;
+        const uint32_t first = plan->job_first_shard[j], count = plan_job_shards(plan, j);
         if (!job->weights_in || job->first_minibatch > 0) continue;
         if (weights_check(job, &run->state_tables[first], count, err) != STATUS_OK &&
             run_fail_early(run, j, err) != STATUS_OK)

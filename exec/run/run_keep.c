@@ -21,12 +21,11 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
                                const char *path, const char **out, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
-    const uint32_t first = run->plan->job_first_shard[j], count = run->plan->job_first_shard[j + 1] - first;
     const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches &&
                           !run->jobs[j].diverged;
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
-    TRY(weights_write(job, tables, count, values, target, err));
+    TRY(weights_write(job, tables, plan_job_shards(run->plan, j), values, target, err));
     if (complete) job_partial_remove(path);
     pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
     const enum status status = arena_string(&run->result->arena, target, out, err);
@@ -41,7 +40,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     const struct job *const job = &plan->jobs.jobs[j];
     struct run_job_result *const result = &run->result->jobs[j];
     const uint32_t first = plan->job_first_shard[j];
-    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    const uint32_t count = plan_job_shards(plan, j);
     if (!run->jobs[j].kept) return STATUS_OK;
     result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
                                                    &run->kept[first]);
@@ -81,7 +80,7 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     const struct job *const job = &plan->jobs.jobs[j];
     struct run_job_result *const result = &run->result->jobs[j];
     const uint32_t first = plan->job_first_shard[j];
-    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    const uint32_t count = plan_job_shards(plan, j);
     const bool wanted = run->options->save_weights && job->weights_out && result->minibatches > 0;
     struct run_states lent;
     struct error ignored = {0};

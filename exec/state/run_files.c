@@ -36,7 +36,7 @@ static void call_open(void *argument)
     struct run *const run = call->run;
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[call->job];
-    const uint32_t first = plan->job_first_shard[call->job], count = plan->job_first_shard[call->job + 1] - first;
+    const uint32_t first = plan->job_first_shard[call->job], count = plan_job_shards(plan, call->job);
     const bool whole = job->weights_in || job->first_minibatch > 0; /* a file is read at once */
     const struct plan_host_range *const range = &plan->host_ranges[call->job];
     struct error why = {0};

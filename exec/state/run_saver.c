@@ -38,7 +38,7 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
         .data_tokens = run->sources[job] ? data_tokens(run->sources[job]) : 0,
         .held_out_tokens = run->held_out[job] ? data_tokens(run->held_out[job]) : 0,
         .tables = &run->state_tables[first],
-        .shard_count = plan->job_first_shard[job + 1] - first,
+        .shard_count = plan_job_shards(plan, job),
         .states = states,
     };
 }

@@ -166,7 +166,7 @@ static void find_covered(struct run_saver *saver, uint32_t job)
 {
     const struct plan *const plan = saver->run->plan;
     const uint32_t first = plan->job_first_shard[job];
-    memset(&saver->covered[first], 0, plan->job_first_shard[job + 1] - first);
+    memset(&saver->covered[first], 0, plan_job_shards(plan, job));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
             const struct run_device_state *const state = &saver->states[(size_t)d * plan->buffer_count + b];

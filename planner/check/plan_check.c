@@ -199,7 +199,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     const struct network *network = &job->network;
     struct check_job_facts *f = &c->jobs[index];
     f->first_shard = c->plan->job_first_shard[index];
-    f->shard_count = c->plan->job_first_shard[index + 1] - f->first_shard;
+    f->shard_count = plan_job_shards(c->plan, index);
     f->text = network_layer_kind(network, 0) == LAYER_EMBEDDING;
     if (job_clips(job))
         f->norm_bytes = memory_tensor_count(network, 0, network->layer_count) * sizeof(double);

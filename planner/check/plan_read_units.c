@@ -203,10 +203,10 @@ static enum status read_unit(struct plan_reader *r, const json_t *element, void 
     TRY(json_take_u32(&object, "job", JSON_REQUIRED, 0, plan->jobs.count - 1, &unit->job, r->err));
     unit->shard = PLAN_NONE;
     TRY(json_take_u32(&object, "shard", JSON_OPTIONAL, 0, PLAN_NONE - 1, &unit->shard, r->err));
-    if (unit->shard != PLAN_NONE && unit->shard >= plan_reader_shards(plan, unit->job))
+    if (unit->shard != PLAN_NONE && unit->shard >= plan_job_shards(plan, unit->job))
         return json_fail_key(r->in, object.value, "shard", r->err,
                              "shard %u does not exist (there are %u)", unit->shard,
-                             plan_reader_shards(plan, unit->job));
+                             plan_job_shards(plan, unit->job));
     TRY(json_take_choice(&object, "pass", JSON_REQUIRED, plan_pass_names, PLAN_PASS_COUNT, &pass,
                          r->err));
     unit->pass = (uint32_t)pass;

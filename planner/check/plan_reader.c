@@ -44,11 +44,6 @@ enum status plan_reader_choice(struct plan_reader *r, const json_t *row, size_t 
                            suggest_ending_or(name, names, count, "", ending));
 }
 
-uint32_t plan_reader_shards(const struct plan *plan, uint32_t job)
-{
-    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
-}
-
 enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                      uint32_t *out)
 {
@@ -56,7 +51,7 @@ enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t i
         *out = PLAN_NONE;
         return STATUS_OK;
     }
-    return plan_reader_index(r, row, index, "shard", plan_reader_shards(r->plan, job), out);
+    return plan_reader_index(r, row, index, "shard", plan_job_shards(r->plan, job), out);
 }
 
 /* --- limits ---------------------------------------------------------------------------------- */

@@ -38,8 +38,6 @@ MUST_CHECK enum status plan_reader_choice(struct plan_reader *r, const json_t *r
 MUST_CHECK enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                          uint32_t *out);
 
-/* Returns a job's number of shards, after the shards were read. */
-uint32_t plan_reader_shards(const struct plan *plan, uint32_t job);
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
