@@ -34,6 +34,12 @@ enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct 
         for (uint32_t part = 0; part < STATE_PARTS; part++)
             unit->state.parts[part] = part_of(&tables.state.parts[part], piece);
     }
+    if (tables.memory.splits_states) {
+        struct chunk_share *shares;
+        TRY(ARENA_NEW(arena, tables.memory.ranks, shares, err));
+        for (uint32_t rank = 0; rank < tables.memory.ranks; rank++) shares[rank] = chunk_share(job, layers, &tables.memory, rank);
+        tables.shares = shares;
+    }
     *out = tables;
     return STATUS_OK;
 }
@@ -80,9 +86,7 @@ static const void *table_of(const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0) return NULL;
-    return m->copies_table
-               ? transformer_at(a->state, m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes)
-               : a->table;
+    return m->copies_table || m->gathers_table ? transformer_at(a->state, m->table_weights_offset) : a->table;
 }
 
 /* Returns the arguments of a pass over a piece, without the boundaries to other pieces. */
@@ -202,7 +206,7 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
     case PLAN_BACKWARD_INPUT:
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: norm(kernels, a); break;
-    case PLAN_UPDATE: update(kernels, a); break;
+    case PLAN_UPDATE: (a->tables->shares ? chunk_update_share : update)(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }
 }

@@ -15,7 +15,7 @@
 #define SPILLWAY_EXEC_NETWORK_CHUNK_H
 
 #include "exec/network/unit.h"
-#include "models/job/chunk_memory.h"
+#include "models/job/chunk_share.h"
 
 /* Made once per chunk. */
 struct chunk_tables {
@@ -24,6 +24,7 @@ struct chunk_tables {
     struct unit_tables units[CHUNK_PIECES_MAX]; /* states and parameters as laid out for the whole chunk */
     struct state_tables state;                  /* of the chunk, without the tied table's copy */
     struct memory_table parameters;             /* likewise */
+    const struct chunk_share *shares;           /* of each replica; NULL: all have everything */
 };
 
 MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
@@ -34,14 +35,15 @@ struct chunk_arguments {
     const struct chunk_tables *tables;
     uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_NORM,
                                * PLAN_UPDATE or PLAN_EVALUATE */
+    uint32_t rank;            /* the replica's number */
     uint64_t minibatch;
     struct unit_microbatch microbatch;
-    void *state;
-    float *gradient;          /* of backward passes, UPDATE */
+    void *state;              /* or, in passes of replicas that share weights, the gathered weights */
+    float *gradient;          /* of backward passes: of all parameters; UPDATE: what the replica keeps of it */
     const void *table;        /* BACKWARD, BACKWARD_INPUT, EVALUATE of a head without a copy of its tied table: the
                                * embedding's state */
-    const float *table_gradient; /* UPDATE (if the job clips, NORM) of that embedding: chunk_table_gradient() of the
-                               * head's chunk */
+    const float *table_gradient; /* UPDATE (if the job clips, NORM) of that embedding: chunk_table_gradient() or
+                               * chunk_share_gradient() of the head's chunk */
     double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */
@@ -64,6 +66,13 @@ static inline float *chunk_table_gradient(const struct chunk_tables *tables, flo
 {
     return gradient + tables->memory.table_gradient_offset / sizeof *gradient;
 }
+
+/* Returns the gradient of the replica's range of a section, within the gradient that the replica keeps. */
+float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, enum chunk_section_kind section,
+                            uint32_t rank);
+
+/* Steps the replica's share of the parameters, from its share of the gradient. */
+void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *arguments);
 

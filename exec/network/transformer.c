@@ -177,6 +177,19 @@ void transformer_update_rows(const struct kernels *kernels, const struct unit_ar
     if (may_step(&unit, gradient, count)) update(&unit, &parameters, gradient, count, true);
 }
 
+void transformer_update_range(const struct kernels *kernels, const struct job *job, struct kernel_parameters parameters,
+                              const float *gradient, const struct transformer_range *range, uint64_t minibatch,
+                              struct unit_guard *guard)
+{
+    const struct unit_arguments a = {.job = job, .minibatch = minibatch, .guard = guard};
+    const struct transformer_unit unit = {.kernels = kernels, .arguments = &a, .network = &job->network,
+                                          .optimizer = optimizer_at(job, minibatch)};
+    parameters.key = rounding_key(&a, range->layer);
+    parameters.place = range->place;
+    if (!may_step(&unit, gradient, (int64_t)range->count)) return;
+    kernels->update(kernels, &parameters, gradient, (int64_t)range->count, &unit.optimizer, range->decays, minibatch + 1);
+}
+
 /* --- layers that many have -------------------------------------------------------------------- */
 
 /* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias (may be NULL, without dw

@@ -86,6 +86,16 @@ void transformer_update_rows(const struct kernels *kernels, const struct unit_ar
 /* Returns the factor of gradients in an UPDATE: below 1 when clipped. */
 float transformer_clip_scale(const struct unit_arguments *arguments);
 
+/* Steps a range of a tensor's parameters, with the bits of a step of the whole tensor. `place`: the first parameter's
+ * number in its layer. Sets the key and place of `parameters`. */
+struct transformer_range {
+    uint64_t layer, place, count;
+    bool decays;
+};
+void transformer_update_range(const struct kernels *kernels, const struct job *job, struct kernel_parameters parameters,
+                              const float *gradient, const struct transformer_range *range, uint64_t minibatch,
+                              struct unit_guard *guard);
+
 /* Stops the job's steps if its loss is not finite. */
 void transformer_shut_by_loss(const struct unit_arguments *arguments);
 

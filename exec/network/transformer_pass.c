@@ -508,10 +508,10 @@ static void compute_alone(const struct transformer *transformer, const struct ke
     if (part) unit.held = a.microbatch.held;
     unit.place = place;
     unit.microbatch = a.microbatch.index;
-    unit.adds = a.microbatch.adds;
+    unit.adds = a.microbatch.adds && !a.microbatch.apart;
     unit.sums = a.pass == PLAN_BACKWARD || is_half(&a) ? a.gradient : NULL;
     const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
-    if (makes_loss && a.loss && !unit.adds) *a.loss = 0; /* the part of a replica */
+    if (makes_loss && a.loss && !a.microbatch.adds) *a.loss = 0; /* the part of a replica */
     compute_once(&unit);
     if (unit.sums) transformer_shut_by_loss(&a);
 }

@@ -30,7 +30,8 @@ MUST_CHECK enum status unit_tables_init_alone(const struct job *job, const struc
 /* The only microbatch that a unit computes. Zeroed: it computes all, one after the other. */
 struct unit_microbatch {
     bool alone;
-    bool adds;      /* `gradient` has the sums of earlier microbatches, to which a backward pass adds */
+    bool adds;      /* `loss` and `gradient` have the sums of earlier microbatches, to which a backward pass adds */
+    bool apart;     /* ... but `gradient` only takes this microbatch's */
     uint32_t index; /* within the minibatch, to whose loss in `loss` it adds; all buffers but `batch` have only this
                      * microbatch */
     uint32_t place, held; /* its index among the microbatches in `batch`, and their number; 0: all of the minibatch */

@@ -6,6 +6,9 @@
  *     member 0   [ sum | x0  | x0  ]        [ sum | sum | sum ]
  *     member 1   [ x1  | sum | x1  ]   -->  [ sum | sum | sum ]        slices of 64-byte lines
  *     member 2   [ x2  | x2  | sum ]        [ sum | sum | sum ]
+ *
+ * A reduce-scatter ends after the sums, at the second meeting. An all-gather has no sums: after the first meeting each
+ * member copies the others' shares, and the second ends it.
  */
 #include "exec/run/run_collective.h"
 
@@ -25,11 +28,12 @@ struct run_collective {
     struct run_collective *next, **link; /* of those in flight */
     uint32_t members, arrived, meetings, left;
     uint32_t job;
-    uint64_t minibatch, count;
+    uint64_t minibatch;
+    uint32_t kind; /* enum collective_kind */
     bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
-    float **values; /* by member */
+    struct run_collective_data *data; /* by member */
     pthread_cond_t met;
 };
 
@@ -44,20 +48,20 @@ struct collective_call {
 
 /* --- meetings --------------------------------------------------------------------------------- */
 
-static struct run_collective *create(struct run *run, const struct plan_walk_op *op, uint64_t count)
+static struct run_collective *create(struct run *run, const struct plan_walk_op *op)
 {
     struct run_collective *const c = alloc_zeroed(1, sizeof *c);
     if (!c) return NULL;
-    c->values = alloc_zeroed(op->join_count, sizeof *c->values);
-    if (!c->values || pthread_cond_init(&c->met, NULL) != 0) {
-        free(c->values);
+    c->data = alloc_zeroed(op->join_count, sizeof *c->data);
+    if (!c->data || pthread_cond_init(&c->met, NULL) != 0) {
+        free(c->data);
         free(c);
         return NULL;
     }
     c->members = op->join_count;
     c->job = op->unit->job;
     c->minibatch = op->minibatch;
-    c->count = count;
+    c->kind = op->op->collective;
     pthread_mutex_lock(&run->lock);
     c->next = run->collectives;
     c->link = &run->collectives;
@@ -70,7 +74,7 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
 static void destroy(struct run_collective *c)
 {
     pthread_cond_destroy(&c->met);
-    free(c->values);
+    free(c->data);
     free(c);
 }
 
@@ -133,28 +137,71 @@ CLONES static void add(float *restrict sum, const float *x, uint64_t count)
 /* The slices' borders are lines, so that no two members write to one. */
 static uint64_t slice_begin(const struct run_collective *c, uint32_t member)
 {
-    const uint64_t lines = (c->count + LINE_FLOATS - 1) / LINE_FLOATS, begin = lines * member / c->members * LINE_FLOATS;
-    return begin < c->count ? begin : c->count;
+    const uint64_t count = c->data[0].count, lines = (count + LINE_FLOATS - 1) / LINE_FLOATS;
+    const uint64_t begin = lines * member / c->members * LINE_FLOATS;
+    return begin < count ? begin : count;
 }
 
-static void reduce_slice(const struct run_collective *c, uint32_t member)
+static const float *value_of(const struct run_collective *c, uint32_t member, uint64_t at)
 {
-    const uint64_t end = slice_begin(c, member + 1);
+    return (const float *)(const void *)c->data[member].from + at;
+}
+
+/* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */
+static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end, float *to, bool adds)
+{
     float sum[PIECE_FLOATS];
-    for (uint64_t at = slice_begin(c, member); at < end; at += PIECE_FLOATS) {
+    for (uint64_t at = begin; at < end; at += PIECE_FLOATS) {
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
-        memcpy(sum, c->values[0] + at, n * sizeof *sum);
-        for (uint32_t m = 1; m < c->members; m++) add(sum, c->values[m] + at, n);
-        memcpy(c->values[member] + at, sum, n * sizeof *sum);
+        memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
+        for (uint32_t m = 1; m < c->members; m++) add(sum, value_of(c, m, at), n);
+        if (adds) add(to + (at - begin), sum, n);
+        else memcpy(to + (at - begin), sum, n * sizeof *sum);
     }
 }
+
+/* --- all-reduce ------------------------------------------------------------------------------- */
 
 static void copy_other_slices(const struct run_collective *c, uint32_t member)
 {
     for (uint32_t m = 0; m < c->members; m++) {
-        const uint64_t begin = slice_begin(c, m), bytes = (slice_begin(c, m + 1) - begin) * sizeof(float);
-        if (m != member) memcpy(c->values[member] + begin, c->values[m] + begin, bytes);
+        const uint64_t begin = slice_begin(c, m) * sizeof(float), bytes = slice_begin(c, m + 1) * sizeof(float) - begin;
+        if (m != member) memcpy(c->data[member].to + begin, c->data[m].to + begin, bytes);
     }
+}
+
+static bool all_reduce(struct run *run, struct run_collective *c, uint32_t member)
+{
+    const uint64_t begin = slice_begin(c, member);
+    reduce(c, begin, slice_begin(c, member + 1), (float *)(void *)c->data[member].to + begin, false);
+    if (!meet(run, c)) return false;
+    copy_other_slices(c, member);
+    return meet(run, c); /* a member's slice stays until all have it */
+}
+
+/* --- shares ----------------------------------------------------------------------------------- */
+
+static bool reduce_scatter(struct run *run, struct run_collective *c, uint32_t member)
+{
+    const struct run_collective_data *const own = &c->data[member];
+    for (uint32_t i = 0; i < own->range_count; i++) {
+        const struct run_collective_range *const range = &own->ranges[i];
+        const uint64_t begin = range->whole / sizeof(float);
+        reduce(c, begin, begin + range->bytes / sizeof(float), (float *)(void *)(own->to + range->share), own->adds);
+    }
+    return meet(run, c); /* a member's data stay until all have read them */
+}
+
+static bool all_gather(struct run *run, struct run_collective *c, uint32_t member)
+{
+    char *const to = c->data[member].to;
+    for (uint32_t m = 0; m < c->members; m++)
+        for (uint32_t i = 0; i < c->data[m].range_count; i++) {
+            const struct run_collective_range *const range = &c->data[m].ranges[i];
+            if (to + range->whole != c->data[m].from + range->share)
+                memcpy(to + range->whole, c->data[m].from + range->share, range->bytes);
+        }
+    return meet(run, c);
 }
 
 static void call_join(void *argument)
@@ -165,22 +212,21 @@ static void call_join(void *argument)
     if (met) call->timing->start_s = c->begun_s;
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
-        reduce_slice(c, call->member);
-        met = meet(call->run, c);
-        if (met) copy_other_slices(c, call->member);
-        met = met && meet(call->run, c); /* a member's slice stays until all have it */
+        met = (c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter
+               : c->kind == COLLECTIVE_ALL_GATHER   ? all_gather
+                                                    : all_reduce)(call->run, c, call->member);
         if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);
 }
 
-enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, float *values, uint64_t count,
+enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
                                    bool *omitted, struct device_timing *timing, struct error *err)
 {
-    if (op->join_at == 0) run->joining = create(run, op, count);
-    if (!run->joining) return error_memory(err, "a collective", op->join_count * sizeof values);
+    if (op->join_at == 0) run->joining = create(run, op);
+    if (!run->joining) return error_memory(err, "a collective", op->join_count * sizeof *data);
     if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &run->joining->paced_s, err));
-    run->joining->values[op->join_at] = values;
+    run->joining->data[op->join_at] = *data;
     const struct collective_call call = {
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
         .omitted = omitted, .timing = timing};

@@ -10,14 +10,38 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
+enum { RUN_COLLECTIVE_RANGES_MAX = 4 };
+
+/* A range of a member's share: in bytes from the beginning of whole data, and of its share alone. */
+struct run_collective_range {
+    uint64_t whole, share, bytes;
+};
+
 /*
- * Enqueues a member's part of an all-reduce of fp32 sums: `values` of `count` numbers, replaced by the sums over all
- * members. The members of a collective follow each other (plan_walk.h). Beyond its job's limit it does nothing, for all
- * members alike, and *omitted is set. *timing begins when the last member has come.
+ * A member's data, of which each member has a share:
+ *
+ *     all-reduce       `count` fp32 numbers at `to`, replaced by the sums over all members
+ *     reduce-scatter   the member's share of the sums of whole data at `from` goes to its share at `to`, or is added
+ *                      to it
+ *     all-gather       all members' shares at their `from` go to the whole data at `to`
+ *
+ * `from` and `to` may be the same whole data, whose shares are in place.
  */
-MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, float *values,
-                                              uint64_t count, bool *omitted, struct device_timing *timing,
-                                              struct error *err);
+struct run_collective_data {
+    char *from, *to;
+    bool adds;
+    uint64_t count;
+    struct run_collective_range ranges[RUN_COLLECTIVE_RANGES_MAX];
+    uint32_t range_count;
+};
+
+/*
+ * Enqueues a member's part of a collective. The members of a collective follow each other (plan_walk.h). Beyond its
+ * job's limit it does nothing, for all members alike, and *omitted is set. *timing begins when the last member has come.
+ */
+MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op,
+                                              const struct run_collective_data *data, bool *omitted,
+                                              struct device_timing *timing, struct error *err);
 
 /* Wakes all streams that wait for members, before devices are stopped. */
 void run_collective_cancel(struct run *run);

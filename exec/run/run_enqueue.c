@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "exec/run/run_callbacks.h"
-#include "exec/run/run_collective.h"
+#include "exec/run/run_members.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
@@ -99,11 +99,18 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     return arguments;
 }
 
-/* Returns the chunk's microbatch: each pass of a minibatch is over the replica's next one. */
-static struct unit_microbatch next_microbatch(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
+/* Returns the replica's passes over a chunk in this minibatch. */
+static struct run_passes *passes_of(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
 {
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
+    return passes;
+}
+
+/* Returns the chunk's microbatch: each pass of a minibatch is over the replica's next one. */
+static struct unit_microbatch next_microbatch(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
+{
+    struct run_passes *const passes = passes_of(loop, op, shard);
     uint32_t *const counts[] = {[PLAN_FORWARD] = &passes->forward,         [PLAN_BACKWARD] = &passes->backward,
                                 [PLAN_BACKWARD_INPUT] = &passes->backward, [PLAN_BACKWARD_WEIGHT] = &passes->weight,
                                 [PLAN_EVALUATE] = &passes->evaluated};
@@ -111,7 +118,7 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
     return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done, .place = done,
-                                    .held = each};
+                                    .held = each, .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
 
 /* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */
@@ -125,6 +132,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .job = unit.job,
         .tables = &loop->run->chunks[shard],
         .pass = unit.pass,
+        .rank = op->rank,
         .minibatch = unit.minibatch,
         .state = unit.state,
         .gradient = unit.gradient,
@@ -143,7 +151,11 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     };
     if (unit.pass == PLAN_UPDATE || unit.pass == PLAN_NORM) {
         float *const of_head = shard == last ? unit.gradient : unit.table_gradient;
-        if (of_head) arguments.table_gradient = chunk_table_gradient(&loop->run->chunks[last], of_head);
+        const struct chunk_tables *const head = &loop->run->chunks[last];
+        if (of_head && head->memory.table_rows > 0)
+            arguments.table_gradient = head->shares
+                                           ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, op->rank)
+                                           : chunk_table_gradient(head, of_head);
     } else {
         arguments.microbatch = next_microbatch(loop, op, shard);
         if (shard == first) arguments.table = unit.state; /* a head in the same chunk */
@@ -182,18 +194,16 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
-/* Adds up replicas' gradients, or those that the first and the last stage have of a tied table. */
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
-    const struct plan_buffer *const buffer = &loop->plan->buffers[op->uses[0].buffer];
-    const uint32_t shard = loop->plan->job_first_shard[buffer->job] + buffer->shard;
-    float *gradient = (float *)(void *)address_of(loop, op, &op->uses[0]);
-    assert(op->op->collective == COLLECTIVE_ALL_REDUCE && op->use_count == 1);
-    if (op->unit->pass == PLAN_JOIN && buffer->shard > 0)
-        gradient = chunk_table_gradient(&loop->run->chunks[shard], gradient);
-    return run_collective_enqueue(loop->run, op, gradient, op->op->bytes / sizeof *gradient, &flight->omitted,
-                                  &flight->timing, err);
+    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
+    char *at[2] = {NULL, NULL};
+    assert(op->use_count <= ARRAY_COUNT(at));
+    for (uint32_t i = 0; i < op->use_count; i++) at[i] = address_of(loop, op, &op->uses[i]);
+    const bool adds = op->unit->pass == PLAN_REDUCE && passes_of(loop, op, shard)->reduced++ > 0;
+    const struct run_collective_data data = run_members_data(loop->run, op, at, adds);
+    return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
 
 static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight)

@@ -15,6 +15,7 @@
 #include "exec/files/weights.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
+#include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "models/job/evaluation.h"
 
@@ -122,18 +123,21 @@ static void *fill_some_weights(void *pointer)
 }
 
 /* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know, then the states of all
- * replicas but the first. */
+ * replicas but the first, unless replicas have shares. */
 static void fill_copies(struct run *run)
 {
     const struct plan *const plan = run->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], last = plan->job_first_shard[j + 1] - 1;
-        if (parallel_is_set(&plan->jobs.jobs[j].parallel))
+        if (!parallel_is_set(&plan->jobs.jobs[j].parallel)) continue;
+        if (run_is_split(run, first)) run_shares_fill_table(run, j);
+        else
             chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
     }
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
-        for (uint32_t rank = 1; buffer->kind == BUFFER_STATE && rank < plan_buffer_ranks(plan, buffer); rank++)
+        if (buffer->kind != BUFFER_STATE || run_is_split(run, plan->job_first_shard[buffer->job] + buffer->shard)) continue;
+        for (uint32_t rank = 1; rank < plan_buffer_ranks(plan, buffer); rank++)
             memcpy(run_host_buffer_of(run, b, rank), run_host_buffer(run, b), buffer->bytes);
     }
 }

@@ -26,6 +26,7 @@
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
+#include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "models/cost/cost.h"
 #include "models/hardware/hardware_dilate.h"
@@ -89,16 +90,19 @@ static enum status find_states(struct run *run, struct error *err)
     const struct plan *const plan = run->plan;
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->states, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->kept, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->state_buffers, err));
+    for (uint32_t s = 0; s < plan->shard_count; s++) run->state_buffers[s] = PLAN_NONE;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->on_device || buffer->variant != 0) continue;
         if (buffer->kind != BUFFER_STATE && buffer->kind != BUFFER_KEPT) continue;
+        const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
         float **const found = buffer->kind == BUFFER_STATE ? run->states : run->kept;
-        found[plan->job_first_shard[buffer->job] + buffer->shard] =
-            (float *)(void *)run_host_buffer(run, b);
+        if (buffer->kind == BUFFER_STATE) run->state_buffers[shard] = b;
+        if (buffer->kind == BUFFER_KEPT || !run_is_split(run, shard)) found[shard] = (float *)(void *)run_host_buffer(run, b);
     }
     for (uint32_t s = 0; s < plan->shard_count; s++)
-        if (!run->states[s] && !run_is_stored(run, s))
+        if (run->state_buffers[s] == PLAN_NONE && !run_is_stored(run, s))
             return error_set(err, STATUS_BAD_INPUT,
                              "the plan has no host buffer for the state of '%s' shard %" PRIu32,
                              plan->jobs.jobs[plan->shards[s].job].name,

@@ -34,6 +34,7 @@ struct run_staged_state {
 struct run_passes {
     uint64_t minibatch;
     uint32_t forward, backward, weight, evaluated; /* backward: or of its first unit; weight: of its second */
+    uint32_t reduced; /* microbatches whose gradients the replicas added to their shares */
 };
 
 struct run_loop {

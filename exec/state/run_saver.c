@@ -21,6 +21,7 @@
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
+#include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "models/job/evaluation.h"
 
@@ -111,7 +112,9 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
         const size_t bytes = run->tables[s].state.layout.bytes;
         struct error why = {0};
         if (covered && covered[s]) continue;
-        if (!run_is_stored(run, s)) {
+        if (run_is_split(run, s)) {
+            run_shares_gather(run, s, saver->copies[s], bytes);
+        } else if (!run_is_stored(run, s)) {
             memcpy(saver->copies[s], run->states[s], bytes);
         } else if (run_storage_load(run, s, saver->copies[s], bytes, &why) != STATUS_OK) {
             give_up(saver, job, &why);
@@ -125,10 +128,10 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
 static void write_final(struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     struct run *const run = saver->run;
-    bool stored = false;
+    bool away = false;
     for (uint32_t s = run->plan->job_first_shard[job]; s < run->plan->job_first_shard[job + 1]; s++)
-        stored |= run_is_stored(run, s);
-    if (!stored)
+        away |= run_is_stored(run, s) || run_is_split(run, s);
+    if (!away)
         write_checkpoint(saver, job, minibatch, run->states);
     else if (copy_state(saver, job, NULL))
         write_checkpoint(saver, job, minibatch, saver->copies);

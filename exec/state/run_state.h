@@ -48,6 +48,7 @@ struct run_collective; /* run_collective.c */
 struct run_device_state {
     uint64_t address, bytes;
     uint64_t first_row, row_count;
+    uint32_t rank;          /* of the replica whose share it is */
     uint64_t arrived;       /* minibatch in which it was acquired */
     uint64_t changed_bytes; /* newer than on the host */
 };
@@ -77,7 +78,8 @@ struct run {
     struct chunk_tables *chunks; /* per shard: of parallel jobs */
     struct state_tables *state_tables; /* per shard, in the form of weights.h ... */
     struct state_tables *value_tables; /* ... and of only its values, for kept weights */
-    float **states;              /* per shard, on the host; NULL: on storage */
+    float **states;              /* per shard, on the host; NULL: on storage, or split (run_shares.h) */
+    uint32_t *state_buffers;     /* per shard: its host buffer; PLAN_NONE: it is on storage */
     struct run_storage *storage; /* may be NULL */
     uint64_t stage_offset, stage_bytes; /* in `host`: staged states */
     uint64_t ranges_offset;      /* in `host`: the jobs' ranges */

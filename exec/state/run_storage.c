@@ -26,6 +26,7 @@
 #include "exec/device/host_memory.h"
 #include "exec/device/storage.h"
 #include "exec/state/run_faults.h"
+#include "exec/state/run_shares.h"
 
 enum queue { QUEUE_READ, QUEUE_WRITE, QUEUE_ASIDE, QUEUE_COUNT };
 
@@ -55,6 +56,12 @@ bool run_is_stored(const struct run *run, uint32_t shard)
     return run->storage && run->storage->offset[shard] != UINT64_MAX;
 }
 
+/* Returns true for a state that no single buffer of host memory has. */
+static bool is_away(const struct run *run, uint32_t shard)
+{
+    return run_is_stored(run, shard) || run_is_split(run, shard);
+}
+
 static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_states_use use)
 {
     const bool parameters = use == RUN_STATES_PARAMETERS;
@@ -71,10 +78,10 @@ uint64_t run_storage_bytes_aside(const struct run *run)
 {
     const struct plan *const plan = run->plan;
     uint64_t most = 0;
-    for (uint32_t j = 0; run->storage && j < plan->jobs.count; j++) {
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
         uint64_t filled = 0, kept = 0;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
-            if (!run_is_stored(run, s)) continue;
+            if (!is_away(run, s)) continue;
             const uint64_t own = lent_bytes(run, s, RUN_STATES_FILL);
             filled = filled_at_once(&plan->jobs.jobs[j]) ? filled + own : own > filled ? own : filled;
             kept += lent_bytes(run, s, RUN_STATES_PARAMETERS);
@@ -158,35 +165,45 @@ static enum status save_state(struct run *run, uint32_t shard, const void *from,
 
 /* --- states in memory --------------------------------------------------------------------------- */
 
+/* Finds memory: with stored states, one user at a time has the arena of staged states, if that is large enough. */
+static enum status find_room(struct run *run, uint64_t bytes, bool stored, struct run_states *out, struct error *err)
+{
+    if (stored) {
+        pthread_mutex_lock(&run->storage->lent);
+        out->locked = true;
+        out->memory = run->host + run->stage_offset;
+        if (bytes <= run->stage_bytes) return STATUS_OK;
+    }
+    void *memory;
+    TRY(host_memory_map("states in memory", bytes, &memory, err));
+    out->memory = memory;
+    out->mapped_bytes = bytes;
+    return STATUS_OK;
+}
+
 enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
                               enum run_states_use use, struct run_states *out, struct error *err)
 {
     uint64_t bytes = 0, at = 0;
+    bool stored = false;
     *out = (struct run_states){.first = first, .count = count};
-    for (uint32_t s = first; s < first + count; s++)
-        if (run_is_stored(run, s)) bytes += lent_bytes(run, s, use);
+    for (uint32_t s = first; s < first + count; s++) {
+        if (is_away(run, s)) bytes += lent_bytes(run, s, use);
+        stored |= run_is_stored(run, s);
+    }
     out->states = alloc_zeroed(count, sizeof *out->states);
     if (!out->states) return error_memory(err, "states in memory", count * sizeof *out->states);
-    if (bytes > 0) {
-        pthread_mutex_lock(&run->storage->lent);
-        out->locked = true;
-        out->memory = run->host + run->stage_offset;
-        if (bytes > run->stage_bytes) {
-            void *memory;
-            TRY(host_memory_map("states in memory", bytes, &memory, err));
-            out->memory = memory;
-            out->mapped_bytes = bytes;
-        }
-    }
+    if (bytes > 0) TRY(find_room(run, bytes, stored, out, err));
     for (uint32_t s = first; s < first + count; s++) {
         out->states[s - first] = run->states[s];
-        if (!run_is_stored(run, s)) continue;
+        if (!is_away(run, s)) continue;
         out->states[s - first] = (float *)(void *)(out->memory + at);
         at += lent_bytes(run, s, use);
         if (use == RUN_STATES_FILL) continue;
         const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
                                                         : value_bytes(run, s);
-        TRY(run_storage_load(run, s, out->states[s - first], wanted, err));
+        if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
+        else TRY(run_storage_load(run, s, out->states[s - first], wanted, err));
     }
     return STATUS_OK;
 }
@@ -195,9 +212,11 @@ enum status run_states_give_back(struct run *run, struct run_states *states, boo
                                  struct error *err)
 {
     enum status status = STATUS_OK;
-    for (uint32_t s = states->first; save && s < states->first + states->count; s++)
-        if (run_is_stored(run, s) && status == STATUS_OK)
+    for (uint32_t s = states->first; save && s < states->first + states->count; s++) {
+        if (run_is_split(run, s)) run_shares_scatter(run, s, states->states[s - states->first]);
+        else if (run_is_stored(run, s) && status == STATUS_OK)
             status = save_state(run, s, states->states[s - states->first], err);
+    }
     if (states->mapped_bytes > 0) host_memory_unmap(states->memory, states->mapped_bytes);
     if (states->locked) pthread_mutex_unlock(&run->storage->lent);
     free(states->states);

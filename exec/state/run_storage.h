@@ -1,6 +1,7 @@
 /*
  * States on storage during a run, which are provided in memory before the clock starts and after
- * all work has ended. For shards that the plan stores; does nothing for others.
+ * all work has ended. For shards that the plan stores; does nothing for others. States that replicas split
+ * (run_shares.h) are borrowed likewise.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_STORAGE_H
 #define SPILLWAY_EXEC_STATE_RUN_STORAGE_H

@@ -5,12 +5,18 @@
 
 #include "base/try.h"
 #include "exec/state/run_in_flight.h"
+#include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 
 static struct run_device_state *device_state_of(const struct run_loop *loop, const struct plan_walk_op *op,
                                             uint32_t buffer)
 {
     return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
+}
+
+static uint32_t shard_of(const struct run_loop *loop, const struct plan_buffer *buffer)
+{
+    return loop->plan->job_first_shard[buffer->job] + buffer->shard;
 }
 
 /* Returns the copy's minibatch. State that goes back uses the minibatch in which it arrived: if its copy in was
@@ -46,10 +52,11 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
-        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE || op->rank > 0) continue; /* replicas are equal */
+        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
+        if (op->rank > 0 && !run_is_split(loop->run, shard_of(loop, buffer))) continue; /* replicas are equal */
         struct run_device_state *const state = device_state_of(loop, op, use->buffer);
         if (use->flags & ACCESS_ACQUIRE)
-            *state = (struct run_device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
+            *state = (struct run_device_state){.rank = op->rank, .arrived = op->minibatch, .bytes = buffer->bytes};
         if (op->op->kind == OP_COMPUTE && (use->flags & ACCESS_WRITE)) {
             state->address = use->address;
             state->first_row = op->op->first_row;
@@ -80,6 +87,10 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
     const struct plan_buffer *const about = &plan->buffers[buffer];
     const uint32_t shard = plan->job_first_shard[about->job] + about->shard;
     const struct job *const job = &plan->jobs.jobs[about->job];
+    if (run_is_split(run, shard)) {
+        run_shares_bring(run, device, shard, state, to, guard);
+        return;
+    }
     const char *const arena = (const char *)device_arena(run->devices[device]);
     const struct state_layout *const whole = &run->tables[shard].state.layout;
     const struct state_layout here =
@@ -122,6 +133,15 @@ static enum status bring_stored(struct run_loop *loop, uint32_t device, uint32_t
     return status != STATUS_OK ? status : saved;
 }
 
+/* Copies a replica's share to its host buffer, which is laid out alike. */
+static void bring_share(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state)
+{
+    const char *const arena = (const char *)device_arena(run->devices[device]);
+    device_copy_guarded(run->streams[plan_stream(run->plan, device, STREAM_D2H)],
+                        run_host_buffer_of(run, run->state_buffers[shard], state->rank), arena + state->address,
+                        state->bytes, (struct device_guard){0}, NULL);
+}
+
 enum status run_save_states(struct run_loop *loop, struct error *err)
 {
     const struct plan *const plan = loop->plan;
@@ -138,8 +158,10 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
                 TRY(bring_stored(loop, d, b, shard, err));
                 continue;
             }
-            run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
-                            (struct device_guard){0});
+            if (run_is_split(loop->run, shard)) bring_share(loop->run, d, shard, state);
+            else
+                run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
+                                (struct device_guard){0});
         }
         TRY(await_d2h(loop, d, err));
     }

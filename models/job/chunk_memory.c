@@ -5,6 +5,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "models/job/chunk_share.h"
 
 /* Returns UNIT_KEEP and UNIT_INPUTS as the layers are kept. */
 static uint32_t kept_way(const struct job *job, struct parallel_layers layers)
@@ -41,6 +42,7 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     m->gradient_bytes += aligned(m->table_rows * job->network.width * sizeof(float));
     if (!m->copies_table) return;
     m->table_rows_layout = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
+    m->table_weights_offset = m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes;
     m->state_bytes += aligned(m->table_rows_layout.bytes);
 }
 
@@ -93,6 +95,8 @@ struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers l
     if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
     m.copies_table = m.table_rows > 0 && splits_ends(&job->parallel);
     size_values(job, layers, &m);
+    m.whole_gradient_bytes = m.gradient_bytes;
+    if (parallel_splits(&job->parallel, ZERO_STATES)) chunk_share_split(job, layers, &m);
 
     const struct parallel_layers *last = &m.pieces[m.piece_count - 1];
     const bool both = m.piece_count == CHUNK_PIECES_MAX;

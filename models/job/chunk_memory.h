@@ -24,7 +24,19 @@
 
 #include "models/job/job.h"
 
-enum { CHUNK_PIECES_MAX = 2 };
+enum { CHUNK_PIECES_MAX = 2, CHUNK_SECTIONS_MAX = 3 };
+
+/* Parameters that replicas share among themselves, each a contiguous range (models/job/chunk_share.h). */
+enum chunk_section_kind {
+    CHUNK_SECTION_TABLE,  /* the embedding's tied table */
+    CHUNK_SECTION_LAYERS, /* all others of the chunk's layers */
+    CHUNK_SECTION_HEAD    /* the tied table as the head has it: a gradient, and a copy if the ends are on two stages */
+};
+struct chunk_section {
+    uint64_t first, count; /* parameters, in the whole gradient */
+    uint64_t share;        /* parameters of each replica's range; the last ones may have fewer */
+    enum chunk_section_kind kind;
+};
 
 struct chunk_memory {
     struct parallel_layers pieces[CHUNK_PIECES_MAX];
@@ -41,11 +53,20 @@ struct chunk_memory {
     uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */
     uint64_t scratch_offset;      /* in the workspace: a pass's */
     uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
-    uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes;
+    uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
     uint64_t handover_bytes;      /* 0: backward passes are one unit */
+    uint64_t whole_gradient_bytes; /* of a pass ... */
+    uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */
+    uint64_t table_weights_offset; /* of the head's copy of the table, in the state or in the whole weights */
+    bool splits_states, splits_gradients, splits_weights; /* replicas have shares; else the rest is zero */
+    bool gathers_table;            /* the head's weights are gathered with the embedding's table, of an earlier chunk */
+    uint32_t ranks;
+    uint64_t layer_part_bytes[STATE_PARTS]; /* of the layers' state, aligned */
+    struct chunk_section sections[CHUNK_SECTIONS_MAX];
+    uint32_t section_count;
 };
 
-/* Describes a job without tensor groups and slices whose ranks have all of a chunk's state. */
+/* Describes a job without tensor groups and slices. */
 struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers);
 
 #endif

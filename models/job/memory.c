@@ -261,6 +261,42 @@ struct state_layout memory_state_rows(const struct network *network, uint64_t ro
     return out;
 }
 
+/* Returns the place of a layer's parameter in a part of its state, both from the layer's beginning. */
+static uint64_t offset_in_layer(const struct memory_range *parameters, const struct memory_range *part, uint64_t layer,
+                                uint64_t at)
+{
+    struct memory_entry entries[2][LAYER_TENSORS_MAX];
+    struct memory_layout all = {.entries = entries[0]}, own = {.entries = entries[1]};
+    lay_layer(parameters, layer, &all);
+    lay_layer(part, layer, &own);
+    for (uint32_t i = 0; i < all.count; i++) {
+        const struct memory_entry *from = &entries[0][i], *to = &entries[1][i];
+        if (at >= from->offset_bytes + from->bytes) continue;
+        if (at <= from->offset_bytes) return to->offset_bytes;
+        return to->offset_bytes + (at - from->offset_bytes) / sizeof(float) * (to->bytes / (from->bytes / sizeof(float)));
+    }
+    return end_of(&own);
+}
+
+uint64_t memory_state_offset(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                             struct state_format format, enum state_part part, uint64_t at)
+{
+    const struct memory_range parameters = parameter_range(network, first_layer, layer_count);
+    const struct memory_range range = part_range(network, first_layer, layer_count, part, format);
+    uint64_t sum = 0, end = first_layer + layer_count;
+    for (uint64_t layer = first_layer, next; layer < end; layer = next) {
+        struct memory_layout all = {0}, own = {0};
+        next = run_end(&parameters, layer);
+        lay_layer(&parameters, layer, &all);
+        lay_layer(&range, layer, &own);
+        const uint64_t each = end_of(&all), alike = (next - layer) * each;
+        if (at < alike) return sum + at / each * end_of(&own) + offset_in_layer(&parameters, &range, layer, at % each);
+        at -= alike;
+        sum += (next - layer) * end_of(&own);
+    }
+    return sum;
+}
+
 enum status memory_state_tables(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count, struct state_format format,
                                 struct arena *arena, struct state_tables *out, struct error *err)

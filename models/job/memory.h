@@ -91,6 +91,12 @@ MUST_CHECK enum status memory_state_tables(const struct network *network, uint64
                                            struct arena *arena, struct state_tables *out,
                                            struct error *err);
 
+/* Returns the place in a part of the state, in bytes from the part's beginning, of the parameter at byte `at` of
+ * memory_parameters(). A place between two tensors counts as the beginning of the second, so that a range of parameters
+ * is a range of each part. */
+uint64_t memory_state_offset(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                             struct state_format format, enum state_part part, uint64_t at);
+
 /* Lays out rows that are moved together. fp32 parts come before bf16 parts, so that all are aligned for any number of
  * rows. */
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,

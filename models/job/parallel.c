@@ -176,7 +176,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->tensor > 1, "tensor groups"},
         {p->replicated > 0, "unequal replicas"},
-        {p->data > 1 && p->zero > ZERO_NOTHING, "split states"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
         {p->offload != OFFLOAD_NOTHING, "offloading"},

@@ -409,7 +409,7 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
 /*
- * The executor carries out pipelines and their replicas: the chunks' buffers are those of models/job/chunk_memory.h, and their plans have
+ * The executor carries out pipelines and their replicas, which may split states: the chunks' buffers are those of models/job/chunk_memory.h, and their plans have
  * batches, losses and copies of states. Other jobs are only simulated, with the closed forms of
  * models/job/parallel_memory.h.
  */

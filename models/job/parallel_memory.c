@@ -9,6 +9,8 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "base/size.h"
+#include "models/job/chunk_share.h"
 #include "models/job/parallel_offload.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
@@ -76,6 +78,7 @@ uint64_t parallel_joined_bytes(const struct job *job)
     uint64_t parameters = tied_parameters(job);
     if (pipeline_is_asynchronous(p->schedule) || parallel_offloads(p)) return 0;
     if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
+    if (parallel_splits(p, ZERO_GRADIENTS) && parallel_is_carried_out(p)) parameters = size_align(parameters, CHUNK_SHARE_ROUNDING);
     return parameters * parallel_parameter_bytes(job).gradient;
 }
 

@@ -23,7 +23,8 @@
  * their UPDATEs need them joined.
  *
  * Whole weights are the state's. If ranks update shares, passes find them after the shares' all-gather; if ranks split
- * them, in the PARAMETERS of this pass's GATHER.
+ * them, in the PARAMETERS of this pass's GATHER. A head that is tied to a table on its own stage finds the table there
+ * too, from the first chunk's shares.
  *
  * planner/check/plan_check_offload.c has offloaded data.
  *
@@ -129,7 +130,8 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
     case CHECK_OPERAND_LOSS: return !last ? USE_NONE : back ? USE_CHANGE : lives;
     case CHECK_OPERAND_HELD_OUT_LOSS:
         return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
-    case CHECK_OPERAND_TABLE: return v->shares_table && last && (back || held_out) ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_TABLE:
+        return v->shares_table && last && (back || held_out) && !v->gathers ? USE_READ : USE_NONE;
     case CHECK_OPERAND_NORMS:
         if (lives != USE_NONE) return check_brings_norms(v) ? lives : USE_NONE;
         return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;
@@ -243,9 +245,10 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     }
     case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE_GRADIENT: {
-        const bool reduced = v->op->pass == PLAN_NORM && v->ranks > 1; /* the last chunk's update comes later */
-        return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, reduced ? CHECK_THING_REDUCED_GRADIENT
-                                                                                         : CHECK_THING_PARAMETER_GRADIENT),
+        const bool early = v->op->pass == PLAN_NORM && v->ranks > 1; /* the last chunk's update comes later */
+        return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1,
+                                                  early || v->scatters ? CHECK_THING_REDUCED_GRADIENT
+                                                                       : CHECK_THING_PARAMETER_GRADIENT),
                                 CHECK_CLOCK_SUM};
     }
     default: return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
@@ -417,9 +420,22 @@ static enum status claim_moved(struct checker *c, const struct check_parallel_vi
                                enum check_operand from, enum check_operand to)
 {
     bool gathers = to == CHECK_OPERAND_WEIGHTS;
+    uint64_t table = from == CHECK_OPERAND_STATE && v->gathers_table ? check_gathered_table_bytes(v) : 0;
     TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, check_operand_bytes(c, v, from), 0));
     if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, check_operand_bytes(c, v, to), 0));
-    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to) - table, gathers ? 0 : 1);
+}
+
+/* Claims the first chunk's shares of a tied table, and the table at the end of the gathered weights. */
+static enum status claim_gathered_table(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends)
+{
+    uint64_t bytes = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
+    TRY(add_claim(c, &ends[0], meaning_of(v, CHECK_OPERAND_TABLE, true, 0), false,
+                  check_operand_bytes(c, v, CHECK_OPERAND_TABLE), 0));
+    return check_add_claim(c, &ends[1],
+                           (struct check_claim){.thing = check_shard_thing(v->global, CHECK_THING_WEIGHTS),
+                                                .clock = CHECK_CLOCK_STEP, .makes = true, .offset_bytes = bytes - table,
+                                                .thing_offset = bytes - table, .bytes = table});
 }
 
 /* Claims an operand before a tensor group's collective and after its last. */
@@ -465,11 +481,13 @@ static enum status check_moved(struct checker *c, const struct check_parallel_vi
                                enum check_operand to)
 {
     const struct plan_access *ends = &c->plan->accesses[v->op->first_access];
-    uint32_t change = to == CHECK_OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
+    bool makes = to == CHECK_OPERAND_WEIGHTS && from != CHECK_OPERAND_TABLE;
+    uint32_t change = makes ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
     if (v->op->access_count != 2)
         return check_fail(c, CHECK_RULE_FORM, "a %s with %u ends", plan_pass_names[v->unit->pass], v->op->access_count);
     TRY(check_joined(c, v, &ends[0], from, ACCESS_READ));
     TRY(check_joined(c, v, &ends[1], to, change));
+    if (from == CHECK_OPERAND_TABLE) return claim_gathered_table(c, v, ends);
     return claim_moved(c, v, ends, from, to);
 }
 
@@ -515,7 +533,9 @@ static enum status check_collective(struct checker *c, const struct check_parall
         return check_fail(c, CHECK_RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
     if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
-    if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, CHECK_OPERAND_STATE, CHECK_OPERAND_WEIGHTS);
+    if (data && v->unit->pass == PLAN_GATHER)
+        return check_moved(c, v, v->gathers_table && operand == CHECK_OPERAND_TABLE ? operand : CHECK_OPERAND_STATE,
+                           CHECK_OPERAND_WEIGHTS);
     if (data && v->unit->pass == PLAN_REDUCE && v->scatters)
         return check_moved(c, v, CHECK_OPERAND_WHOLE_GRADIENT, CHECK_OPERAND_GRADIENT);
     TRY(check_joined(c, v, access, operand, ACCESS_READ | ACCESS_WRITE));

@@ -183,6 +183,12 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
     return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies, wanted > 0);
 }
 
+/* Returns the bytes of the weights that replicas gather from their shares. */
+static uint64_t whole_weights(const struct checker *c, const struct check_parallel_view *v)
+{
+    return v->carried_out ? check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS) : v->whole.weight_bytes;
+}
+
 enum status check_parallel_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0}, ends = {0};
@@ -213,14 +219,19 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
     case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
-    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
+    case PLAN_GATHER: {
+        const uint64_t table = v.gathers_table ? check_gathered_table_bytes(&v) : 0;
+        want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, whole_weights(c, &v) - table);
+        want(&data, COLLECTIVE_ALL_GATHER, v.gathers_table, table);
+        break;
+    }
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
-             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_GRADIENT) : parallel_reduced_bytes(v.job, v.layers));
+             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) : parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, v.whole.weight_bytes);
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, whole_weights(c, &v));
         want(&data, COLLECTIVE_ALL_REDUCE, joins, v.whole.gradient_bytes);
         break;
     case PLAN_REFRESH:

@@ -49,6 +49,8 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .batch_thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
         .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
         .norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
+        .gathers_table = carried_out && parallel_splits(&job->parallel, ZERO_WEIGHTS) && chunks > 1 &&
+                         c->unit->shard + 1 == chunks && job->network.tied_head && parallel_joined_bytes(job) == 0,
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
@@ -126,6 +128,8 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
     bytes[CHECK_OPERAND_STATE] = own.state_bytes;
     bytes[CHECK_OPERAND_GRADIENT] = own.gradient_bytes;
+    bytes[CHECK_OPERAND_WHOLE_GRADIENT] = own.whole_gradient_bytes;
+    if (own.splits_states) bytes[CHECK_OPERAND_WEIGHTS] = own.whole_weight_bytes;
     bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
     bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
     bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;
@@ -162,4 +166,10 @@ uint64_t check_operand_bytes(const struct checker *c, const struct check_paralle
     if (!facts->parallel_known || v->job->parallel.slices > 1) find_bytes(v, facts->parallel_bytes);
     facts->parallel_known = true;
     return facts->parallel_bytes[operand];
+}
+
+uint64_t check_gathered_table_bytes(const struct check_parallel_view *v)
+{
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
+    return own.whole_weight_bytes - own.table_weights_offset;
 }

@@ -42,6 +42,7 @@ struct check_parallel_view {
     bool drains;              /* the device holds no sums of gradients */
     bool carried_out;         /* parallel_is_carried_out() */
     bool shares_table;        /* a tied head and the embedding are on one stage, in two chunks */
+    bool gathers_table;       /* such a head's weights are gathered with the first chunk's table */
     uint32_t batch_thing, loss_thing, norms_thing;
     uint32_t versions;        /* versions of weights apart from the state; 0: the weights are in the state */
 };
@@ -62,5 +63,8 @@ bool check_holds_place(const struct checker *c, uint32_t index);
 bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand);
 enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);
 uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand);
+
+/* Returns the bytes of a tied table that is gathered with the chunk's weights. */
+uint64_t check_gathered_table_bytes(const struct check_parallel_view *v);
 
 #endif

@@ -35,7 +35,7 @@
  * gradients of norms and of the head to the sum, and makes a workspace of a variant above 0 that it hands over to
  * BACKWARD_WEIGHT. The latter reads the state, and with the embedding data, too. Where both ends of a tied
  * table are on one stage, the last backward pass reads the first chunk's state, and the first chunk's UPDATE the last
- * one's gradient.
+ * one's gradient; where weights are gathered, the last chunk's GATHERs also gather the first chunk's table.
  *
  *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE   GATHER  REDUCE
  *   state               aw      r        r        r                rw     rx       r

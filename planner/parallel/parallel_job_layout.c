@@ -30,6 +30,9 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     const struct chunk_memory memory = chunk_memory(s->job, chunk->layers);
     chunk->state_bytes = memory.state_bytes;
     chunk->gradient_bytes = memory.gradient_bytes;
+    chunk->whole_gradient_bytes = memory.whole_gradient_bytes;
+    if (memory.splits_states) chunk->whole_weight_bytes = memory.whole_weight_bytes;
+    if (memory.gathers_table) chunk->gathered_table_bytes = memory.whole_weight_bytes - memory.table_weights_offset;
     chunk->workspace_bytes = memory.workspace_bytes;
     chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
     chunk->pools[PARALLEL_JOB_HANDOVER].bytes = memory.handover_bytes;

@@ -106,6 +106,7 @@ struct parallel_job_chunk {
     struct parallel_job_cached_pass *emitted; /* [enum pipeline_pass][microbatches] */
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
+    uint64_t gathered_table_bytes;                           /* of whole weights: the tied table of the first chunk */
     struct rank_state host;                                  /* of each rank, where states are offloaded */
     bool has_batch, has_loss; /* carried out: it has an embedding or a head, or a head */
     bool brings_batch;        /* it is the first on its stage with data */

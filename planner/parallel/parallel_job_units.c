@@ -430,7 +430,7 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
     access_batch(u, &a, ACCESS_READ);
     access_loss(u, &a, CHANGE);
-    if (u->chunk->has_loss && shares_table(u->s)) access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
+    if (u->chunk->has_loss && shares_table(u->s) && !u->chunk->gathers) access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
     access_workspace(u, &a, MAKE | ACCESS_RELEASE);
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
 }
@@ -543,11 +543,17 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
         return;
     }
     struct parallel_job_unit u = begin_unit(s, step->chunk, PLAN_GATHER, false);
-    struct accesses a = {0};
-    uint64_t bytes = u.chunk->whole_weight_bytes;
+    struct accesses a = {0}, of_table = {0};
+    uint64_t bytes = u.chunk->whole_weight_bytes, table_bytes = u.chunk->gathered_table_bytes;
+    uint32_t turn = u.stage->weights.taken++;
     access_state(&u, &a, ACCESS_READ);
-    access_ring(&u, &a, BUFFER_PARAMETERS, &u.stage->weights, u.stage->weights.taken++, bytes, MAKE);
-    add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &a);
+    access_ring(&u, &a, BUFFER_PARAMETERS, &u.stage->weights, turn, bytes, MAKE);
+    add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes - table_bytes, &a);
+    if (table_bytes > 0) {
+        access_other(&u, &of_table, BUFFER_STATE, 0, s->of[0].state_bytes);
+        access_ring(&u, &of_table, BUFFER_PARAMETERS, &u.stage->weights, turn, bytes, CHANGE);
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, table_bytes, &of_table);
+    }
     end_unit(&u);
 }
 
@@ -599,7 +605,6 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
         add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
         bytes = parallel_reduced_bytes(s->job, u.chunk->layers);
     }
-    if (s->carried_out) bytes = u.chunk->gradient_bytes;
     add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
     end_unit(&u);
 }
@@ -772,7 +777,8 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, MAKE);
     access_batch(&u, &a, ACCESS_READ);
     access_held_out_loss(&u, &a, CHANGE);
-    if (u.chunk->has_loss && shares_table(s)) access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
+    if (u.chunk->has_loss && shares_table(s) && !u.chunk->gathers)
+        access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
     add_compute(&u, PLAN_EVALUATE, work_of(&u, PARALLEL_EVALUATE), &a);
     if (u.chunk->has_loss && n + u.stage->turns >= s->microbatches) {

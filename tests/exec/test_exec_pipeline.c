@@ -4,7 +4,8 @@
  * For every family, random cuts, schedules, microbatches and ways to recompute, with random pauses on every stream and
  * NaN in all memory that was released: the plan passes its check, and the run ends with the losses and weights of the
  * job spilled on one device. Replicas add up their gradients in another order: all plans of equally many replicas have
- * the same bits, and losses that differ from one device's only by rounding. Checkpoints do not show how the job was cut:
+ * the same bits, and losses that differ from one device's only by rounding; so have all levels of shares that add up
+ * in one order. Checkpoints do not show how the job was cut:
  * those of a pipeline equal the spilled job's byte for byte, and each goes on under another cut with the same bits.
  */
 #include <setjmp.h>
@@ -28,7 +29,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 3, DEVICES = 8, CASES = 16 };
+enum { STEPS = 3, DEVICES = 12, CASES = 16, SHARE_CASES = 16 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -65,7 +66,7 @@ struct setting {
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
     uint32_t precision;
     const struct cut *cut;        /* NULL: one device, spilled */
-    uint32_t recompute;
+    uint32_t recompute, zero, prefetch, moments, optimizer;
     bool blocking;
 };
 
@@ -90,13 +91,15 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->microbatches = s->microbatches;
     job->precision = s->precision;
     job->optimizer.learning_rate = 0.01;
+    job->optimizer.moments = s->moments;
+    job->optimizer.kind = s->optimizer;
     job->first_minibatch = s->first;
     job->minibatches = STEPS - s->first;
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     if (s->cut)
-        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = s->cut->pipeline,
-                                          .data = s->cut->data,
+        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1 + s->prefetch, .pipeline = s->cut->pipeline,
+                                          .data = s->cut->data, .zero = s->zero,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
                                           .blocking = s->blocking};
@@ -140,8 +143,9 @@ static void assert_same(const struct outcome *wanted, const struct outcome *foun
 {
     char what[200];
     snprintf(what, sizeof what,
-             "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, %s, recompute %s, %u microbatches, clip %g", s->config,
-             s->cut->pipeline, s->cut->chunks, s->cut->buckets, s->cut->data, pipeline_schedule_names[s->cut->schedule],
+             "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
+             "%s, recompute %s, %u microbatches, clip %g", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
+             s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
              recompute_names[s->recompute], (unsigned)s->microbatches, s->clip);
     assert_int_equal(found->minibatches, STEPS);
     for (uint32_t i = 0; i < STEPS; i++)
@@ -231,6 +235,66 @@ static void test_bits_of_equal_replicas(void **state)
     }
 }
 
+/* --- shares ----------------------------------------------------------------------------------- */
+
+/* Draws a cut for `data` replicas, which have `each` microbatches and split at most states, if `states`. */
+static struct cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool states)
+{
+    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED};
+    struct cut cut = {.pipeline = 1 + (uint32_t)random_below(seed, n, 3), .data = data, .buckets = 1, .chunks = 1};
+    cut.schedule = schedules[random_below(seed, n + 1, 3)];
+    if (cut.pipeline > 1 && states && random_below(seed, n + 3, 3) == 0) {
+        cut.schedule = random_below(seed, n + 2, 2) ? PIPELINE_ZB_H1 : PIPELINE_ZB_V;
+        cut.chunks = cut.schedule == PIPELINE_ZB_V ? 2 : 1;
+        return cut;
+    }
+    if (cut.pipeline > 1 && cut.schedule == PIPELINE_INTERLEAVED && each % cut.pipeline != 0) cut.schedule = PIPELINE_1F1B;
+    if (cut.schedule == PIPELINE_INTERLEAVED) cut.chunks = cut.pipeline == 3 ? 2 : 2 + (uint32_t)random_below(seed, n + 2, 2);
+    else if (cut.pipeline == 1) cut.chunks = 1 + (uint32_t)random_below(seed, n + 2, 4);
+    else cut.buckets = 1 + (uint32_t)random_below(seed, n + 2, 2);
+    return cut;
+}
+
+/*
+ * Shares change where a job is computed, not what. Levels 0 and 1 add up each replica's microbatches, then the
+ * replicas' sums; 2 and 3 add up the replicas' gradients of each microbatch, then these. With one microbatch each, all
+ * four have the same bits.
+ */
+static void test_bits_of_shares(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("shares");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < SHARE_CASES; n++) {
+            const uint64_t at = 20 * (c * SHARE_CASES + n);
+            const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3);
+            const uint64_t each = 1 + random_below(seed, at + 1, 4);
+            struct setting s = {.config = configs[c], .microbatches = data * each};
+            struct outcome wanted, found;
+            struct plan plan = {0};
+            struct cut cut = {.pipeline = 1, .chunks = 1, .buckets = 1, .schedule = PIPELINE_GPIPE, .data = data};
+            s.precision = random_below(seed, at + 2, 2) ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            s.moments = random_below(seed, at + 3, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
+            s.optimizer = random_below(seed, at + 4, 4) == 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_ADAMW;
+            const uint32_t zero = (uint32_t)random_below(seed, at + 5, 4);
+            s.every = random_below(seed, at + 13, 3);
+            s.held_out = s.every > 0 ? 1 + random_below(seed, at + 14, 2) : 0;
+            s.cut = &cut;
+            s.zero = zero < ZERO_GRADIENTS || each == 1 ? ZERO_NOTHING : ZERO_GRADIENTS;
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true}, &wanted);
+            cut = draw_cut(seed, at + 6, data, each, zero < ZERO_GRADIENTS);
+            s.zero = zero;
+            s.prefetch = (uint32_t)random_below(seed, at + 10, 2);
+            s.recompute = random_below(seed, at + 11, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
+            s.blocking = random_below(seed, at + 12, 4) == 0;
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+                &found);
+            assert_same(&wanted, &found, &s);
+        }
+}
+
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
 static char top[] = "/tmp/test-pipeline-XXXXXX";
@@ -271,6 +335,41 @@ static void copy_folder(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
+/* Replicas of one microbatch each, whatever they split: checkpoints are equal, and each goes on under another cut and
+ * level with the same bits, or spilled. */
+static void check_shared_checkpoints(void)
+{
+    static const struct cut shared[] = {
+        {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2}, {2, 1, 2, PIPELINE_1F1B, 2}};
+    struct setting s = {.config = configs[0], .microbatches = 2, .precision = PRECISION_BF16_WEIGHTS};
+    struct outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS; zero++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = &shared[zero];
+        s.zero = zero;
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .delay_seed = 7 + zero, .checkpoints = &checkpoints},
+            zero == ZERO_NOTHING ? &wanted : &found);
+        if (zero == ZERO_NOTHING) continue;
+        assert_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= STEPS; step++) assert_same_file(folder(200, other), own, step);
+    }
+    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS + 1; zero++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        const bool spilled = zero > ZERO_WEIGHTS;
+        copy_folder(folder(200 + (spilled ? ZERO_WEIGHTS : zero), other), own);
+        s.zero = (zero + 1) % 4;
+        s.cut = spilled ? NULL : &shared[s.zero];
+        s.first = 1 + zero % 2;
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        if (!spilled) assert_same(&wanted, &found, &s);
+        else assert_true(fabs(found.losses[STEPS - 1] / wanted.losses[STEPS - 1] - 1) < 1e-2);
+    }
+}
+
 /* Takes a checkpoint after every minibatch under each cut and by itself, and goes on from each under the next cut. */
 static void test_checkpoints_do_not_show_the_cut(void **state)
 {
@@ -308,6 +407,7 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
         run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, i == 0 ? &wanted : &found);
     }
     assert_same(&wanted, &found, &s);
+    check_shared_checkpoints();
     remove_top();
 }
 
@@ -316,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_one_device),
         cmocka_unit_test(test_bits_of_equal_replicas),
+        cmocka_unit_test(test_bits_of_shares),
         cmocka_unit_test(test_checkpoints_do_not_show_the_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,77 @@
+/*
+ *     REDUCE   all-reduce of a chunk's gradient; or, where replicas split states, reduce-scatter in place, or to the
+ *              replica's share of the gradient
+ *     JOIN     all-reduce of a tied table's two gradients, or of a replica's share of them
+ *     UPDATE   all-gather of updated weights, in place
+ *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares
+ */
+#include "exec/run/run_members.h"
+
+#include <assert.h>
+
+static void add_range(struct run_collective_data *data, uint64_t whole, uint64_t share, uint64_t bytes)
+{
+    assert(data->range_count < RUN_COLLECTIVE_RANGES_MAX);
+    if (bytes > 0) data->ranges[data->range_count++] = (struct run_collective_range){whole, share, bytes};
+}
+
+static const struct chunk_tables *tables_of(const struct run *run, const struct plan_walk_op *op, uint32_t access)
+{
+    const struct plan_buffer *const buffer = &run->plan->buffers[op->uses[access].buffer];
+    return &run->chunks[run->plan->job_first_shard[buffer->job] + buffer->shard];
+}
+
+static struct run_collective_data reduced(const struct chunk_tables *tables, const struct plan_walk_op *op, char *const *at,
+                                          bool adds)
+{
+    const bool apart = tables->memory.splits_gradients;
+    const uint64_t count = tables->memory.gradient_bytes / sizeof(float);
+    struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1], .adds = adds, .count = count};
+    if (!tables->shares) return data;
+    for (uint32_t i = 0; i < tables->memory.section_count; i++) {
+        const struct chunk_share_section *const own = &tables->shares[op->rank].sections[i];
+        const uint64_t whole = own->first * sizeof(float);
+        add_range(&data, whole, apart ? own->gradient_offset : whole, own->count * sizeof(float));
+    }
+    return data;
+}
+
+static struct run_collective_data joined(const struct chunk_tables *tables, const struct plan_walk_op *op, char *gradient)
+{
+    const bool head = tables->memory.has_head;
+    const enum chunk_section_kind kind = head ? CHUNK_SECTION_HEAD : CHUNK_SECTION_TABLE;
+    float *values = (float *)(void *)gradient;
+    uint64_t count = op->op->bytes / sizeof(float);
+    if (tables->shares) {
+        const uint32_t rank = op->rank % tables->memory.ranks;
+        uint32_t i = 0;
+        while (tables->memory.sections[i].kind != kind) i++;
+        values = chunk_share_gradient(tables, values, kind, rank);
+        count = tables->shares[rank].sections[i].count;
+    } else if (head) {
+        values = chunk_table_gradient(tables, values);
+    }
+    return (struct run_collective_data){.from = (char *)values, .to = (char *)values, .count = count};
+}
+
+static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
+{
+    const struct chunk_tables *const from = tables_of(run, op, 0), *const to = tables_of(run, op, op->use_count - 1);
+    struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1]};
+    const bool table = from != to;
+    if (table) data.to += to->memory.table_weights_offset;
+    for (uint32_t i = 0; i < from->memory.section_count; i++) {
+        const struct chunk_share_part *const part = &from->shares[op->rank].sections[i].parts[STATE_WEIGHTS];
+        if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE) add_range(&data, part->whole, part->here, part->bytes);
+    }
+    return data;
+}
+
+struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at, bool adds)
+{
+    const struct chunk_tables *const tables = tables_of(run, op, 0);
+    if (op->op->collective == COLLECTIVE_ALL_GATHER) return gathered(run, op, at);
+    if (op->unit->pass == PLAN_JOIN) return joined(tables, op, at[0]);
+    assert(op->unit->pass == PLAN_REDUCE);
+    return reduced(tables, op, at, adds);
+}

@@ -1,0 +1,87 @@
+#include "exec/state/run_shares.h"
+
+#include <string.h>
+
+#include "base/extreme.h"
+
+bool run_is_split(const struct run *run, uint32_t shard)
+{
+    return run->chunks[shard].shares != NULL;
+}
+
+/* Returns the share of replica `rank` on the host. */
+static char *share_of(const struct run *run, uint32_t shard, uint32_t rank)
+{
+    return run_host_buffer_of(run, run->state_buffers[shard], rank);
+}
+
+/* A range of a share, and its place in the whole state of the chunk's layers. */
+struct share_range {
+    uint64_t here, whole, bytes;
+};
+
+/* Returns the range of a section in a part; 0 bytes: there is none, or it is not of the layers. */
+static struct share_range range_of(const struct chunk_tables *tables, uint32_t rank, uint32_t section, uint32_t part)
+{
+    const struct chunk_share_part *const range = &tables->shares[rank].sections[section].parts[part];
+    if (tables->memory.sections[section].kind == CHUNK_SECTION_HEAD) return (struct share_range){0};
+    return (struct share_range){range->here, tables->state.layout.parts[part].offset_bytes + range->whole, range->bytes};
+}
+
+void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    for (uint32_t rank = 0; rank < tables->memory.ranks; rank++)
+        for (uint32_t i = 0; i < tables->memory.section_count; i++)
+            for (uint32_t part = 0; part < STATE_PARTS; part++) {
+                const struct share_range range = range_of(tables, rank, i, part);
+                if (range.whole >= bytes) continue;
+                memcpy((char *)whole + range.whole, share_of(run, shard, rank) + range.here,
+                       min_u64(range.bytes, bytes - range.whole));
+            }
+}
+
+void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    for (uint32_t rank = 0; rank < tables->memory.ranks; rank++) {
+        char *const share = share_of(run, shard, rank);
+        if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
+        for (uint32_t i = 0; i < tables->memory.section_count; i++)
+            for (uint32_t part = 0; part < STATE_PARTS; part++) {
+                const struct share_range range = range_of(tables, rank, i, part);
+                memcpy(share + range.here, (const char *)whole + range.whole, range.bytes);
+            }
+    }
+}
+
+void run_shares_fill_table(const struct run *run, uint32_t job)
+{
+    const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
+    const struct chunk_tables *const from = &run->chunks[first], *const to = &run->chunks[last];
+    const struct chunk_memory *const m = &to->memory;
+    if (!m->copies_table || !m->has_head) return;
+    const uint32_t table = 0, head = m->section_count - 1; /* the first chunk's section, and the copy's */
+    for (uint32_t rank = 0; rank < m->ranks; rank++) {
+        const struct chunk_share_part *const source = from->shares[rank].sections[table].parts;
+        const struct chunk_share_part *const target = to->shares[rank].sections[head].parts;
+        char *const share = share_of(run, last, rank);
+        if (!m->splits_weights)
+            memcpy(share + m->table_weights_offset, share_of(run, first, rank), m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
+        for (uint32_t part = 0; part < STATE_PARTS; part++)
+            memcpy(share + target[part].here, share_of(run, first, rank) + source[part].here, target[part].bytes);
+    }
+}
+
+void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
+                      struct device_guard guard)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    const char *const share = (const char *)device_arena(run->devices[device]) + state->address;
+    struct device_stream *const stream = run->streams[plan_stream(run->plan, device, STREAM_D2H)];
+    for (uint32_t i = 0; i < tables->memory.section_count; i++)
+        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            const struct share_range range = range_of(tables, state->rank, i, part);
+            if (range.bytes > 0) device_copy_guarded(stream, to + range.whole, share + range.here, range.bytes, guard, NULL);
+        }
+}

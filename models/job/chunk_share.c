@@ -1,0 +1,102 @@
+#include "models/job/chunk_share.h"
+
+#include <assert.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+
+static void add_section(struct chunk_memory *m, uint64_t first, uint64_t count, enum chunk_section_kind kind)
+{
+    const uint64_t each = (count + m->ranks - 1) / m->ranks;
+    if (count == 0) return;
+    m->sections[m->section_count++] =
+        (struct chunk_section){.first = first, .count = count, .share = size_align(each, CHUNK_SHARE_ROUNDING), .kind = kind};
+}
+
+static bool has_state(const struct chunk_memory *m, const struct chunk_section *section)
+{
+    return section->kind != CHUNK_SECTION_HEAD || m->copies_table;
+}
+
+/* Returns the place in a part of the state of the parameter that is `at` parameters into the section. */
+static uint64_t place_in_part(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
+                              const struct chunk_section *section, enum state_part part, uint64_t at)
+{
+    const struct network *n = &job->network;
+    const struct state_format format = job_state_format(job);
+    if (section->kind == CHUNK_SECTION_HEAD)
+        return m->layer_part_bytes[part] + at * (m->table_rows_layout.parts[part].row_bytes / n->width);
+    return memory_state_offset(n, layers.first, layers.count, format, part, (section->first + at) * sizeof(float));
+}
+
+static uint64_t add_part(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
+                         struct chunk_share *share, enum state_part part, uint64_t end)
+{
+    for (uint32_t i = 0; i < share->count; i++) {
+        const struct chunk_section *section = &m->sections[i];
+        struct chunk_share_section *own = &share->sections[i];
+        struct chunk_share_part *range = &own->parts[part];
+        const uint64_t at = own->first - section->first;
+        if (!has_state(m, section) || own->count == 0) continue;
+        range->whole = place_in_part(job, layers, m, section, part, at);
+        range->bytes = place_in_part(job, layers, m, section, part, at + own->count) - range->whole;
+        range->here = part == STATE_WEIGHTS && !m->splits_weights ? range->whole : end;
+        if (part != STATE_WEIGHTS || m->splits_weights) end = size_align(end + range->bytes, MEMORY_ALIGNMENT);
+    }
+    return end;
+}
+
+struct chunk_share chunk_share(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
+                               uint32_t rank)
+{
+    struct chunk_share share = {.count = m->section_count};
+    uint64_t gradient = 0, end = m->splits_weights ? 0 : m->whole_weight_bytes;
+    assert(m->splits_states && rank < m->ranks);
+    for (uint32_t i = 0; i < m->section_count; i++) {
+        const struct chunk_section *section = &m->sections[i];
+        const uint64_t begin = min_u64(rank * section->share, section->count);
+        share.sections[i].first = section->first + begin;
+        share.sections[i].count = min_u64(section->share, section->count - begin);
+        share.sections[i].gradient_offset = gradient;
+        gradient += section->share * sizeof(float);
+    }
+    for (uint32_t part = 0; part < STATE_PARTS; part++)
+        end = add_part(job, layers, m, &share, (enum state_part)part, end);
+    share.state_bytes = end;
+    return share;
+}
+
+static void cut(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
+{
+    const uint64_t table = m->table_rows * job->network.width;
+    const uint64_t all = memory_parameter_bytes(&job->network, layers.first, layers.count) / sizeof(float);
+    const uint64_t own = m->has_embedding ? table : 0;
+    add_section(m, 0, own, CHUNK_SECTION_TABLE);
+    add_section(m, own, all - own, CHUNK_SECTION_LAYERS);
+    if (m->has_head) add_section(m, m->table_gradient_offset / sizeof(float), table, CHUNK_SECTION_HEAD);
+}
+
+void chunk_share_split(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
+{
+    const struct parallel *p = &job->parallel;
+    const struct state_layout layout = job_state(job, layers.first, layers.count);
+    const uint64_t row_bytes = job->network.width * precision_weight_bytes(job->precision);
+    for (uint32_t part = 0; part < STATE_PARTS; part++)
+        m->layer_part_bytes[part] = size_align(layout.parts[part].bytes, MEMORY_ALIGNMENT);
+    m->ranks = p->data;
+    m->splits_states = true;
+    m->splits_gradients = parallel_splits(p, ZERO_GRADIENTS);
+    m->splits_weights = parallel_splits(p, ZERO_WEIGHTS);
+    m->gathers_table = m->splits_weights && m->has_head && !m->has_embedding && m->table_rows > 0 && !m->copies_table;
+    m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
+    m->table_weights_offset = m->whole_weight_bytes;
+    if (m->gathers_table || (m->has_head && m->copies_table))
+        m->whole_weight_bytes += size_align(m->table_rows * row_bytes, MEMORY_ALIGNMENT);
+    cut(job, layers, m);
+    m->state_bytes = 0;
+    for (uint32_t rank = 0; rank < m->ranks; rank++)
+        m->state_bytes = max_u64(m->state_bytes, chunk_share(job, layers, m, rank).state_bytes);
+    if (!m->splits_gradients) return;
+    m->gradient_bytes = 0;
+    for (uint32_t i = 0; i < m->section_count; i++) m->gradient_bytes += m->sections[i].share * sizeof(float);
+}
