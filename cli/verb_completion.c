@@ -19,16 +19,11 @@ enum status verb_completion(struct cli *cli, int argc, char **argv, struct error
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"source <(spillway completion bash)", "source <(spillway completion zsh)",
                                           "spillway completion fish | source", NULL},
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (!cli->json) return print_script(cli->out, options.operands[0], err);
     return error_set(err, STATUS_BAD_INPUT, "a completion script has no JSON form (use 'spillway "
                      "help --json' for the tables)");

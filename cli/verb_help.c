@@ -115,13 +115,9 @@ enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err)
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 0, 2),
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (options.operand_count == 0)
         return cli->json ? print_json(cli, NULL, NULL, err) : print_verbs(cli, err);
 

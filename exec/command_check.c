@@ -39,10 +39,7 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
         .details = "Does what 'run' does before it takes memory: checks jobs, data, names and shapes of weights, "
                    "outputs and memory. Exits with the code of 'run', 0 if nothing is refused; with --result "
                    "always with 0.",
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -132,10 +132,7 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
         .summary = "the newest whole checkpoint of each job of a plan",
         .examples = (const char *const[]){"spillway-exec checkpoints plan.json checkpoints", NULL},
         .details = "Every byte of them is read and checked.",
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 2,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 2, 2),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

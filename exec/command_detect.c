@@ -21,8 +21,7 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
         .arguments = "",
         .summary = "describe this machine in a hardware file, without measurements",
         .examples = (const char *const[]){"spillway-exec detect -o machine.json", NULL},
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

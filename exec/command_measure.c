@@ -65,8 +65,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
         .summary = "measure how fast this machine computes and copies",
         .examples = (const char *const[]){"spillway-exec measure -o machine.json", NULL},
         .details = "The machine should be idle.",
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
@@ -109,8 +108,7 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
         .arguments = "",
         .summary = "copies, memory, products and attention of the first GPU, as JSON",
         .examples = (const char *const[]){"spillway-exec gpu-rates -o rates.json", NULL},
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -259,10 +259,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         .details = "The first interrupt ends the run after the current minibatches, keeps their weights and "
                    "checkpoints and exits with 130; the second ends it at once. Exit code 1 if a job or its "
                    "checkpoints failed.",
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
     };
     bool go_on;
     if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/file_kind.h"
+#include "base/size.h"
 #include "base/text/quantity.h"
 
 enum option_type { OPTION_TYPE_FLAG, OPTION_TYPE_STRING, OPTION_TYPE_U64, OPTION_TYPE_DOUBLE,
@@ -85,6 +86,10 @@ struct options {
     const struct option_synonym *former; /* out: the last former name on the command line; NULL: none */
     bool help;                /* out: -h or --help was given; nothing else was checked */
 };
+
+/* The members of struct options for a table of specs and the numbers of operands. */
+#define OPTIONS_TABLE(specs_, argument_min_, argument_max_)                                                            \
+    .specs = (specs_), .spec_count = ARRAY_COUNT(specs_), .argument_min = (argument_min_), .argument_max = (argument_max_)
 
 /* Parses the command line. argv[0] is the verb and is skipped. Every table accepts "-h" and "--help". */
 MUST_CHECK enum status options_parse(struct options *options, int argc, char **argv,

@@ -156,8 +156,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples =
             (const char *const[]){
                 "spillway bench --policies sharded-lrtf,searched,./mine.so --family tight",
@@ -169,9 +168,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                    "file, they reorder its jobs. Shared objects run in child processes with limits. Exit code 1 if a "
                    "policy breaks a rule, crashes or loops.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (request.counterfactual && (request.library || request.csv || request.figure || bench.options.real))
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--counterfactual' is for one run (expected no --library, --csv, --output or --real)");

@@ -433,10 +433,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
                                           "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
                                           "spillway mem ./my-network/config.json --way spilled-cpu --json",
@@ -446,9 +443,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "
                    "with --largest, if not even one block fits.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.network = options.operands[0];
     return run(cli, &request, err);
 }

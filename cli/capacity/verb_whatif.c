@@ -293,10 +293,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples =
             (const char *const[]){
                 "spillway whatif jobs.json --hw p4d.24xlarge --hw '2x g5.48xlarge' --prices docs/prices-2026-11.csv",
@@ -307,9 +304,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         .details = "Prints the best plan on each machine: its speed, its cost and what binds. Exit code 4 if no "
                    "machine keeps --deadline or --max-cost, 1 if the jobs fit none.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.jobs_path = options.operands[0];
     TRY(check_request(cli, &request, err));
     return run(cli, &request, err);

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json/json_out.h"
 #include "base/process/options.h"
+#include "base/try.h"
 
 enum { CLI_WARNINGS_MAX = 16, CLI_COMMAND_BYTES = 64, CLI_PATH_BYTES = 4096 };
 
@@ -98,6 +99,14 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
  */
 MUST_CHECK enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
                                  bool *go_on, struct error *err);
+
+/* Parses them, and returns from the verb if they are wrong or the verb shall end. */
+#define CLI_PARSE(cli, options, argc, argv, err)                        \
+    do {                                                                \
+        bool cli_go_on;                                                 \
+        TRY(cli_parse(cli, options, argc, argv, &cli_go_on, err));      \
+        if (!cli_go_on) return STATUS_OK;                               \
+    } while (0)
 
 /* Refuses "-" (standard output, which gets the report) as the path of an option; `path` may be NULL. */
 MUST_CHECK enum status cli_refuse_dash(const char *option, const char *path, struct error *err);

@@ -278,10 +278,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway check jobs.json",
                                           "spillway check docs/prices-2026-11.csv", NULL},
         .details = "FILE holds jobs, hardware, a plan, a trace or timeline, a figure of a paper, an instance, a "
@@ -289,9 +286,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
                    "history, or prices (a name that ends in .csv). Exit code 1 if the content is impossible, 2 with "
                    "the place if it cannot be read.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     const char *path = options.operands[0];
     char inside[CLI_PATH_BYTES];
     const int length = snprintf(inside, sizeof inside, "%s/config.json", path);

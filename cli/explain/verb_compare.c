@@ -257,10 +257,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 2,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 2, 2),
         .examples =
             (const char *const[]){"spillway compare predicted.json.gz measured.json.gz",
                                   "spillway compare predicted.json.gz measured.json.gz "
@@ -268,9 +265,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
         .details = "PREDICTED is the trace of 'spillway simulate --trace', MEASURED the trace of 'spillway run --trace', "
                    "both of the same plan.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.predicted_path = options.operands[0];
     request.measured_path = options.operands[1];
     if (request.max_error_text) TRY(cli_ratio(request.max_error_text, "max-error", &request.max_error, err));

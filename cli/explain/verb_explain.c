@@ -261,10 +261,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 1, 2),
         .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
                                           "spillway explain plan.json --more 50% --report why.html",
                                           "spillway explain trace.json.gz", "spillway explain history:last", NULL},
@@ -275,9 +272,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
                    "Chrome trace such as PyTorch's profiler writes) gets a path by its times. history:ROW is a run "
                    "that 'spillway history' lists, history:last the latest, FILE.db:ROW a run in another history.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.plan_path = options.operands[0];
     request.trace_path = options.operand_count > 1 ? options.operands[1] : NULL;
     if (request.more_text) TRY(cli_ratio(request.more_text, "more", &request.more, err));

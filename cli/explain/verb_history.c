@@ -226,18 +226,16 @@ enum status verb_history(struct cli *cli, int argc, char **argv, struct error *e
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway history", "spillway history --verb run --error-by month",
                                           "spillway history --policy optimal --since 2026-11 --json", NULL},
         .details = "Each 'plan', 'simulate' and 'run' adds a row to an SQLite file: $SPILLWAY_HISTORY, else "
                    "spillway/history.db in $XDG_STATE_HOME or ~/.local/state. SPILLWAY_HISTORY= keeps none. An error "
                    "is predicted / measured - 1 of the makespan: above 0, the run was faster than predicted.",
     };
-    bool go_on, some = true;
+    bool some = true;
     char path[CLI_PATH_BYTES];
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     TRY(check_since(request.filter.since, err));
     if (!request.path) TRY(cli_history_path(path, &some, err));
     if (!some)

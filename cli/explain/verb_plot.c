@@ -103,16 +103,11 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 1, 2),
         .details = "TRACE is the trace of 'spillway simulate --trace' or 'spillway run --trace'. With one of each, "
                    "the prediction is drawn above the measurement.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct plot_trace_pair pair = {0};
     enum status status = check_request(&request, err);
     if (status == STATUS_OK) status = open_pair(&options, &request.plot, &pair, err);
@@ -243,19 +238,14 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples =
             (const char *const[]){
                 "spillway plan jobs.json --policy all --json > all.json",
                 "spillway plot throughput all.json -m measured.json.gz -o policies.svg", NULL},
         .details = "ALL.json is the output of 'spillway plan --policy all --json'.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct json_input *in = NULL;
     struct policies policies = {0};
     enum status status = check_request(&request, err);

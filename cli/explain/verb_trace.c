@@ -64,14 +64,9 @@ enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     const char *path = options.operands[0];
     struct trace_reader *reader = NULL;
     uint64_t spans = 0, levels = 0;
@@ -122,19 +117,14 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = CHROME_TRACES_MAX,
+        OPTIONS_TABLE(specs, 1, CHROME_TRACES_MAX),
         .examples =
             (const char *const[]){
                 "spillway trace export predicted.json.gz measured.json.gz -o both.json.gz", NULL},
         .details = "Takes one trace, or a prediction and its measurement to see side by side: a process per device, "
                    "a track per stream, a counter of memory per place.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (!output)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
     TRY(cli_refuse_dash("output", output, err));

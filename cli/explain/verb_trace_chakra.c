@@ -59,18 +59,13 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway trace chakra plan.json -o traces/plan", NULL},
         .details = "Every operation of the plan becomes a node in the trace of its device, with its dependencies, "
                    "bytes, FLOPs and duration on the plan's own machine. Process groups go to PREFIX.groups.json, "
                    "which ASTRA-sim's --comm-group-configuration reads.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (!output)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
     if (strcmp(output, "-") == 0)

@@ -247,10 +247,7 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 2,
-        .argument_max = 1 + CALIBRATION_SETS_MAX,
+        OPTIONS_TABLE(specs, 2, 1 + CALIBRATION_SETS_MAX),
         .examples = (const char *const[]){
             "spillway calibrate dgx-a100-80gb runs.csv --half even -o fitted.hw.json",
             "spillway calibrate dgx-a100-80gb runs.csv --hold-out 'hidden size=8192'",
@@ -262,9 +259,7 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
                    "'chunks', 'sequence parallelism', 'scatter', 'exposed' and 'vocabulary'. Each file counts the "
                    "same, whatever its number of runs.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     outcome.machine = options.operands[0];
     enum status status = carry_out(cli, &request, &options, &outcome, err);
     arena_release(&outcome.arena);

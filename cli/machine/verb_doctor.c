@@ -68,15 +68,12 @@ enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *er
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway doctor", "spillway doctor --storage /mnt/nvme --json", NULL},
         .details = "Each line is ok, warn or fail and says how to repair it. Exit code 1 if a check failed, 3 if "
                    "nothing here can carry out a plan.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     cli_doctor_look(&doctor);
     if ((cli->json ? print_json : print_text)(cli, &doctor, err) != STATUS_OK) return err->status;
     return judge(&doctor, err);

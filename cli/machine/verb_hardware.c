@@ -12,15 +12,12 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
+        OPTIONS_TABLE(specs, 0, 0),
         .details = "Besides these names, --hw takes 'Nx NAME' for N devices or N nodes of one kind, 'Nx NAME 2:1' "
                    "for nodes on oversubscribed leaf switches, several of these joined by '+', and the path of a "
                    "hardware file.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (cli->json) {
         struct json_out *json;
         TRY(cli_report_begin(cli, "hardware-list", &json, err));
@@ -54,10 +51,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
         OPTION_STRING("route", 0, "A,B", &pair, "show the links that a copy from device A to device B crosses"),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
-        .argument_min = 0,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 0, 1),
         .examples = (const char *const[]){"spillway hardware show",
                                           "spillway hardware show '4x rtx-3090-24gb'",
                                           "spillway hardware show '2x dgx-a100-80gb' --route 0,9",
@@ -65,9 +59,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
         .details = "MACHINE is a name from 'spillway hardware list' or a hardware file (default: the measured "
                    "profile of this machine).",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct cli_machine machine = CLI_MACHINE_NONE;
     machine.is_argument = true;
     if (options.operand_count > 0) machine.name = options.operands[0];
@@ -91,17 +83,12 @@ enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct e
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {
-        .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .details = "Checks that bandwidths are positive, that usable memory is within the nominal memory, and that "
                    "nothing measured is above a peak. Exit code 1 if a value makes no sense, 2 if the file cannot "
                    "be read.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     const char *path = options.operands[0];
     struct hardware hardware = {0};
     enum status status = hardware_read(path, &hardware, err);

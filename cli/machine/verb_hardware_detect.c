@@ -48,16 +48,13 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway hardware detect", "spillway hardware detect -o mine.json", NULL},
         .details = "Peaks and bandwidths come from datasheets for GPUs in 'spillway hardware list', else from clocks "
                    "and widths that the driver reports; widths of PCIe links come from the kernel. Direct copies "
                    "between GPUs are tried, pair by pair. 'spillway measure' replaces the assumptions.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     TRY(cli_refuse_dash("output", output, err));
     if (output) return detect(cli, output, true, err);
     char path[CLI_PATH_BYTES];

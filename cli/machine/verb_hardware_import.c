@@ -43,10 +43,7 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){
             "spillway hardware import bandwidth.json --hw p4d.24xlarge -o measured.json",
             "spillway hardware import all_reduce.txt --hw measured.json -o measured.json",
@@ -55,9 +52,7 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
                    "all_gather_perf, reduce_scatter_perf), or the XML of 'lstopo --of xml'. Measured values replace "
                    "those of the datasheet.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     const char *file = options.operands[0];
     if (!machine.name || !output)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is missing", machine.name ? "output" : "hw");

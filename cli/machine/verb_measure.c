@@ -166,8 +166,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway measure",
                                           "spillway measure -o my-machine.json --budget 2min",
                                           NULL},
@@ -176,9 +175,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
                    "$XDG_CONFIG_HOME/spillway/hardware.json (or ~/.config/spillway/hardware.json), which 'spillway "
                    "plan' reads first.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (budget_s < budget_min_s || budget_s > budget_max_s)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);

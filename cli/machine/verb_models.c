@@ -85,10 +85,8 @@ static enum status list_json(struct cli *cli, struct arena *arena, struct error 
 enum status verb_models_list(struct cli *cli, int argc, char **argv, struct error *err)
 {
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
-    struct options options = {.specs = specs, .spec_count = sizeof specs / sizeof *specs};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    struct options options = {OPTIONS_TABLE(specs, 0, 0)};
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct arena arena = {0};
     enum status status = cli->json ? list_json(cli, &arena, err) : list_text(cli, &arena, err);
     arena_release(&arena);
@@ -354,19 +352,14 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway models show gpt2 --microbatch 4",
                                           "spillway models show ./my-network/config.json --json",
                                           NULL},
         .details = "NETWORK is a name from 'spillway models list', a config.json as Hugging Face "
                    "writes it, a folder that holds one, or a text of PipeDream's profiler (.txt).",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct arena arena = {0};
     enum status status = show(cli, options.operands[0], &request, &arena, err);
     arena_release(&arena);

@@ -263,19 +263,14 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = HARDWARE_NETWORKS_MAX,
+        OPTIONS_TABLE(specs, 1, HARDWARE_NETWORKS_MAX),
         .examples = (const char *const[]){"spillway jobs new gpt2 -o jobs.json",
                                           "spillway jobs new gpt2 docs/examples/llama-tiny/config.json --minibatches 20", NULL},
         .details = "Writes a jobs file with a job for each network, which can be planned as it is. Comments in it say "
                    "what to change. A network is a name of 'spillway models list', a config.json or a folder with one.",
     };
     struct arena arena = {0};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (request.output && strcmp(request.output, "-") == 0) request.output = NULL;
     if (cli->json && !request.output)
         return error_set(err, STATUS_BAD_INPUT, "the jobs file itself is JSON (expected --output FILE with --json)");

@@ -260,10 +260,8 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
                               .details = "FILE is a jobs file (*.json), whose layers the cost model times, or a "
                                          "profile of PipeDream: a line per layer with its times, activation and "
                                          "parameter bytes, then the edges.",
-                              .specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+                              OPTIONS_TABLE(specs, 1, 1)};
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.path = options.operands[0];
     return answer_request(cli, &request, err);
 }

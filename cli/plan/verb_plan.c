@@ -406,10 +406,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples =
             (const char *const[]){
                 "spillway plan jobs.json -o plan.json",
@@ -422,9 +419,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                    "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "
                    "way.",
     };
-    bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.source.jobs_path = options.operands[0];
     TRY(cli_refuse_dash("output", request.output, err));
     TRY(cli_refuse_dash("write-instance", request.instance, err));

@@ -31,18 +31,13 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway policy new mine && make -C mine test", NULL},
         .details = "Writes NAME.c, a policy that compiles, test_NAME.c, and a Makefile that builds with the header "
                    "spillway/policy.h. That header explains how a policy is asked.",
     };
-    bool go_on;
     char name[CLI_PATH_BYTES];
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     const char *policy = options.operands[0];
     if (!folder) folder = policy;
     TRY(cli_skeleton_write(policy, folder, err));
@@ -251,18 +246,13 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 1, 2),
         .examples = (const char *const[]){"spillway policy test ./mine.so",
                                           "spillway policy test ./mine.so mine-case-17.json", NULL},
         .details = "POLICY is a shared object; its code runs in a child process with limits. CASE is an instance, "
                    "such as one that an earlier test wrote. Exit code 1 if a rule was broken.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     struct outcome outcome = {0};
     request.policy = options.operands[0];
     if (options.operand_count > 1) request.case_path = options.operands[1];

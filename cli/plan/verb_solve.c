@@ -111,10 +111,7 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway solve instance.json --time-limit 20s -o timetable.json",
                                           "spillway solve instance.json --solver cbc --write-mps model.mps",
                                           NULL},
@@ -122,9 +119,7 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
                    "a solver is missing or fails, the schedule is printed without its proof and the exit code tells. "
                    "Exit code 1 if there is no schedule at all.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.path = options.operands[0];
     TRY(check_files(&request, err));
     TRY(check_intervals(&request, err));

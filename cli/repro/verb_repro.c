@@ -40,11 +40,9 @@ enum status verb_repro_list(struct cli *cli, int argc, char **argv, struct error
 {
     struct repro_request request = {0};
     const struct option_spec specs[] = {REPRO_PAPERS(&request), CLI_COMMON_OPTIONS(cli)};
-    struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs)};
+    struct options options = {OPTIONS_TABLE(specs, 0, 0)};
     struct cli_papers papers = {0};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (cli_papers_open(request.papers, &papers, err) == STATUS_OK)
         (void)!repro_report_list(cli, papers.figures, papers.count, err);
     cli_papers_close(&papers);
@@ -55,11 +53,9 @@ enum status verb_repro_show(struct cli *cli, int argc, char **argv, struct error
 {
     struct repro_request request = {0};
     const struct option_spec specs[] = {REPRO_PAPERS(&request), CLI_COMMON_OPTIONS(cli)};
-    struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
+    struct options options = {OPTIONS_TABLE(specs, 1, 1)};
     struct cli_papers papers = {0};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (cli_papers_open_one(request.papers, options.operands[0], &papers, err) == STATUS_OK)
         (void)!repro_report_show(cli, papers.figures[0], err);
     cli_papers_close(&papers);
@@ -190,10 +186,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway repro run hydra-fig8-text", "spillway repro run my.json -o my-figure",
                                           "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'",
                                           "spillway repro run hydra-fig8-text --real --steps 8 -o real", NULL},
@@ -204,9 +197,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
                    "the measurement, and -o keeps the traces in FOLDER/runs.",
     };
     struct repro_work work = {0};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if (cli->json && request.csv)
         return error_set(err, STATUS_BAD_INPUT, "options '--json' and '--csv' exclude each other");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
@@ -235,16 +226,13 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway repro all -o papers.html", NULL},
         .details = "Prints a line for each figure of 'spillway repro list'. Runs that several figures share are run "
                    "once.",
     };
     struct repro_work work = {0};
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     if ((!request.output || document_check_path(request.output, CLI_FIGURES_MAX, err) == STATUS_OK) &&
         cli_papers_open(request.papers, &work.papers, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_page(work.results, work.result_count, request.output, err) == STATUS_OK) &&

@@ -393,10 +393,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway run plan.json",
                                           "spillway run plan.json --trace measured.json.gz "
                                           "--log run.jsonl",
@@ -407,9 +404,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                    "gives the same bits as one that was never stopped, also with another plan for the same jobs. The "
                    "executor is the program spillway-exec: $SPILLWAY_EXEC, next to this program, or on PATH.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.plan_path = options.operands[0];
     TRY(cli_refuse_dash("trace", request.trace_path, err));
     TRY(cli_refuse_dash("log", request.log_path, err));

@@ -229,10 +229,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway serve docs/examples/serving.json",
                                           "spillway serve docs/examples/serving.json --shape 1x1 --objective-scale 2",
                                           "spillway serve models.json --hw '2x p3.16xlarge' -o placement.json", NULL},
@@ -240,9 +237,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
                    "which devices, in how many stages, and reports the share of requests that meet their objective. "
                    "The search and the report use different requests of the same processes.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     wanted.path = options.operands[0];
     if (wanted.cv < SERVING_CV_LEAST || wanted.cv > SERVING_CV_MAX)
         return error_set(err, STATUS_BAD_INPUT, "option '--cv' is %g (expected %g to %g)", wanted.cv,

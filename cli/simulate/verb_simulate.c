@@ -409,10 +409,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --policy sharded-lrtf",
@@ -428,9 +425,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                    "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
                    "--nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.live = dispatch == 1;
     request.path = options.operands[0];
     request.failures.seed = request.seed;

@@ -157,10 +157,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway swarm docs/examples/swarm.json",
                                           "spillway swarm docs/examples/swarm.json --wiring round-robin --no-rebalance",
                                           "spillway swarm docs/examples/swarm.json --link-rate 12.5MB/s --alone", NULL},
@@ -168,9 +165,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
                    "find their way from stage to stage. Simulates every wiring rule with the same failures, with and "
                    "without rebalancing, and prints a limit that no routing can exceed.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     wanted.path = options.operands[0];
     if (wanted.no_rebalance && wanted.rebalance_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "options '--rebalance' and '--no-rebalance' exclude each other");

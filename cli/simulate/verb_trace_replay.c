@@ -206,10 +206,7 @@ enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 2,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 2, 2),
         .examples = (const char *const[]){"spillway trace replay plan.json measured.json.gz",
                                           "spillway trace replay plan.json measured.json.gz --scale h2d=0.5",
                                           "spillway trace replay plan.json measured.json.gz --link-rate 4GB/s", NULL},
@@ -217,9 +214,7 @@ enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct err
                    "Another machine or other rates scale the recorded times by the cost model's ratio. Without "
                    "a change, the replay takes as long as the record.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.plan_path = options.operands[0];
     request.record_path = options.operands[1];
     TRY(cli_refuse_dash("trace", request.trace_path, err));

@@ -108,18 +108,13 @@ enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct e
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 1,
+        OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway trace simulate traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "Reads PREFIX.0.et, PREFIX.1.et and so on, a file per rank, and the process groups of "
                    "PREFIX.groups.json. Each rank is a device of the machine. 'spillway trace chakra' writes such "
                    "traces of a plan.",
     };
-    bool go_on;
-    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
-    if (!go_on) return STATUS_OK;
+    CLI_PARSE(cli, &options, argc, argv, err);
     request.prefix = options.operands[0];
     if (!request.machine.name)
         return error_set(err, STATUS_BAD_INPUT, "option '--hw' is missing: the machine that the ranks run on");

@@ -322,8 +322,7 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
+        OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){
             "spillway sweep plan jobs.json --hw my.json --vary devices=1..4 --vary link-rate=6..64GB/s",
             "spillway sweep jobs.json --hw dgx-a100-80gb --vary tp=1..8:x2 --vary pp=1..8:x2 --heat map.svg",

@@ -51,10 +51,7 @@ static struct options command(void)
         .summary = "Make a plan for some jobs.",
         .examples = examples,
         .details = "A plan says what runs where.",
-        .specs = specs,
-        .spec_count = ARRAY_COUNT(specs),
-        .argument_min = 1,
-        .argument_max = 2,
+        OPTIONS_TABLE(specs, 1, 2),
     };
 }
 
