@@ -104,17 +104,25 @@ static void add_replicas(struct what_if_ways_list *list, struct parallel p, uint
     if (p.data > 1 && p.tensor == 1 && hardware_has_cpu(list->hardware)) add_offloaded(list, p, microbatch);
 }
 
-static void add_degrees(struct what_if_ways_list *list, uint32_t tensor, uint32_t pipeline, uint32_t data)
+static void add_microbatches(struct what_if_ways_list *list, struct parallel p)
 {
     const struct job *job = list->job;
-    struct parallel p = {.tensor = tensor, .pipeline = pipeline, .data = data, .chunks = 1,
-                         .schedule = PIPELINE_1F1B, .prefetch = 1};
-    p.sequence = parallel_divides_tokens(job, tensor);
     bool timed = job->network.family == NETWORK_PROFILE;
     for (uint64_t m = timed ? job->microbatch : 1; m <= max_u64(MICROBATCH_MOST, job->microbatch); m *= 2) {
-        if (job_samples(job) % m == 0) (pipeline > 1 ? add_stages : add_replicas)(list, p, m);
+        if (job_samples(job) % m == 0) (p.pipeline > 1 ? add_stages : add_replicas)(list, p, m);
         if (timed) break;
     }
+}
+
+static void add_degrees(struct what_if_ways_list *list, uint32_t tensor, uint32_t pipeline, uint32_t data)
+{
+    struct parallel p = {.tensor = tensor, .pipeline = pipeline, .data = data, .chunks = 1,
+                         .schedule = PIPELINE_1F1B, .prefetch = 1};
+    p.sequence = parallel_divides_tokens(list->job, tensor);
+    add_microbatches(list, p);
+    if (!p.sequence || list->hardware->device_count > FEW_DEVICES) return;
+    p.sequence = false; /* fewer collectives, which pays where their latency counts */
+    add_microbatches(list, p);
 }
 
 static void add_grid(struct what_if_ways_list *list, uint32_t devices)

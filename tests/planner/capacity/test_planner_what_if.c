@@ -200,6 +200,9 @@ static void ways_keep_the_minibatch(void **state)
     assert_true(is_among(ways, count, "dp=16,v=4,zero=3 mb=1"));
     assert_true(is_among(ways, count, "dp=16,v=4,zero=2,offload=states mb=1"));
     assert_true(is_among(ways, count, "dp=16,v=4,zero=3,offload=weights mb=1"));
+    assert_true(is_among(ways, count, "tp=2,pp=4,dp=2,sp zb-h1"));
+    assert_true(is_among(ways, count, "tp=2,pp=4,dp=2 zb-h1")); /* without sequence parallelism */
+    assert_true(is_among(ways, count, "tp=2,dp=8,v=4,zero=1 mb=1"));
     struct error err = {0};
     assert_int_equal(parallel_parse_text("tp=2,dp=4", &jobs.jobs[0].parallel, &err), STATUS_OK);
     assert_int_equal(what_if_ways(&hardware, &jobs.jobs[0], ways), 1); /* it says itself how */
