@@ -158,6 +158,83 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
     unit_compute(kernels, &unit);
 }
 
+/* --- trees of sums ---------------------------------------------------------------------------- */
+
+/*
+ * As when counting in binary: a sum of 2^k microbatches waits at level k, and a second one carries to level k + 1. The
+ * highest level is the result's own place. In the end the levels that are left are added, the lowest first.
+ *
+ *     microbatch   0       1            2          3                  4
+ *     level 0      g0      -            g2         -                  g4
+ *     level 1              g0 + g1      g0 + g1    -                  -
+ *     level 2                                      (0 + 1) + (2 + 3)  (0 + 1) + (2 + 3), and at the end + g4
+ */
+struct tree {
+    uint32_t levels, index, count; /* of a replica's microbatches */
+};
+
+static struct tree tree_of(const struct chunk_arguments *a)
+{
+    return (struct tree){a->tables->memory.levels, a->microbatch.place, a->microbatch.held};
+}
+
+/* Returns the level at which the microbatch's own value is made, and its sum left: the carries of its number. */
+static uint32_t level_made(const struct tree *t)
+{
+    return (uint32_t)__builtin_ctz(~t->index);
+}
+
+static float *gradient_at(const struct chunk_arguments *a, uint32_t level)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    return level == m->levels ? a->gradient : transformer_at(a->levels, level * m->gradient_bytes);
+}
+
+static double *loss_at(const struct chunk_arguments *a, uint32_t level)
+{
+    return level == a->tables->memory.levels ? a->loss : a->loss + 1 + level;
+}
+
+/* Adds the sums at a lower level to those at a higher one. */
+static void add_level(const struct kernels *kernels, const struct chunk_arguments *a, uint32_t to, uint32_t from)
+{
+    const int64_t count = (int64_t)(a->tables->memory.gradient_bytes / sizeof(float));
+    if (a->pass == PLAN_BACKWARD)
+        kernels->residual(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
+    if (a->loss) *loss_at(a, to) += *loss_at(a, from);
+}
+
+/* Adds a microbatch's value, which was made at its level, to the tree; the last one completes the sum. */
+static void add_to_tree(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct tree t = tree_of(a);
+    const uint32_t made = level_made(&t);
+    for (uint32_t level = 0; level < made; level++) add_level(kernels, a, made, level);
+    if (t.index + 1 < t.count) return;
+    uint32_t lowest = (uint32_t)__builtin_ctz(t.count);
+    for (uint32_t level = lowest + 1; level <= t.levels; level++) {
+        if (!(t.count >> level & 1)) continue;
+        add_level(kernels, a, level, lowest);
+        lowest = level;
+    }
+}
+
+/* Passes over a microbatch by itself, and adds its values to the tree. */
+static void pass_in_tree(const struct kernels *kernels, const struct chunk_arguments *a,
+                         void (*pass)(const struct kernels *kernels, const struct chunk_arguments *a))
+{
+    const struct tree t = tree_of(a);
+    struct chunk_arguments own = *a;
+    assert(t.index < t.count && (t.levels == 0 || a->levels || a->pass == PLAN_EVALUATE));
+    own.microbatch.adds = false;
+    if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, level_made(&t));
+    if (a->loss) own.loss = loss_at(a, level_made(&t));
+    pass(kernels, &own);
+    add_to_tree(kernels, a);
+}
+
+/* --- updates ---------------------------------------------------------------------------------- */
+
 /* Adds the head's gradient of a table without a copy to the embedding's. */
 static void add_table_gradient(const struct kernels *kernels, const struct chunk_arguments *a)
 {
@@ -199,10 +276,17 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->microbatch.alone);
+    const bool tree = a->job->parallel.tree;
     switch (a->pass) {
-    case PLAN_FORWARD:
-    case PLAN_EVALUATE: forward(kernels, a); break;
+    case PLAN_FORWARD: forward(kernels, a); break;
+    case PLAN_EVALUATE:
+        if (tree) pass_in_tree(kernels, a, forward);
+        else forward(kernels, a);
+        break;
     case PLAN_BACKWARD:
+        if (tree) pass_in_tree(kernels, a, backward);
+        else backward(kernels, a);
+        break;
     case PLAN_BACKWARD_INPUT:
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: norm(kernels, a); break;

@@ -44,6 +44,8 @@ struct chunk_arguments {
                                * embedding's state */
     const float *table_gradient; /* UPDATE (if the job clips, NORM) of that embedding: chunk_table_gradient() or
                                * chunk_share_gradient() of the head's chunk */
+    float *levels;            /* backward passes where gradients are added up as a tree: chunk_memory's partial sums; may be
+                               * NULL. `loss` has its own after it */
     double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */

@@ -61,6 +61,7 @@ struct unit_arguments {
                                    memory_state_rows() */
     float *gradient;            /* laid out like the parameters: written by a backward pass that does not update,
                                    read by UPDATE and NORM; NULL: updates follow at once */
+    float *levels;              /* of a chunk: partial sums of a tree of gradients (exec/network/chunk.h) */
     double *norms;              /* if it clips: sums of squares of all tensors' gradients; a NORM writes its
                                    shard's, an UPDATE reads all */
     const void *table;          /* tied token table, in the format of weights */

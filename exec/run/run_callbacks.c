@@ -286,6 +286,22 @@ struct loss_call {
     const double *loss;
 };
 
+static double sum_in_order(const double *parts, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += parts[i];
+    return sum;
+}
+
+/* Adds up as collectives add up gradients. */
+static double sum_of_tree(const double *parts, uint32_t count)
+{
+    uint32_t half = 1;
+    if (count == 1) return parts[0];
+    while (2 * half < count) half *= 2;
+    return sum_of_tree(parts, half) + sum_of_tree(parts + half, count - half);
+}
+
 /* Takes a replica's part of a loss into parts[]. Returns true when all have come, with their sum in the order of
  * replicas. */
 static bool add_partial_loss(struct run *run, const struct loss_call *call, uint32_t replicas, double *parts,
@@ -296,8 +312,7 @@ static bool add_partial_loss(struct run *run, const struct loss_call *call, uint
     const bool all = ++*count == replicas;
     if (all) {
         *count = 0;
-        *loss = 0;
-        for (uint32_t i = 0; i < replicas; i++) *loss += parts[i];
+        *loss = run->plan->jobs.jobs[call->job].parallel.tree ? sum_of_tree(parts, replicas) : sum_in_order(parts, replicas);
     }
     pthread_mutex_unlock(&run->lock);
     return all;

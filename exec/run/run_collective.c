@@ -30,6 +30,7 @@ struct run_collective {
     uint32_t job;
     uint64_t minibatch;
     uint32_t kind; /* enum collective_kind */
+    bool tree; /* the sums' order */
     bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
@@ -59,6 +60,7 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
         return NULL;
     }
     c->members = op->join_count;
+    c->tree = run->plan->jobs.jobs[op->unit->job].parallel.tree;
     c->job = op->unit->job;
     c->minibatch = op->minibatch;
     c->kind = op->op->collective;
@@ -147,14 +149,35 @@ static const float *value_of(const struct run_collective *c, uint32_t member, ui
     return (const float *)(const void *)c->data[member].from + at;
 }
 
+/* Adds up the members' values in a range: as a tree, with branches of 2^k members. */
+static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t count, uint64_t at, uint64_t n, float *sum)
+{
+    if (count == 1) {
+        memcpy(sum, value_of(c, first, at), n * sizeof *sum);
+        return;
+    }
+    float right[PIECE_FLOATS];
+    uint32_t half = 1;
+    while (2 * half < count) half *= 2;
+    add_up_tree(c, first, half, at, n, sum);
+    add_up_tree(c, first + half, count - half, at, n, right);
+    add(sum, right, n);
+}
+
+static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
+{
+    memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
+    for (uint32_t m = 1; m < c->members; m++) add(sum, value_of(c, m, at), n);
+}
+
 /* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */
 static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end, float *to, bool adds)
 {
     float sum[PIECE_FLOATS];
     for (uint64_t at = begin; at < end; at += PIECE_FLOATS) {
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
-        memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
-        for (uint32_t m = 1; m < c->members; m++) add(sum, value_of(c, m, at), n);
+        if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
+        else add_up(c, at, n, sum);
         if (adds) add(to + (at - begin), sum, n);
         else memcpy(to + (at - begin), sum, n * sizeof *sum);
     }

@@ -2,7 +2,7 @@
  * Collectives over the memory of a process: each member's stream calls run_collective_join(), waits for all others, and
  * computes its share of the result from all members' memory.
  *
- * Order of sums: by member, ((x0 + x1) + x2) + ..., whatever the timing.
+ * Order of sums: by member, ((x0 + x1) + x2) + ..., or as a tree (models/job/parallel.h), whatever the timing.
  */
 #ifndef SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_H
 #define SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_H

@@ -79,7 +79,9 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
             break;
         case BUFFER_ACTIVATIONS: arguments.activations = at; break;
         case BUFFER_GRADIENT: /* the first chunk's step reads the last one's, where these share a table */
-            if (buffer->shard == shard || buffer->shard == PLAN_NONE)
+            if (buffer->variant == PLAN_GRADIENT_LEVELS)
+                arguments.levels = at;
+            else if (buffer->shard == shard || buffer->shard == PLAN_NONE)
                 arguments.gradient = at;
             else
                 arguments.table_gradient = at;
@@ -136,6 +138,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .minibatch = unit.minibatch,
         .state = unit.state,
         .gradient = unit.gradient,
+        .levels = unit.levels,
         .norms = unit.norms,
         .table = unit.table,
         .batch = unit.batch,

@@ -46,6 +46,15 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     m->state_bytes += aligned(m->table_rows_layout.bytes);
 }
 
+/* With 2^k to 2^(k+1) - 1 microbatches on each replica, up to k sums wait for others while one is made. */
+static void size_levels(const struct job *job, struct chunk_memory *m)
+{
+    const struct parallel *p = &job->parallel;
+    for (uint64_t each = job->microbatches / p->data; p->tree && each > 1; each /= 2) m->levels++;
+    m->level_bytes = m->levels * m->gradient_bytes;
+    m->loss_bytes = (1 + m->levels) * sizeof(double);
+}
+
 /* Returns the scratch of the passes over a piece: forward and backward. A backward pass in two units has all activations. */
 static uint64_t piece_scratch(const struct job *job, const struct parallel_layers *piece, uint32_t kept)
 {
@@ -97,6 +106,7 @@ struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers l
     size_values(job, layers, &m);
     m.whole_gradient_bytes = m.gradient_bytes;
     if (parallel_splits(&job->parallel, ZERO_STATES)) chunk_share_split(job, layers, &m);
+    size_levels(job, &m);
 
     const struct parallel_layers *last = &m.pieces[m.piece_count - 1];
     const bool both = m.piece_count == CHUNK_PIECES_MAX;

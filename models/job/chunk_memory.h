@@ -49,6 +49,9 @@ struct chunk_memory {
     uint64_t table_state_offset;  /* of the copy ... */
     struct state_layout table_rows_layout; /* ... which has this layout, memory_state_rows() */
     uint64_t table_gradient_offset;
+    uint32_t levels;              /* partial sums where gradients are added up as a tree; all have gradient_bytes ... */
+    uint64_t level_bytes;         /* ... together */
+    uint64_t loss_bytes;          /* of the loss and its partial sums */
     uint64_t kept_offset;         /* of the layers' activations */
     uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */
     uint64_t scratch_offset;      /* in the workspace: a pass's */

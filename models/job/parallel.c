@@ -152,7 +152,7 @@ static bool is_plain(const struct job *job)
     const struct parallel *p = &job->parallel;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
                  p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    return plain && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
+    return plain && !p->tree && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
            !network_is_listed(&job->network);
 }
 

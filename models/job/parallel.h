@@ -28,6 +28,13 @@
  *
  *     "pipeline": 2, "data": 4, "buckets": 5        --parallel replicas=15-1,buckets=6 --schedule pipedream
  *
+ *     "data": 4, "sum": "tree"                      --parallel dp=4,tree
+ *
+ * Order of sums. Gradients and losses are added up microbatch by microbatch, and then replica by replica. With `tree`
+ * they are added up as one balanced binary tree over the minibatch's microbatches, ((0 + 1) + (2 + 3)) + ((4 + 5) + 6):
+ * replicas with 2^k microbatches each have whole branches, so that any number of replicas gives the same bits. Each
+ * rank has partial sums of up to log2(its microbatches) further gradients (models/job/chunk_memory.h).
+ *
  * Data parallelism. Every rank has a full copy of the state that `zero` does not split, and a share of the rest, with
  * any schedule and any tensor and sequence parallelism:
  *
@@ -221,6 +228,7 @@ struct parallel {
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
+    bool tree;                       /* gradients and losses are added up as a tree ("sum": "tree") */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
     uint32_t carrying;               /* enum parallel_carrying */
     uint32_t slice_begin, slice_length; /* of parallel_slice(): tokens; length 0: all */

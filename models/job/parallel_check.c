@@ -270,6 +270,26 @@ bool parallel_divides_tokens(const struct job *job, uint32_t tensor)
     return tensor > 1 && job->sequence % tensor == 0 && network_tokens(&job->network, job->sequence) % tensor == 0;
 }
 
+/* A tree over all microbatches has a replica's as a branch if their number is a power of two. */
+static enum status check_tree(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const uint64_t each = p->replicated > 0 ? 0 : job->microbatches / p->data;
+    if (!p->tree) return STATUS_OK;
+    const char *why = parallel_only_simulated(NULL, job);
+    if (p->schedule == PIPELINE_ZB_H1 || p->schedule == PIPELINE_ZB_H2 || p->schedule == PIPELINE_ZB_V)
+        return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with split backward passes (schedule '%s')",
+                         pipeline_schedule_names[p->schedule]);
+    if (p->replicated > 0) why = "unequal replicas";
+    if (parallel_splits(p, ZERO_STATES)) why = "split states";
+    if (why) return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %s", why);
+    if (p->carrying == PARALLEL_SIMULATED)
+        return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' of a job that is only simulated");
+    if (p->data == 1 || (each & (each - 1)) == 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %" PRIu64 " microbatches on each of %" PRIu32
+                     " replicas (expected a power of two)", each, p->data);
+}
+
 enum status parallel_check(const struct job *job, struct error *err)
 {
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
@@ -282,6 +302,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_gradients(job, err));
     TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
+    TRY(check_tree(job, err));
     TRY(check_buckets(job, err));
     return check_tensor(job, err);
 }

@@ -87,6 +87,10 @@ static const struct json_synonym synonyms[] = {
     {"dp", "data"},   {"zero_stage", "zero"},
 };
 
+/* How gradients are added up. */
+enum { SUM_IN_ORDER, SUM_TREE };
+static const char *const sum_names[] = {[SUM_IN_ORDER] = "order", [SUM_TREE] = "tree"};
+
 enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
                            struct error *err)
 {
@@ -95,7 +99,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_rename_keys(in, value, synonyms, ARRAY_COUNT(synonyms), err));
     set_out(out);
     size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
-    size_t partition = out->partition, offload = out->offload;
+    size_t partition = out->partition, offload = out->offload, sum = out->tree ? SUM_TREE : SUM_IN_ORDER;
     bool carried_out = false;
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
@@ -113,6 +117,8 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
     TRY(json_take_bool(&o, "exposed", JSON_OPTIONAL, &out->exposed, err));
     TRY(json_take_bool(&o, "blocking", JSON_OPTIONAL, &out->blocking, err));
+    TRY(json_take_choice(&o, "sum", JSON_OPTIONAL, sum_names, ARRAY_COUNT(sum_names), &sum, err));
+    out->tree = sum == SUM_TREE;
     TRY(json_take_bool(&o, "carried_out", JSON_OPTIONAL, &carried_out, err));
     if (json_object_get(value, "carried_out")) out->carrying = carried_out ? PARALLEL_CARRIED_OUT : PARALLEL_SIMULATED;
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
@@ -176,6 +182,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->exposed) json_out_bool(out, "exposed", true);
     if (p->blocking) json_out_bool(out, "blocking", true);
+    if (p->tree) json_out_string(out, "sum", sum_names[SUM_TREE]);
     if (p->carrying != PARALLEL_UNDECIDED) json_out_bool(out, "carried_out", p->carrying == PARALLEL_CARRIED_OUT);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
@@ -209,7 +216,7 @@ static bool parse_flag(const char *word, struct parallel *out)
         const char *name;
         bool *value;
     } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"blocking", &out->blocking},
-                 {"storage", &out->storage}, {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
+                 {sum_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -229,7 +236,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL,
-                                 p->blocking ? "blocking" : NULL, offload_word(p),
+                                 p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* room for everything else */
@@ -316,7 +323,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     }
     return error_set(err, STATUS_BAD_INPUT,
                      "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, "
-                     "exposed, blocking, offload=states, offload=weights, storage, delayed, swap or choose)",
+                     "exposed, blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }
 

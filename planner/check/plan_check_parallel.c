@@ -132,6 +132,7 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
         return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
     case CHECK_OPERAND_TABLE:
         return v->shares_table && last && (back || held_out) && !v->gathers ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_LEVELS: return !check_operand_exists(v, operand) ? USE_NONE : back ? USE_CHANGE : lives;
     case CHECK_OPERAND_NORMS:
         if (lives != USE_NONE) return check_brings_norms(v) ? lives : USE_NONE;
         return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;
@@ -162,6 +163,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_LOSS:
     case CHECK_OPERAND_HELD_OUT_LOSS:
     case CHECK_OPERAND_NORMS:
+    case CHECK_OPERAND_LEVELS:
     case CHECK_OPERAND_TABLE:
     case CHECK_OPERAND_TABLE_GRADIENT:
     case CHECK_OPERAND_HANDOVER: return use_of_carried_out(v, operand);
@@ -373,9 +375,9 @@ static enum status check_compute(struct checker *c, const struct check_parallel_
         if (flags != expected[wanted[operand]])
             return check_fail(c, CHECK_RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
                               check_access_text(c, access, text));
-        if (b->bytes < check_operand_bytes(c, v, operand))
+        if (b->bytes < check_buffer_bytes(c, v, operand))
             return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                              check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
+                              check_access_text(c, access, text), b->bytes, check_buffer_bytes(c, v, operand));
         found[operand] = access;
     }
     for (uint32_t o = 0; o < CHECK_OPERANDS; o++) {

@@ -9,7 +9,7 @@
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights", "batch", "loss", "held-out loss", "norms", "state of the first chunk", 
+    "next version of the weights", "batch", "loss", "held-out loss", "norms", "partial sums", "state of the first chunk", 
     "gradient of the last chunk", "handover"};
 
 /* Returns the unit's slice, or 0 if there is none. */
@@ -96,6 +96,7 @@ bool check_operand_exists(const struct check_parallel_view *v, enum check_operan
     if (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_INPUT_GRADIENT) return v->chunk > 0;
     if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->chunk + 1 < v->chunks;
     if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
+    if (operand == CHECK_OPERAND_LEVELS) return v->job->parallel.tree && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
     return true;
 }
 
@@ -110,6 +111,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
     case BUFFER_GRADIENT:
         if (!own) return b->shard + 1 == v->chunks && b->variant == 0 ? CHECK_OPERAND_TABLE_GRADIENT : CHECK_OPERANDS;
+        if (b->variant == PLAN_GRADIENT_LEVELS) return CHECK_OPERAND_LEVELS;
         return b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
     case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERANDS;
     case BUFFER_WORKSPACE:
@@ -135,6 +137,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;
     bytes[CHECK_OPERAND_BATCH] = job_replica_batch_bytes(v->job);
     bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
+    bytes[CHECK_OPERAND_LEVELS] = own.level_bytes;
     bytes[CHECK_OPERAND_NORMS] = memory_norm_bytes(&v->job->network);
     bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;
     bytes[CHECK_OPERAND_TABLE_GRADIENT] = chunk_memory(v->job, parallel_layers(v->job, v->chunks - 1)).gradient_bytes;
@@ -172,4 +175,10 @@ uint64_t check_gathered_table_bytes(const struct check_parallel_view *v)
 {
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
     return own.whole_weight_bytes - own.table_weights_offset;
+}
+
+uint64_t check_buffer_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand)
+{
+    const bool loss = operand == CHECK_OPERAND_LOSS || operand == CHECK_OPERAND_HELD_OUT_LOSS;
+    return loss && v->carried_out ? chunk_memory(v->job, v->layers).loss_bytes : check_operand_bytes(c, v, operand);
 }

@@ -21,6 +21,7 @@ enum check_operand {
     CHECK_OPERAND_LOSS,       /* ... and loss ... */
     CHECK_OPERAND_HELD_OUT_LOSS, /* ... and the loss of a held-out one ... */
     CHECK_OPERAND_NORMS,      /* ... squares of all gradients ... */
+    CHECK_OPERAND_LEVELS,     /* ... partial sums of gradients in a tree ... */
     CHECK_OPERAND_TABLE,      /* ... the state of the first chunk, for a tied head on its stage ... */
     CHECK_OPERAND_TABLE_GRADIENT, /* ... and the gradient of the last chunk, for the first one's step ... */
     CHECK_OPERAND_HANDOVER,   /* ... and what a BACKWARD_INPUT leaves for its BACKWARD_WEIGHT */
@@ -66,5 +67,8 @@ uint64_t check_operand_bytes(const struct checker *c, const struct check_paralle
 
 /* Returns the bytes of a tied table that is gathered with the chunk's weights. */
 uint64_t check_gathered_table_bytes(const struct check_parallel_view *v);
+
+/* Returns the least bytes of the operand's buffer: a loss's has partial sums, too. */
+uint64_t check_buffer_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand);
 
 #endif

@@ -200,10 +200,12 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (job->parallel.carrying != PARALLEL_SIMULATED)
         job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
-    if ((job->evaluation.every > 0 || job_clips(job)) && !s->carried_out)
+    if ((job->evaluation.every > 0 || job_clips(job) || job->parallel.tree) && !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and %s",
                          job->name, parallel_only_simulated(&s->plan->hardware, job),
-                         job_clips(job) ? "does not clip" : "has no evaluations");
+                         job->parallel.tree  ? "has no 'sum' 'tree'"
+                         : job_clips(job) ? "does not clip"
+                                          : "has no evaluations");
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));

@@ -33,6 +33,8 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     chunk->whole_gradient_bytes = memory.whole_gradient_bytes;
     if (memory.splits_states) chunk->whole_weight_bytes = memory.whole_weight_bytes;
     if (memory.gathers_table) chunk->gathered_table_bytes = memory.whole_weight_bytes - memory.table_weights_offset;
+    chunk->level_bytes = memory.level_bytes;
+    chunk->loss_bytes = memory.loss_bytes;
     chunk->workspace_bytes = memory.workspace_bytes;
     chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
     chunk->pools[PARALLEL_JOB_HANDOVER].bytes = memory.handover_bytes;
@@ -434,15 +436,18 @@ static void place_stage(struct parallel_job *s, uint32_t index)
         if (chunk->stage != index) continue;
         chunk->state_offset = reserve(stage, parallel_job_range_bytes(chunk->state_bytes));
         chunk->gradient_offset = reserve(stage, parallel_job_range_bytes(chunk->gradient_bytes));
+        chunk->level_offset = stage->end;
+        if (chunk->level_bytes > 0) reserve(stage, parallel_job_range_bytes(chunk->level_bytes));
         chunk->version_offset = reserve(stage, chunk->versions * parallel_job_range_bytes(chunk->version_bytes));
         if (chunk->workspace_bytes > workspace) workspace = chunk->workspace_bytes;
         has_batch |= chunk->has_batch;
         has_loss |= chunk->has_loss;
     }
     if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
-    if (has_loss) stage->loss_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
+    const uint64_t loss = parallel_job_range_bytes(s->of[s->chunks - 1].loss_bytes);
+    if (has_loss) stage->loss_offset = reserve(stage, loss);
     if (has_loss && s->job->evaluation.every > 0)
-        stage->held_out_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
+        stage->held_out_offset = reserve(stage, loss);
     if (s->carried_out && job_clips(s->job))
         stage->norms_offset = reserve(stage, parallel_job_range_bytes(memory_norm_bytes(&s->job->network)));
     stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));

@@ -118,6 +118,14 @@ static void access_gradient(struct parallel_job_unit *u, struct accesses *a, uin
     add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->chunk->gradient_offset, bytes);
 }
 
+/* Accesses the partial sums of the gradient, where it is added up as a tree. */
+static void access_levels(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->chunk->level_bytes;
+    if (bytes == 0) return;
+    add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, PLAN_GRADIENT_LEVELS, bytes), flags, u->chunk->level_offset, bytes);
+}
+
 /* Accesses whole weights or a gradient in slot `turn` of a ring. */
 static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                         uint32_t turn, uint64_t bytes, uint32_t flags)
@@ -177,11 +185,11 @@ static uint32_t job_buffer(const struct parallel_job_unit *u, uint32_t kind, boo
     return plan_builder_buffer(u->s->builder, &b);
 }
 
-/* Returns the loss of a held-out minibatch. */
+/* Returns the loss of a held-out minibatch; on the device with its partial sums. */
 static uint32_t held_out_loss(const struct parallel_job_unit *u, bool on_device)
 {
     struct plan_buffer b = {.kind = BUFFER_LOSS, .job = u->s->index, .shard = PLAN_NONE, .variant = 1,
-                            .on_device = on_device, .bytes = sizeof(double)};
+                            .on_device = on_device, .bytes = on_device ? u->chunk->loss_bytes : sizeof(double)};
     return plan_builder_buffer(u->s->builder, &b);
 }
 
@@ -196,7 +204,7 @@ static void access_batch(struct parallel_job_unit *u, struct accesses *a, uint32
 /* Accesses the minibatch's loss, on the last chunk's stage. */
 static void access_loss(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
-    uint64_t bytes = sizeof(double);
+    uint64_t bytes = u->chunk->loss_bytes;
     if (!u->s->carried_out || !u->chunk->has_loss) return;
     add_placed(u, a, job_buffer(u, BUFFER_LOSS, true, bytes), flags, u->stage->loss_offset, bytes);
 }
@@ -205,7 +213,7 @@ static void access_loss(struct parallel_job_unit *u, struct accesses *a, uint32_
 static void access_held_out_loss(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     if (!u->s->carried_out || !u->chunk->has_loss || u->s->job->evaluation.every == 0) return;
-    add_placed(u, a, held_out_loss(u, true), flags, u->stage->held_out_offset, sizeof(double));
+    add_placed(u, a, held_out_loss(u, true), flags, u->stage->held_out_offset, u->chunk->loss_bytes);
 }
 
 /* Accesses the squares of all tensors' gradients, on each stage of a job that clips. */
@@ -427,6 +435,7 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     access_weights(u, &a);
     access_inputs(u, &a, n, ACCESS_RELEASE);
     access_sum(u, &a);
+    access_levels(u, &a, CHANGE);
     access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
     access_batch(u, &a, ACCESS_READ);
     access_loss(u, &a, CHANGE);
@@ -840,6 +849,7 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     if (s->carried_out) add_state_copy(&u, load);
     else access_state(&u, &a, load ? MAKE : LAST);
     if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
+    access_levels(&u, &a, load ? MAKE : LAST);
     if (u.chunk->versions > 0) access_version(&u, &a, u.chunk->version, load ? MAKE : LAST);
     if (u.chunk->brings_batch) access_batch(&u, &a, load ? MAKE : LAST);
     access_loss(&u, &a, load ? MAKE : LAST);

@@ -57,6 +57,8 @@ def replicas():
     for degrees, devices in (("dp=2,pp=2", 4), ("dp=2,pp=4", 8), ("dp=4,pp=2", 8), ("dp=4,pp=4", 16)):
         yield f"gpt2 {degrees}", devices, [job(WIDE, microbatches=16)], ["--parallel", degrees]
     yield "llama dp=4", 4, [job(LLAMA)], ["--parallel", "dp=4"]
+    for degrees, devices in (("dp=4", 4), ("dp=2,pp=2", 4)):  # beside the same without "tree": its cost in time
+        yield f"gpt2 {degrees},tree", devices, [job(WIDE, microbatches=16)], ["--parallel", f"{degrees},tree"]
     yield "gpt2 dp=4 buckets", 4, [job(WIDE)], ["--parallel", "dp=4,v=4"]
 
 

@@ -29,7 +29,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 3, DEVICES = 12, CASES = 16, SHARE_CASES = 16 };
+enum { STEPS = 3, DEVICES = 12, CASES = 16, SHARE_CASES = 16, TREES = 8 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -63,11 +63,12 @@ struct setting {
     const char *config;
     uint64_t microbatches, first; /* first: minibatches already done */
     double clip;                  /* 0: none */
+    bool diverges;                /* weights overflow after a few steps */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
     uint32_t precision;
     const struct cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute, zero, prefetch, moments, optimizer;
-    bool blocking;
+    bool blocking, tree;
 };
 
 static const struct cut replicated[] = {
@@ -95,6 +96,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->optimizer.kind = s->optimizer;
     job->first_minibatch = s->first;
     job->minibatches = STEPS - s->first;
+    if (s->diverges) job->optimizer = (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1e6};
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     if (s->cut)
@@ -102,7 +104,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
                                           .data = s->cut->data, .zero = s->zero,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
-                                          .blocking = s->blocking};
+                                          .blocking = s->blocking, .tree = s->tree};
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             
                                             .activations = PLANNER_AUTO,
@@ -295,6 +297,64 @@ static void test_bits_of_shares(void **state)
         }
 }
 
+/* The tree's sums have the same bits for any number of replicas, stages and chunks. */
+static void test_bits_of_trees(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("trees");
+    static const struct cut one = {1, 1, 1, PIPELINE_GPIPE, 1};
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < TREES; n++) {
+            const uint64_t draws = 1000 + 16 * (c * TREES + n);
+            const uint32_t pipeline = 1 + (uint32_t)random_below(seed, draws, 3);
+            const bool interleaved = pipeline == 2 && random_below(seed, draws + 1, 2);
+            struct cut cut = {.pipeline = pipeline, .buckets = 1, .data = 1 + (uint32_t)random_below(seed, draws + 2, 4),
+                              .chunks = interleaved || pipeline == 1 ? 1 + (uint32_t)random_below(seed, draws + 3, 3) : 1,
+                              .schedule = interleaved ? PIPELINE_INTERLEAVED : PIPELINE_1F1B};
+            if (interleaved && cut.chunks == 1) cut.chunks = 2;
+            if (pipeline * cut.data > DEVICES) cut.data = 2;
+            struct setting s = {.config = configs[c], .cut = &one, .tree = true, .every = 2, .held_out = 2};
+            s.precision = random_below(seed, draws + 4, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            s.microbatches = cut.data == 1 ? 1 + random_below(seed, draws + 5, 8)
+                                           : cut.data * (UINT64_C(1) << random_below(seed, draws + 5, 3));
+            if (interleaved) s.microbatches = cut.data * 2 * (1 + random_below(seed, draws + 6, 2));
+            if (random_below(seed, draws + 7, 2) && network_is_clipped(configs[c])) s.clip = 0.2;
+            struct outcome wanted, found;
+            struct plan plan = {0};
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true}, &wanted);
+            s.cut = &cut;
+            s.recompute = random_below(seed, draws + 8, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + n, .record_spans = true}, &found);
+            assert_same(&wanted, &found, &s);
+        }
+}
+
+/* A job whose loss is not finite ends, or leaves out the step, as on one device; replicas agree. */
+static void test_losses_that_are_not_finite(void **state)
+{
+    (void)state;
+    static const enum run_on_nan ways[] = {RUN_NAN_STOP, RUN_NAN_STOP, RUN_NAN_SKIP};
+    const struct cut *const those[] = {&cuts[3], &cuts[5], &replicated[2], &replicated[6]};
+    for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
+        struct setting s = {.config = configs[0], .microbatches = 8, .diverges = true, .clip = w == 0 ? 0 : 1e20};
+        struct outcome wanted, found;
+        struct plan plan = {0};
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .on_nan = ways[w]}, &wanted);
+        if (isfinite(wanted.losses[wanted.minibatches - 1])) fail_msg("the job does not diverge");
+        for (size_t i = 0; i < ARRAY_COUNT(those); i++) {
+            s.cut = those[i];
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true, .delay_seed = 1 + i, .on_nan = ways[w]}, &found);
+            assert_int_equal(found.minibatches, wanted.minibatches);
+            if (isfinite(found.losses[found.minibatches - 1])) fail_msg("the replicas do not diverge");
+            if (s.cut->data == 1) assert_true(found.fingerprint == wanted.fingerprint);
+        }
+    }
+}
+
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
 static char top[] = "/tmp/test-pipeline-XXXXXX";
@@ -417,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_bits_of_one_device),
         cmocka_unit_test(test_bits_of_equal_replicas),
         cmocka_unit_test(test_bits_of_shares),
+        cmocka_unit_test(test_bits_of_trees),
+        cmocka_unit_test(test_losses_that_are_not_finite),
         cmocka_unit_test(test_checkpoints_do_not_show_the_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

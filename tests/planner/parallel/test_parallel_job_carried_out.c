@@ -18,11 +18,12 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
- * passes in two units; from CLIPS on it clips. */
+ * passes in two units; from CLIPS on it clips, and from TREES on
+ * adds up gradients as trees. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -37,7 +38,8 @@ static void make_plan(struct plan *out, uint32_t variant)
                                               .chunks = 1, .schedule = 
                                               variant < HALVES || variant >= CLIPS ? PIPELINE_1F1B : PIPELINE_ZB_H1};
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    if (variant >= CLIPS) jobs.jobs[0].optimizer.clip = 0.5;
+    if (variant >= CLIPS && variant < TREES) jobs.jobs[0].optimizer.clip = 0.5;
+    jobs.jobs[0].parallel.tree = variant >= TREES;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -278,6 +280,17 @@ static void replicas(void **state)
     plan_release(&plan);
 }
 
+static struct plan_buffer *levels_of(struct plan *p)
+{
+    for (uint32_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].kind == BUFFER_GRADIENT && p->buffers[b].variant == PLAN_GRADIENT_LEVELS) return &p->buffers[b];
+    fail_msg("no partial sums");
+    return NULL;
+}
+static void levels_small(struct plan *p) { levels_of(p)->bytes -= 64; }
+static void levels_lost(struct plan *p) { levels_of(p)->variant = 5; }
+static void losses_small(struct plan *p) { buffer_of(p, BUFFER_LOSS, PLAN_NONE, true)->bytes -= 8; }
+
 static void broken(void **state)
 {
     (void)state;
@@ -300,6 +313,9 @@ static void broken(void **state)
         {not_reduced, 12, "(expected reduced gradient of job-0 shard 0, microbatch 2)"},
         {data_late, 12, "reads unwritten bytes of the batch"},
         {loss_elsewhere, 12, "form: a copy on the h2d stream"},
+        {levels_small, TREES + 2, "memory: the gradient of job-0 shard"},
+        {levels_lost, TREES + 12, "job-0 shard 0"},
+        {losses_small, TREES + 2, "memory: the loss of job-0 has 16 bytes (expected 24)"},
         {norm_late, CLIPS + 2, "training"},
         {norm_early, CLIPS + 2, "(expected joined gradient of job-0 shard 0, microbatch 4)"},
         {norm_twice, CLIPS + 2, "is not on the devices of stage 0"},
