@@ -26,6 +26,19 @@ struct kernel_loss_rows {
     uint32_t part, parts;
 };
 
+/*
+ * A loss whose logits(rows.count, V) are of V of the network's words, from first_word on; the others are on other
+ * devices, which share each row's statistics. V may be 0.
+ */
+struct kernel_loss_share {
+    float *logits;
+    const int32_t *labels; /* (B,T), numbers of words, label_stride apart; negative: no target */
+    int64_t label_stride, b, t, v, first_word;
+    bool masked;           /* only rows with a label count */
+    struct kernel_loss_rows rows;
+    float *largest, *sums, *at_target; /* for each of the rows */
+};
+
 struct kernels {
     const char *name;
     void *context;     /* owned by the back end */
@@ -161,6 +174,16 @@ struct kernels {
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v, struct kernel_loss_rows rows);
+
+    /* --- tensor groups, only by the host's processor -------------------------------------- */
+
+    /* The loss in three steps, between which the devices take the maximum of `largest` and add up `sums` and
+     * `at_target`: the largest logit of each row (minus infinity without words); the sum of exponentials of logits less
+     * the largest, which replace the logits, and the target's logit less the largest, or 0 where it is another device's;
+     * the gradient and the loss, as in `loss`. */
+    void (*loss_largest)(const struct kernels *kernels, const struct kernel_loss_share *share);
+    void (*loss_sums)(const struct kernels *kernels, const struct kernel_loss_share *share);
+    void (*loss_gradient)(const struct kernels *kernels, double *loss, const struct kernel_loss_share *share);
 
     /* --- vit ------------------------------------------------------------------------------ */
 

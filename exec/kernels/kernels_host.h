@@ -120,6 +120,9 @@ void host_swiglu_forward(const struct kernels *kernels, float *y, const float *g
 void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
                           const float *gate, const float *up, int64_t n);
 
+void host_loss_largest(const struct kernels *kernels, const struct kernel_loss_share *share);
+void host_loss_sums(const struct kernels *kernels, const struct kernel_loss_share *share);
+void host_loss_gradient(const struct kernels *kernels, double *loss, const struct kernel_loss_share *share);
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                       int64_t v, struct kernel_loss_rows rows);

@@ -76,23 +76,25 @@ static uint32_t norm_index(const struct transformer_unit *unit)
 
 static int64_t text_rows(const struct transformer_unit *unit)
 {
-    return unit->v + (int64_t)unit->network->positions;
+    return (int64_t)(unit->network->vocabulary + unit->network->positions);
 }
 
 /* Tokens and positions. */
 static struct transformer_table_rows words_of(const struct transformer_unit *unit)
 {
-    return (struct transformer_table_rows){.tokens = unit->arguments->batch,
+    return (struct transformer_table_rows){.split = unit->split != NULL,
+                                           .tokens = unit->arguments->batch,
                                            .token_stride = BATCH_PARTS * unit->t,
-                                           .vocabulary = unit->v,
+                                           .vocabulary = (int64_t)unit->network->vocabulary,
                                            .row_count = text_rows(unit),
                                            .padded = transformer_padded(unit->network)};
 }
 
 static struct transformer_table_rows types_of(const struct transformer_unit *unit)
 {
-    int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
-    return (struct transformer_table_rows){.first = rows,
+    int64_t types = (int64_t)unit->network->token_types;
+    int64_t rows = transformer_all_words(unit) + (int64_t)unit->network->positions; /* in the batch */
+    return (struct transformer_table_rows){.first = text_rows(unit),
                                            .tokens = unit->arguments->batch + 2 * unit->t,
                                            .token_stride = BATCH_PARTS * unit->t,
                                            .vocabulary = rows + types,
@@ -166,14 +168,14 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                               kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
-                               linear_of(unit, PROJECTION_WEIGHT, c, inner));
+                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
                              kept[KEPT_MIDDLE], unit->r, layer, NORM1_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM1], layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     transformer_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
-                               linear_of(unit, OUT_WEIGHT, c, f));
+                               transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     /* The backward pass needs only the sum and its statistics. */
     transformer_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
                              kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
@@ -189,6 +191,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
+    const bool whole = transformer_adds_whole(unit); /* the stream's gradient, to which products add */
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
     float *d_sum = unit->d_out ? unit->d_out : d_norm1, *d_middle = transformer_d_middle(unit, d_in);
@@ -196,17 +199,18 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_norm_backward(unit, d_sum, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
                               unit->r, layer, NORM2_WEIGHT);
     transformer_linear_backward(unit, unit->d_wide, d_sum, kept[KEPT_GELU], layer,
-                                linear_of(unit, OUT_WEIGHT, c, f), false);
+                                transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     copy_rows(unit, d_norm1, d_sum);
     transformer_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
-                                linear_of(unit, FC_WEIGHT, f, c), true);
+                                linear_of(unit, FC_WEIGHT, f, c), whole);
+    transformer_sum(unit, d_norm1, unit->r * c);
 
     transformer_norm_backward(unit, d_middle, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
                               unit->r, layer, NORM1_WEIGHT);
     transformer_linear_backward(unit, d_attention, d_middle, kept[KEPT_ATTENTION], layer,
-                                linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
+                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
@@ -216,9 +220,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dv = d_v;
     k->attention_backward(k, &attention);
     copy_rows(unit, d_in, d_middle);
-    transformer_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
+    transformer_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), whole);
     transformer_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
     transformer_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
+    transformer_sum(unit, d_in, unit->r * c);
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -227,10 +232,10 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     const float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
     (void)d_out;
-    transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM1], layer, linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
-                              linear_of(unit, PROJECTION_WEIGHT, c, inner));
+                              transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_linear_weight(unit, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c));
     transformer_linear_weight(unit, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c));

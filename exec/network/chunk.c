@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "exec/network/transformer.h"
+#include "models/network/tensor_share.h"
 
 /* Returns the entries of a piece's layers. */
 static struct memory_table part_of(const struct memory_table *whole, struct parallel_layers piece)
@@ -17,10 +18,23 @@ static struct memory_table part_of(const struct memory_table *whole, struct para
     return part;
 }
 
-enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
+/* Returns the job, or a copy with the network's slice. */
+static enum status share_of(const struct job *whole, struct arena *arena, const struct job **out, struct error *err)
+{
+    struct job *share;
+    *out = whole;
+    if (whole->parallel.tensor <= 1) return STATUS_OK;
+    TRY(ARENA_NEW(arena, 1, share, err));
+    *out = parallel_share_in(whole, share);
+    return STATUS_OK;
+}
+
+enum status chunk_tables_init(const struct job *whole, uint32_t job_index, struct parallel_layers layers,
                               struct arena *arena, struct chunk_tables *out, struct error *err)
 {
-    struct chunk_tables tables = {.memory = chunk_memory(job, layers)};
+    struct chunk_tables tables = {.memory = chunk_memory(whole, layers)};
+    TRY(share_of(whole, arena, &tables.job, err));
+    const struct job *const job = tables.job;
     TRY(memory_parameters(&job->network, layers.first, layers.count, arena, &tables.parameters, err));
     TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), arena, &tables.state, err));
     for (uint32_t i = 0; i < tables.memory.piece_count; i++) {
@@ -95,7 +109,8 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
     const struct chunk_memory *m = &a->tables->memory;
     const bool embedding = holds_embedding(m, i), head = m->has_head && i + 1 == m->piece_count;
     return (struct unit_arguments){
-        .job = a->job,
+        .job = a->tables->job,
+        .split = a->split,
         .shard = &a->tables->shards[i],
         .tables = &a->tables->units[i],
         .pass = a->pass,
@@ -113,6 +128,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .handed_activations = a->handover ? transformer_at(a->handover, m->handed_kept_offset) : NULL,
         .handed_gradients = a->handover ? transformer_at(a->handover, m->handed_gradients_offset) : NULL,
         .workspace = a->workspace ? transformer_at(a->workspace, m->scratch_offset) : NULL,
+        .loss_statistics = a->workspace ? transformer_at(a->workspace, m->loss_offset) : NULL,
         .guard = a->guard,
     };
 }
@@ -271,6 +287,14 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
         const struct unit_arguments unit = unit_of(a, i);
         unit_compute(kernels, &unit);
     }
+}
+
+struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)
+{
+    const uint64_t words = job->network.vocabulary, slice = network_slice(&job->network, job->parallel.tensor).vocabulary;
+    const struct tensor_range own = tensor_share_range(words, slice, rank);
+    return (struct unit_split){.group = group, .rank = rank, .members = job->parallel.tensor, .vocabulary = words,
+                               .first_word = own.first, .words = own.count};
 }
 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)

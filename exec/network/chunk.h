@@ -19,6 +19,7 @@
 
 /* Made once per chunk. */
 struct chunk_tables {
+    const struct job *job;                      /* with the network's slice in a tensor group */
     struct chunk_memory memory;
     struct plan_shard shards[CHUNK_PIECES_MAX]; /* one for each piece */
     struct unit_tables units[CHUNK_PIECES_MAX]; /* states and parameters as laid out for the whole chunk */
@@ -33,6 +34,7 @@ MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_ind
 struct chunk_arguments {
     const struct job *job;
     const struct chunk_tables *tables;
+    const struct unit_split *split; /* NULL without a tensor group */
     uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_NORM,
                                * PLAN_UPDATE or PLAN_EVALUATE */
     uint32_t rank;            /* the replica's number */
@@ -75,6 +77,9 @@ float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, 
 
 /* Steps the replica's share of the parameters, from its share of the gradient. */
 void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
+
+/* Returns the part of a device in a tensor group of the job. */
+struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank);
 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *arguments);
 

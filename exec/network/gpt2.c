@@ -49,10 +49,10 @@ static struct transformer_linear linear_of(const struct transformer_unit *unit, 
 /* q, k and v are columns of one array. */
 static struct kernel_attention attention_of(const struct transformer_unit *unit, float *const *kept)
 {
-    float *const q = kept[KEPT_QKV], *const k = q + unit->c, *const v = k + unit->c;
+    float *const q = kept[KEPT_QKV], *const k = q + unit->inner, *const v = k + unit->inner;
     struct kernel_attention attention =
         transformer_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
-    attention.row_q = attention.row_kv = 3 * unit->c;
+    attention.row_q = attention.row_kv = 3 * unit->inner;
     return attention;
 }
 
@@ -60,23 +60,23 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, f = unit->f;
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *branch = out ? out : unit->d_stream2;
     transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
                              layer, NORM1_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
-                               linear_of(unit, QKV_WEIGHT, 3 * c, c));
+                               linear_of(unit, QKV_WEIGHT, 3 * inner, c));
     const struct kernel_attention attention = attention_of(unit, kept);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                               linear_of(unit, PROJECTION_WEIGHT, c, c));
+                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
                              branch, unit->r, layer, NORM2_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
@@ -84,27 +84,29 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                            const float *in, const float *d_out, float *d_in)
 {
     const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, f = unit->f;
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
-                                linear_of(unit, OUT_WEIGHT, c, f), false);
+                                transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_sum(unit, d_branch, unit->r * c);
     transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
                               unit->r, layer, NORM2_WEIGHT);
 
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
-                                linear_of(unit, PROJECTION_WEIGHT, c, c), false);
+                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention = attention_of(unit, kept);
     attention.dout = d_branch;
     attention.dq = unit->d_qkv;
-    attention.dk = attention.dq + c;
-    attention.dv = attention.dk + c;
+    attention.dk = attention.dq + inner;
+    attention.dv = attention.dk + inner;
     k->attention_backward(k, &attention);
     transformer_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
-                                linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
+                                linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
+    transformer_sum(unit, d_branch, unit->r * c);
     transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
                               NORM1_WEIGHT);
 }
@@ -112,12 +114,12 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                           const float *d_out)
 {
-    int64_t c = unit->c, f = unit->f;
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
-    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer, linear_of(unit, PROJECTION_WEIGHT, c, c));
-    transformer_linear_weight(unit, unit->d_qkv, kept[KEPT_NORM1], layer, linear_of(unit, QKV_WEIGHT, 3 * c, c));
+    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer, transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
+    transformer_linear_weight(unit, unit->d_qkv, kept[KEPT_NORM1], layer, linear_of(unit, QKV_WEIGHT, 3 * inner, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,

@@ -97,7 +97,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                               kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                               linear_of(unit, PROJECTION_WEIGHT, c, inner));
+                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in, branch,
                  layer, NORM2_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_GATE], kept[KEPT_NORM2], layer,
@@ -107,7 +107,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->swiglu_forward(k, kept[KEPT_SWIGLU], kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
     if (!out) return;
     transformer_linear_forward(unit, out, kept[KEPT_SWIGLU], layer,
-                               linear_of(unit, DOWN_WEIGHT, c, f));
+                               transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
@@ -119,18 +119,19 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, d_gate, d_out, kept[KEPT_SWIGLU], layer,
-                                linear_of(unit, DOWN_WEIGHT, c, f), false);
+                                transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)), false);
     k->swiglu_backward(k, d_gate, d_up, d_gate, kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
     transformer_linear_backward(unit, d_branch, d_gate, kept[KEPT_NORM2], layer,
                                 linear_of(unit, GATE_WEIGHT, f, c), false);
     transformer_linear_backward(unit, d_branch, d_up, kept[KEPT_NORM2], layer,
                                 linear_of(unit, UP_WEIGHT, f, c), true);
+    transformer_sum(unit, d_branch, unit->r * c);
     norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out, layer,
                   NORM2_WEIGHT);
 
     struct heads d = heads_of(unit);
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
-                                linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
+                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
@@ -146,6 +147,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 linear_of(unit, K_WEIGHT, shared, c), true);
     transformer_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
                                 linear_of(unit, V_WEIGHT, shared, c), true);
+    transformer_sum(unit, d_branch, unit->r * c);
     norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, layer, NORM1_WEIGHT);
 }
 
@@ -156,11 +158,11 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const struct heads d = heads_of(unit);
     const float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_SWIGLU], layer, linear_of(unit, DOWN_WEIGHT, c, f));
+    transformer_linear_weight(unit, d_out, kept[KEPT_SWIGLU], layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
     transformer_linear_weight(unit, d_gate, kept[KEPT_NORM2], layer, linear_of(unit, GATE_WEIGHT, f, c));
     transformer_linear_weight(unit, d_up, kept[KEPT_NORM2], layer, linear_of(unit, UP_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
-                              linear_of(unit, PROJECTION_WEIGHT, c, inner));
+                              transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_linear_weight(unit, d.q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d.k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, shared, c));
     transformer_linear_weight(unit, d.v, kept[KEPT_NORM1], layer, linear_of(unit, V_WEIGHT, shared, c));

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "models/job/learning_rate.h"
@@ -233,6 +234,11 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
                           p->in_out, add);
 }
 
+void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count)
+{
+    if (unit->split) unit_group_sum(unit->split->group, unit->split->rank, values, (uint64_t)count);
+}
+
 static struct transformer_product product_of(struct transformer_weights w, const struct transformer_linear *l)
 {
     return (struct transformer_product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
@@ -242,8 +248,9 @@ void transformer_linear_forward(const struct transformer_unit *unit, float *y, c
                                 struct transformer_linear l)
 {
     const struct transformer_product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
-    const float *bias = l.bias ? transformer_vector(unit, layer, l.weight + 1) : NULL;
-    product_forward(unit, y, x, bias, &product);
+    const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit));
+    product_forward(unit, y, x, biased ? transformer_vector(unit, layer, l.weight + 1) : NULL, &product);
+    if (l.by_rows) transformer_sum(unit, y, l.rows * l.out);
 }
 
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
@@ -326,6 +333,10 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
 void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
+    if (rows->split) {
+        transformer_gather_split(unit, x, rows);
+        return;
+    }
     /* A pass that only reads has only the weights. */
     const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
     const void *const weights = transformer_at(unit->arguments->state, (uint64_t)rows->first * row_bytes);
@@ -370,9 +381,10 @@ int64_t transformer_padded(const struct network *network)
 static struct transformer_table_rows all_rows(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    return (struct transformer_table_rows){.tokens = a->batch,
+    return (struct transformer_table_rows){.split = unit->split != NULL,
+                                           .tokens = a->batch,
                                            .token_stride = unit->t + 1,
-                                           .vocabulary = unit->v,
+                                           .vocabulary = (int64_t)unit->network->vocabulary,
                                            .first_row = (int64_t)a->first_row,
                                            .row_count = table_rows(unit),
                                            .padded = transformer_padded(unit->network)};
@@ -390,6 +402,11 @@ void transformer_rows_backward(const struct transformer_unit *unit, const struct
     float *gradient = unit->arguments->gradient;
     if (!gradient) {
         step_rows(unit, rows, head_gradient, dx, scratch);
+        return;
+    }
+    if (rows->split) {
+        assert(!head_gradient);
+        transformer_rows_backward_split(unit, rows, dx, scratch);
         return;
     }
     unit->kernels->embed_gradient(unit->kernels, gradient + rows->first * unit->c, unit->adds, head_gradient, dx,
@@ -441,10 +458,15 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
                                                     .rows = rows.count,
                                                     .out = v,
                                                     .in = c};
-        product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
-        (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
-                                                   words->stride, unit->b, unit->t, v, rows);
+        if (v > 0) product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
+        if (unit->split)
+            transformer_loss_split(unit, words, rows);
+        else
+            (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
+                                                       words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
+        if (v == 0) memset(d_normf + rows.first * c, 0, (size_t)(rows.count * c) * sizeof *d_normf);
+        if (v == 0) continue;
         /* The embedding's gradient has the sums of earlier microbatches. */
         bool more = rows.first > 0, weight_more = more || (tied && unit->adds);
         product_backward(unit, d_normf + rows.first * c, false, d_table,
@@ -452,6 +474,8 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
                                 bias.g, unit->logits, x, &product);
     }
     if (!d_normf) return;
+    transformer_sum(unit, d_normf, unit->r * c);
+    transformer_zero_padding(unit, tied && unit->adds ? NULL : d_table, bias.g);
     if (!tied) transformer_step(unit, &own, true);
     if (bias.weights.fp32) transformer_step(unit, &bias, false);
 }

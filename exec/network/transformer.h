@@ -15,7 +15,8 @@ struct transformer_unit {
     const struct unit_arguments *arguments;
     const struct network *network;
     const struct transformer *transformer;
-    int64_t b, t, r, c, h, d, f, v;
+    const struct unit_split *split; /* NULL: one device has the whole network */
+    int64_t b, t, r, c, h, d, f, v; /* v: the device's words */
     int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
     struct job_optimizer optimizer; /* with this step's learning rate */
@@ -136,13 +137,35 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
 
 /* --- layers of several families --------------------------------------------------------------- */
 
-/* `rows` rows; its bias, if any, is the tensor after its weight. */
+/*
+ * `rows` rows; its bias, if any, is the tensor after its weight.
+ *
+ * In a tensor group, a product by *columns* makes the device's columns from whole rows; its input's gradient is a part
+ * of a sum, which transformer_sum() completes after the last product from the same input. A product by *rows* makes a
+ * part of a sum from the device's columns; it completes the sum, to which rank 0 adds the bias.
+ */
 struct transformer_linear {
     uint32_t weight;
     int64_t rows, out, in;
     bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
+    bool by_rows;
 };
+
+static inline struct transformer_linear transformer_by_rows(struct transformer_linear linear)
+{
+    linear.by_rows = true;
+    return linear;
+}
+
+/* Adds up the devices' parts of a sum, if there is a tensor group. */
+void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count);
+
+/* Returns true if the device's part of a sum begins with a whole value that is added to it. */
+static inline bool transformer_adds_whole(const struct transformer_unit *unit)
+{
+    return !unit->split || unit->split->rank == 0;
+}
 
 /* Computes y(rows,out) = x(rows,in) w + bias. */
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
@@ -176,6 +199,7 @@ struct kernel_attention transformer_attention(const struct transformer_unit *uni
 
 /* An embedding's rows from row `first` of the state, for kernels.embed_forward and embed_update. */
 struct transformer_table_rows {
+    bool split;         /* the words' rows, which come first, are cut over a tensor group; numbers are of its slice */
     int64_t first;      /* in the state */
     const int32_t *tokens;
     int64_t token_stride, vocabulary, first_row, row_count;
@@ -185,6 +209,17 @@ void transformer_gather(const struct transformer_unit *unit, float *x, const str
 /* Steps the rows, or makes or continues their gradient. */
 void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
                                const float *head_gradient, const float *dx, float *scratch);
+
+/* Do the same for rows whose words are cut: words of other devices count as zero in a sum (transformer_split.c). */
+void transformer_gather_split(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows);
+void transformer_rows_backward_split(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
+                                     const float *dx, float *scratch);
+
+/* Returns the words of the whole network. */
+static inline int64_t transformer_all_words(const struct transformer_unit *unit)
+{
+    return unit->split ? (int64_t)unit->split->vocabulary : unit->v;
+}
 
 /* Returns the padding token as a kernel argument. */
 int64_t transformer_padded(const struct network *network);
@@ -207,6 +242,12 @@ enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
  * network_logit_rows() rows at a time. d_normf must not be normf. */
 void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);
+/* Computes the loss of a piece of rows, and the gradient of its logits in place, where devices have words each. */
+void transformer_loss_split(const struct transformer_unit *unit, const struct transformer_words *words,
+                            struct kernel_loss_rows rows);
+/* Zeroes the gradients of a device's rows without a word, after the loss. */
+void transformer_zero_padding(const struct transformer_unit *unit, float *d_table, float *d_bias);
+
 /* Returns the output that predicts the next token. */
 struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight);
 

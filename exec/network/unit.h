@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "exec/kernels/kernels.h"
+#include "exec/network/unit_group.h"
 #include "models/job/memory.h"
 #include "planner/plan.h"
 
@@ -47,8 +48,20 @@ struct unit_guard {
     atomic_int state; /* enum unit_guard_state */
 };
 
+/*
+ * The part of a device in a tensor group: all sizes are those of the network's slice (network_slice()), which is the
+ * unit's network. Norms, biases of row products and boundaries are whole, and equal on all devices.
+ */
+struct unit_split {
+    struct unit_group *group;
+    uint32_t rank, members;
+    uint64_t vocabulary;        /* of the whole network ... */
+    uint64_t first_word, words; /* ... and the device's words of it; there may be none */
+};
+
 struct unit_arguments {
     const struct job *job;
+    const struct unit_split *split; /* NULL: one device has the whole network */
     const struct plan_shard *shard;
     const struct unit_tables *tables;
     uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_NORM,
@@ -78,6 +91,7 @@ struct unit_arguments {
                                    did not keep them ... */
     float *handed_gradients;    /* ... and memory_block_gradients() of each block */
     float *workspace;
+    float *loss_statistics;     /* of a head with `split`: three numbers for each row of a piece of logits */
     struct unit_guard *guard;   /* may be NULL. Requires kernels that end before they return and leave results in
                                    host memory */
 };

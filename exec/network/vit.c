@@ -139,14 +139,14 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                               kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
-                               linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
+                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
                              branch, unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
     transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
 }
 
@@ -157,16 +157,17 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
     float *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
-                                linear_of(unit, OUT_WEIGHT, c, f), false);
+                                transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_sum(unit, d_branch, unit->r * c);
     transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
                               unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
 
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
-                                linear_of(unit, PROJECTION_WEIGHT, c, unit->inner), false);
+                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)), false);
     struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
@@ -178,6 +179,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     for (uint32_t part = 0; part < 3; part++)
         transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
                                     qkv_linear(unit, part), part > 0);
+    transformer_sum(unit, d_branch, unit->r * c);
     transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
                               NORM1_WEIGHT);
 }
@@ -187,10 +189,10 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
 {
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
-                              linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
+                              transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)));
     for (uint32_t part = 0; part < 3; part++)
         transformer_linear_weight(unit, unit->d_qkv + part * part_floats, kept[KEPT_NORM1], layer, qkv_linear(unit, part));
 }

@@ -40,11 +40,21 @@ static bool work_is_left(const struct run_loop *loop)
     return false;
 }
 
+/* A tensor group's passes wait for each other, like the operations of a collective: all are enqueued, or none. */
+static void join_passes(const struct run_loop *loop, struct plan_walk_op *op)
+{
+    const uint32_t tensor = loop->plan->jobs.jobs[op->unit->job].parallel.tensor;
+    if (op->gang == PLAN_NONE || op->op->kind != OP_COMPUTE || op->op->stream != STREAM_COMPUTE || tensor <= 1) return;
+    op->join_count = tensor;
+    op->join_at = op->rank % tensor;
+}
+
 static enum status walk_all(struct run_loop *loop, struct error *err)
 {
     enum status status = STATUS_OK;
     struct plan_walk_op op;
     while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
+        join_passes(loop, &op);
         status = run_make_room(loop, &op, err);
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
@@ -111,16 +121,16 @@ static void predict(struct run_loop *loop)
     }
 }
 
-static uint32_t replicas_of(const struct plan *plan, uint32_t shard)
+static uint32_t ranks_of(const struct plan *plan, uint32_t shard)
 {
     const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
-    return parallel_is_set(p) ? p->data : 1;
+    return parallel_is_set(p) ? p->data * p->tensor : 1;
 }
 
 static size_t count_passes(const struct plan *plan)
 {
     size_t count = 0;
-    for (uint32_t s = 0; s < plan->shard_count; s++) count += replicas_of(plan, s);
+    for (uint32_t s = 0; s < plan->shard_count; s++) count += ranks_of(plan, s);
     return count;
 }
 
@@ -148,7 +158,7 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
         TRY(arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
     for (uint32_t s = 1; s < plan->shard_count; s++)
-        loop->first_passes[s] = loop->first_passes[s - 1] + replicas_of(plan, s - 1);
+        loop->first_passes[s] = loop->first_passes[s - 1] + ranks_of(plan, s - 1);
     predict(loop);
     return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
                               : plan_walk_create(plan, NULL, &loop->walk, err);

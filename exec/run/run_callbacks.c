@@ -108,11 +108,8 @@ static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const
 
 struct compute_call {
     struct run *run;
-    const struct plan_unit *unit;
-    const struct plan_op *op;
-    uint64_t minibatch;
-    bool *omitted;
-    uint32_t rank; /* of a parallel job's replica */
+    struct run_flight *flight; /* the operation */
+    uint32_t rank; /* of a parallel job */
     bool of_chunk;
     union {
         struct unit_arguments unit;
@@ -126,27 +123,49 @@ static void look_at_guard(const struct compute_call *call)
 {
     struct unit_guard *const guard = call->of_chunk ? call->arguments.chunk.guard : call->arguments.unit.guard;
     const int state = guard ? atomic_load(&guard->state) : UNIT_GUARD_OPEN;
-    if (state == UNIT_GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
-    if (state == UNIT_GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
+    if (state == UNIT_GUARD_LOSS) diverge(call->run, call->flight->unit->job, call->flight->minibatch, "the loss");
+    if (state == UNIT_GUARD_GRADIENT) diverge(call->run, call->flight->unit->job, call->flight->minibatch, "the step");
+}
+
+static bool decide_to_begin(void *argument)
+{
+    const struct compute_call *const call = argument;
+    return begin_minibatch(call->run, call->flight->unit->job, call->flight->minibatch);
+}
+
+/* Returns true if the computation may start. Passes of a tensor group start together or not at all; their time begins
+ * when the last member has come. */
+static bool may_begin(struct compute_call *call)
+{
+    const struct unit_split *const split = call->of_chunk ? call->arguments.chunk.split : NULL;
+    if (!split) return decide_to_begin(call);
+    return unit_group_begin(split->group, decide_to_begin, call, &call->flight->timing.start_s);
+}
+
+static void compute_chunk(const struct kernels *kernels, const struct compute_call *call)
+{
+    const struct unit_split *const split = call->arguments.chunk.split;
+    chunk_compute(kernels, &call->arguments.chunk);
+    if (split) call->flight->exchanged_s = unit_group_exchanged_s(split->group, split->rank);
 }
 
 static void call_compute(const struct kernels *kernels, void *argument)
 {
-    const struct compute_call *const call = argument;
-    const uint32_t job = call->unit->job;
+    struct compute_call *const call = argument;
+    const uint32_t job = call->flight->unit->job;
     char what[PLAN_TEXT_BYTES];
-    ranges_push(plan_op_text(call->run->plan, call->unit, call->op, what));
-    if (begin_minibatch(call->run, job, call->minibatch)) {
+    ranges_push(plan_op_text(call->run->plan, call->flight->unit, call->flight->op, what));
+    if (may_begin(call)) {
         const double *const all = call->of_chunk ? call->arguments.chunk.norms : call->arguments.unit.norms;
-        const double *const norms = call->op->pass == PLAN_UPDATE ? all : NULL;
-        const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
-        if (!skips && call->of_chunk) chunk_compute(kernels, &call->arguments.chunk);
+        const double *const norms = call->flight->op->pass == PLAN_UPDATE ? all : NULL;
+        const bool skips = norms && skips_step(call->run, job, call->flight->minibatch, norms);
+        if (!skips && call->of_chunk) compute_chunk(kernels, call);
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
-        if (norms && call->unit->shard == 0 && call->rank == 0)
-            handle_norm(call->run, job, call->minibatch, norms, skips);
+        if (norms && call->flight->unit->shard == 0 && call->rank == 0)
+            handle_norm(call->run, job, call->flight->minibatch, norms, skips);
     } else {
-        *call->omitted = true;
+        call->flight->omitted = true;
     }
     ranges_pop();
 }
@@ -160,34 +179,27 @@ static void call_gather(void *argument)
 }
 
 void run_callback_compute(struct run *run, const struct plan_walk_op *op,
-                          const struct unit_arguments *arguments, bool *omitted,
-                          struct device_timing *timing)
+                          const struct unit_arguments *arguments, struct run_flight *flight)
 {
     struct device_stream *const stream = run->streams[op->stream];
     const struct compute_call call = {.run = run,
-                                      .unit = op->unit,
-                                      .op = op->op,
-                                      .minibatch = op->minibatch,
-                                      .omitted = omitted,
+                                      .flight = flight,
                                       .arguments.unit = *arguments};
     if (op->op->stream == STREAM_HOST)
-        device_call(stream, call_gather, &call, sizeof call, timing);
+        device_call(stream, call_gather, &call, sizeof call, &flight->timing);
     else
-        device_compute(stream, call_compute, &call, sizeof call, timing);
+        device_compute(stream, call_compute, &call, sizeof call, &flight->timing);
 }
 
 void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const struct chunk_arguments *arguments,
-                        bool *omitted, struct device_timing *timing)
+                        struct run_flight *flight)
 {
     const struct compute_call call = {.run = run,
-                                      .unit = op->unit,
-                                      .op = op->op,
-                                      .minibatch = op->minibatch,
-                                      .omitted = omitted,
+                                      .flight = flight,
                                       .rank = op->rank,
                                       .of_chunk = true,
                                       .arguments.chunk = *arguments};
-    device_compute(run->streams[op->stream], call_compute, &call, sizeof call, timing);
+    device_compute(run->streams[op->stream], call_compute, &call, sizeof call, &flight->timing);
 }
 
 /* --- batches and best weights ------------------------------------------------------------------- */
@@ -410,11 +422,14 @@ static void call_held_out(void *argument)
 
 void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss)
 {
+    const struct parallel *const parallel = &run->plan->jobs.jobs[op->unit->job].parallel;
+    const uint32_t tensor = parallel->tensor > 1 ? parallel->tensor : 1;
+    if (op->rank % tensor > 0) return; /* all members have the same */
     const struct loss_call call = {
         .run = run,
         .device = run->devices[op->device],
         .job = op->unit->job,
-        .rank = op->rank,
+        .rank = op->rank / tensor,
         .minibatch = op->minibatch,
         .held_out = op->held_out,
         .loss = loss,

@@ -2,16 +2,15 @@
 #ifndef SPILLWAY_EXEC_RUN_RUN_CALLBACKS_H
 #define SPILLWAY_EXEC_RUN_RUN_CALLBACKS_H
 
-#include "exec/state/run_state.h"
+#include "exec/state/run_loop.h"
 #include "planner/walk/plan_walk.h"
 
-/* Enqueue work on the operation's stream, timed in *timing. It is skipped unless the minibatch is below its job's
- * limit when its turn comes; a skipped computation sets *omitted. */
+/* Enqueue work on the operation's stream, timed in *timing or *flight. It is skipped unless the minibatch is below its
+ * job's limit when its turn comes; a skipped computation is omitted in *flight. */
 void run_callback_compute(struct run *run, const struct plan_walk_op *op,
-                          const struct unit_arguments *arguments, bool *omitted,
-                          struct device_timing *timing);
+                          const struct unit_arguments *arguments, struct run_flight *flight);
 void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const struct chunk_arguments *arguments,
-                        bool *omitted, struct device_timing *timing);
+                        struct run_flight *flight);
 void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
                         struct device_timing *timing);
 void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);

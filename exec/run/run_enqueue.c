@@ -12,6 +12,7 @@
 
 #include "exec/run/run_callbacks.h"
 #include "exec/run/run_members.h"
+#include "exec/run/run_split.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
@@ -119,7 +120,8 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
     uint32_t *const count = counts[op->op->pass];
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
-    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done, .place = done,
+    const uint32_t replica = op->rank / job->parallel.tensor;
+    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = replica * each + done, .place = done,
                                     .held = each, .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
 
@@ -133,6 +135,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     struct chunk_arguments arguments = {
         .job = unit.job,
         .tables = &loop->run->chunks[shard],
+        .split = run_split_of(loop->run, op),
         .pass = unit.pass,
         .rank = op->rank,
         .minibatch = unit.minibatch,
@@ -181,7 +184,7 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
     if (op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH) {
         const struct chunk_arguments arguments = chunk_arguments_of(loop, op);
-        run_callback_chunk(loop->run, op, &arguments, &flight->omitted, &flight->timing);
+        run_callback_chunk(loop->run, op, &arguments, flight);
         return;
     }
     if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
@@ -193,13 +196,17 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
                            &flight->timing);
     } else {
         const struct unit_arguments arguments = unit_arguments_of(loop, op);
-        run_callback_compute(loop->run, op, &arguments, &flight->omitted, &flight->timing);
+        run_callback_compute(loop->run, op, &arguments, flight);
     }
 }
 
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
+    if (op->op->axes == 1u << AXIS_TENSOR) {
+        run_split_enqueue(loop->run, op, flight);
+        return STATUS_OK;
+    }
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
     char *at[2] = {NULL, NULL};
     assert(op->use_count <= ARRAY_COUNT(at));

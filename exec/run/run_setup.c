@@ -110,14 +110,47 @@ static enum status find_states(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Makes the tensor groups of a chunk, one for each replica, and the part of each rank. */
+static enum status make_splits(struct run *run, uint32_t s, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[run->plan->shards[s].job];
+    const uint32_t members = job->parallel.tensor;
+    struct unit_split *ranks;
+    TRY(ARENA_NEW(&run->arena, (size_t)members * job->parallel.data, ranks, err));
+    run->splits[s] = ranks;
+    for (uint32_t d = 0; d < job->parallel.data; d++) {
+        struct unit_group *group;
+        TRY(unit_group_create(members, &group, err));
+        for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
+    }
+    return STATUS_OK;
+}
+
+/* Calls `each` for all tensor groups. */
+static void walk_groups(struct run *run, void (*each)(struct unit_group *group))
+{
+    for (uint32_t s = 0; run->splits && s < run->plan->shard_count; s++) {
+        const struct parallel *const p = &run->plan->jobs.jobs[run->plan->shards[s].job].parallel;
+        for (uint32_t d = 0; run->splits[s] && d < p->data; d++) {
+            struct unit_group *const group = run->splits[s][d * p->tensor].group;
+            if (group) each(group);
+        }
+    }
+}
+
 static enum status make_chunk_tables(struct run *run, uint32_t s, struct error *err)
 {
     const struct plan_shard *const shard = &run->plan->shards[s];
     const struct parallel_layers layers = {shard->first_layer, shard->layer_count};
     struct chunk_tables *const chunk = &run->chunks[s];
-    TRY(chunk_tables_init(&run->plan->jobs.jobs[shard->job], shard->job, layers, &run->arena, chunk, err));
+    const struct job *const job = &run->plan->jobs.jobs[shard->job];
+    TRY(chunk_tables_init(job, shard->job, layers, &run->arena, chunk, err));
     run->tables[s] = (struct unit_tables){.parameters = chunk->parameters, .state = chunk->state};
-    return STATUS_OK;
+    if (job->parallel.tensor <= 1) return STATUS_OK;
+    TRY(memory_parameters(&job->network, layers.first, layers.count, &run->arena, &run->tables[s].parameters, err));
+    TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), &run->arena,
+                            &run->tables[s].state, err));
+    return make_splits(run, s, err);
 }
 
 static enum status make_tables(struct run *run, struct error *err)
@@ -125,6 +158,7 @@ static enum status make_tables(struct run *run, struct error *err)
     const struct plan *const plan = run->plan;
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->tables, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->chunks, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->splits, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->state_tables, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->value_tables, err));
     for (uint32_t s = 0; s < plan->shard_count; s++) {
@@ -505,6 +539,7 @@ void run_teardown(struct run *run)
 {
     if (run->devices) {
         run_collective_cancel(run);
+        walk_groups(run, unit_group_cancel);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
         device_stop(run->cpu);
         run_storage_stop(run->storage);
@@ -519,6 +554,7 @@ void run_teardown(struct run *run)
         data_close(run->sources[j]);
         data_close(run->held_out[j]);
     }
+    walk_groups(run, unit_group_destroy);
     if (run->pinned) run->backend->unpin(run->host);
     host_memory_unmap(run->host, run->host_bytes);
     arena_release(&run->arena);

@@ -183,7 +183,9 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
 {
     const struct plan_op *const op = flight->op;
     const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
-    const double end_s = fmax(0, flight->timing.end_s - loop->run->start_s);
+    const double ended_s = flight->within ? flight->timing.start_s + flight->exchanged_s
+                                          : flight->timing.end_s - flight->exchanged_s;
+    const double end_s = fmax(0, ended_s - loop->run->start_s);
     run_record_slots(loop->record, &(struct run_slots){
         .start_s = start_s,
         .end_s = end_s,

@@ -20,6 +20,8 @@ struct run_flight {
     double predicted_s;
     uint64_t acquired_bytes, released_bytes;
     struct device_timing timing;
+    bool within;         /* a collective of a tensor group, which the pass before it has carried out ... */
+    double exchanged_s;  /* ... and what it took; of a pass: what all of them took, which do not count as the pass's */
     uint64_t waits[RUN_FLIGHT_WAITS]; /* the first few, for reports */
     uint32_t wait_count;
 };
@@ -30,7 +32,7 @@ struct run_staged_state {
     bool fresh;
 };
 
-/* The passes of a replica over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
+/* The passes of a rank over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
 struct run_passes {
     uint64_t minibatch;
     uint32_t forward, backward, weight, evaluated; /* backward: or of its first unit; weight: of its second */
@@ -50,10 +52,10 @@ struct run_loop {
     double polled_s;        /* last progress report */
     uint64_t *walked;       /* per job: minibatches that the walk has passed */
     uint64_t *last;         /* per job: operation enqueued last */
-    struct run_passes *passes; /* of parallel jobs: per shard and replica ... */
+    struct run_passes *passes; /* of parallel jobs: per shard and rank ... */
     uint32_t *first_passes;    /* ... those of each shard */
     bool stopping;
-    bool join_skipped;      /* the first member of a collective was; so are the others */
+    bool join_skipped;      /* the first member of a collective, or of a tensor group's pass, was; so are the others */
     struct run_device_state *states; /* [device][buffer] */
     struct run_staged_state *staged; /* [buffer] */
     uint64_t *users;        /* with poison: events, [device][buffer][stream of the device] */

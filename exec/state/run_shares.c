@@ -3,10 +3,22 @@
 #include <string.h>
 
 #include "base/extreme.h"
+#include "exec/state/run_slices.h"
 
 bool run_is_split(const struct run *run, uint32_t shard)
 {
-    return run->chunks[shard].shares != NULL;
+    return run_shares_ranks(run, shard) > 1;
+}
+
+static bool has_slices(const struct run *run, uint32_t shard)
+{
+    return run_slices_ranks(run, shard) > 1;
+}
+
+uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    return tables->shares ? tables->memory.ranks : run_slices_ranks(run, shard);
 }
 
 /* Returns the share of replica `rank` on the host. */
@@ -30,6 +42,10 @@ static struct share_range range_of(const struct chunk_tables *tables, uint32_t r
 
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
 {
+    if (has_slices(run, shard)) {
+        run_slices_gather(run, shard, whole, bytes);
+        return;
+    }
     const struct chunk_tables *const tables = &run->chunks[shard];
     for (uint32_t rank = 0; rank < tables->memory.ranks; rank++)
         for (uint32_t i = 0; i < tables->memory.section_count; i++)
@@ -43,6 +59,10 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
 
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
 {
+    if (has_slices(run, shard)) {
+        run_slices_scatter(run, shard, whole);
+        return;
+    }
     const struct chunk_tables *const tables = &run->chunks[shard];
     for (uint32_t rank = 0; rank < tables->memory.ranks; rank++) {
         char *const share = share_of(run, shard, rank);
@@ -58,6 +78,10 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
 void run_shares_fill_table(const struct run *run, uint32_t job)
 {
     const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
+    if (has_slices(run, first)) {
+        run_slices_fill_table(run, job);
+        return;
+    }
     const struct chunk_tables *const from = &run->chunks[first], *const to = &run->chunks[last];
     const struct chunk_memory *const m = &to->memory;
     if (!m->copies_table || !m->has_head) return;
@@ -76,6 +100,10 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard)
 {
+    if (has_slices(run, shard)) {
+        run_slices_bring(run, device, shard, state, to, guard);
+        return;
+    }
     const struct chunk_tables *const tables = &run->chunks[shard];
     const char *const share = (const char *)device_arena(run->devices[device]) + state->address;
     struct device_stream *const stream = run->streams[plan_stream(run->plan, device, STREAM_D2H)];

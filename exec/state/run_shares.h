@@ -1,6 +1,7 @@
 /*
- * States that replicas split (models/job/chunk_share.h). Each replica's host buffer has its share, laid out as on its
- * device. Files and checkpoints have whole states, which do not show how they were split.
+ * States that replicas split (models/job/chunk_share.h), or of which devices of a tensor group have slices
+ * (run_slices.h). Each rank's host buffer has its share, laid out as on its device. Files and checkpoints have whole
+ * states, which do not show how they were split.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_SHARES_H
 #define SPILLWAY_EXEC_STATE_RUN_SHARES_H
@@ -9,6 +10,9 @@
 
 /* Returns true for such a shard, by its index in the plan. */
 bool run_is_split(const struct run *run, uint32_t shard);
+
+/* Counts the ranks that have shares; equal replicas follow them. 1: a rank has all. */
+uint32_t run_shares_ranks(const struct run *run, uint32_t shard);
 
 /* Copies all shares to a whole state, or only its first `bytes`. */
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
@@ -19,7 +23,7 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
 /* Copies the shares of a tied table to those of the last chunk's copy, if the job has one. */
 void run_shares_fill_table(const struct run *run, uint32_t job);
 
-/* Copies a replica's share from its device to a whole state at `to`, on the D2H stream. */
+/* Copies a rank's share from its device to a whole state at `to`, on the D2H stream. */
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard);
 

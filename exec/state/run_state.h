@@ -74,8 +74,9 @@ struct run {
     struct device *cpu;          /* the host's processor, without an arena; may be NULL */
     struct kernels gather;       /* of the processor, for one thread: computations of the host stream */
     struct device_stream **streams; /* by plan_stream() */
-    struct unit_tables *tables;  /* per shard; of a chunk only states and parameters */
+    struct unit_tables *tables;  /* per shard, of the whole network; of a chunk only states and parameters */
     struct chunk_tables *chunks; /* per shard: of parallel jobs */
+    struct unit_split **splits;  /* per shard: of each rank; NULL: no tensor group */
     struct state_tables *state_tables; /* per shard, in the form of weights.h ... */
     struct state_tables *value_tables; /* ... and of only its values, for kept weights */
     float **states;              /* per shard, on the host; NULL: on storage, or split (run_shares.h) */

@@ -53,7 +53,7 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
         const struct plan_place_use *const use = &op->uses[i];
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
         if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
-        if (op->rank > 0 && !run_is_split(loop->run, shard_of(loop, buffer))) continue; /* replicas are equal */
+        if (op->rank >= run_shares_ranks(loop->run, shard_of(loop, buffer))) continue; /* replicas are equal */
         struct run_device_state *const state = device_state_of(loop, op, use->buffer);
         if (use->flags & ACCESS_ACQUIRE)
             *state = (struct run_device_state){.rank = op->rank, .arrived = op->minibatch, .bytes = buffer->bytes};

@@ -6,6 +6,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "models/job/chunk_share.h"
+#include "models/network/network_traits.h"
 
 /* Returns UNIT_KEEP and UNIT_INPUTS as the layers are kept. */
 static uint32_t kept_way(const struct job *job, struct parallel_layers layers)
@@ -90,15 +91,25 @@ static void size_handover(const struct job *job, uint32_t kept, uint64_t stream,
         m->handover_bytes += blocks * memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence).bytes;
 }
 
-struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers)
+/* Returns the bytes of the statistics that a tensor group's head exchanges for a piece of rows. */
+static uint64_t loss_bytes(const struct job *job)
 {
+    const uint64_t rows = job->microbatch * network_tokens(&job->network, job->sequence);
+    if (job->parallel.tensor == 1 || network_classifies(&job->network)) return 0;
+    return aligned(CHUNK_LOSS_NUMBERS * network_logit_rows(&job->network, rows) * sizeof(float));
+}
+
+struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers layers)
+{
+    struct job room;
+    const struct job *job = parallel_share_in(whole, &room);
     const struct network *n = &job->network;
     const bool embedding = layers.first == 0, tied = n->tied_head;
     const uint64_t stream = aligned(memory_boundary_bytes(n, 0, job->microbatch, job->sequence, PRECISION_FP32));
     const uint32_t kept = kept_way(job, layers);
     struct chunk_memory m = {.has_embedding = embedding, .has_head = layers.first + layers.count == n->layer_count,
                              .inputs_only = kept & UNIT_INPUTS};
-    assert(job->parallel.tensor == 1 && parallel_slices(&job->parallel) == 1);
+    assert(parallel_slices(&job->parallel) == 1);
     add_piece(&m, layers.first, embedding ? 1 : layers.count);
     if (embedding) add_piece(&m, 1, layers.count - 1);
     if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
@@ -114,7 +125,8 @@ struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers l
     if (kept && last->first > 0) m.activation_bytes = m.kept_offset + kept_bytes(job, last, kept & UNIT_INPUTS);
     size_handover(job, kept, stream, &m);
     m.d_between_offset = both && !kept ? stream : 0;
-    m.scratch_offset = m.d_between_offset + (both ? stream : 0);
+    m.loss_offset = m.d_between_offset + (both ? stream : 0);
+    m.scratch_offset = m.loss_offset + (m.has_head ? loss_bytes(job) : 0);
     for (uint32_t i = 0; i < m.piece_count; i++)
         m.workspace_bytes = max_u64(m.workspace_bytes, m.scratch_offset + piece_scratch(job, &m.pieces[i], kept));
     return m;

@@ -9,7 +9,7 @@
  *     state        [ blob of all layers | blob of the tied table's rows ]
  *     gradient     [ of all layers      | of the tied table, from the head ]
  *     activations  [ embedding's output (R, C) | as kept by the other layers ]
- *     workspace    [ embedding's output | its gradient | scratch of a pass over either piece ]
+ *     workspace    [ embedding's output | its gradient | statistics of the loss | scratch of a pass over either piece ]
  *     handover     [ embedding's output | its gradient | layers' activations | gradients of each block ]
  *
  * The table's own blob exists where the head is on another stage than the embedding: two copies with equal values,
@@ -18,13 +18,16 @@
  *
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
+ *
+ * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole. Their
+ * head exchanges statistics of the loss.
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
 #define SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
 
 #include "models/job/job.h"
 
-enum { CHUNK_PIECES_MAX = 2, CHUNK_SECTIONS_MAX = 3 };
+enum { CHUNK_PIECES_MAX = 2, CHUNK_SECTIONS_MAX = 3, CHUNK_LOSS_NUMBERS = 3 };
 
 /* Parameters that replicas share among themselves, each a contiguous range (models/job/chunk_share.h). */
 enum chunk_section_kind {
@@ -44,7 +47,7 @@ struct chunk_memory {
     bool has_embedding;           /* pieces[0] */
     bool has_head;                /* in the last piece */
     bool inputs_only;             /* only inputs of layers are kept */
-    uint64_t table_rows;          /* of a tied table, in the head's chunk and in the embedding's; 0: none */
+    uint64_t table_rows;          /* of a tied table's slice, in the head's chunk and in the embedding's; 0: none */
     bool copies_table;            /* the head has a copy: the embedding is on another stage */
     uint64_t table_state_offset;  /* of the copy ... */
     struct state_layout table_rows_layout; /* ... which has this layout, memory_state_rows() */
@@ -54,6 +57,7 @@ struct chunk_memory {
     uint64_t loss_bytes;          /* of the loss and its partial sums */
     uint64_t kept_offset;         /* of the layers' activations */
     uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */
+    uint64_t loss_offset;         /* in the workspace: CHUNK_LOSS_NUMBERS for each row of a piece */
     uint64_t scratch_offset;      /* in the workspace: a pass's */
     uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
@@ -69,7 +73,7 @@ struct chunk_memory {
     uint32_t section_count;
 };
 
-/* Describes a job without tensor groups and slices. */
+/* Describes a job without slices. */
 struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers);
 
 #endif

@@ -108,6 +108,14 @@ const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struc
     return room;
 }
 
+const struct job *parallel_share_in(const struct job *job, struct job *room)
+{
+    if (job->parallel.tensor <= 1) return job;
+    *room = *job;
+    room->network = network_slice(&job->network, job->parallel.tensor);
+    return room;
+}
+
 uint64_t parallel_slice_share(const struct parallel *p, uint64_t whole)
 {
     uint64_t tokens = 0, begin = p->slice_begin, end = begin + p->slice_length;
@@ -174,7 +182,13 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         const char *why;
     } ways[] = {
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
-        {p->tensor > 1, "tensor groups"},
+        {p->sequence, "sequence parallelism"},
+        {p->scatter, "scattered boundaries"},
+        {p->tensor > 1 && p->data > 1 && p->zero > ZERO_NOTHING, "split states in tensor groups"},
+        {p->tensor > 1 && pipeline_has_halves(p->schedule), "backward passes of tensor groups in two units"},
+        {p->tensor > 1 && pipeline_is_asynchronous(p->schedule), "tensor groups without a flush"},
+        {p->tensor > 1 && job_clips(job), "clipping in tensor groups"},
+        {p->tensor > 1 && job->evaluation.every > 0, "evaluations in tensor groups"},
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},

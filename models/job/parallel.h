@@ -343,6 +343,10 @@ struct job parallel_slice(const struct job *job, uint32_t slice);
 /* Makes no copy without slices: returns `job`, or room. */
 const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struct job *room);
 
+/* Returns the job as a device of a tensor group computes it, with a slice of the network (network_slice()). Makes no copy
+ * without tensor groups: returns `job`, or room. */
+const struct job *parallel_share_in(const struct job *job, struct job *room);
+
 /* Returns a slice's part; parts add up to `whole`. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 

@@ -260,9 +260,12 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     /* a parallel block adds its parts up first */
     uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
     bool again = back && recompute_repeats(job->parallel.recompute);
+    /* an output that nothing reads is left out, see add_carried_out_again() */
+    bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
+                  network_norms_first(&job->network);
     if (pass == PARALLEL_FORWARD || again) {
-        gather(list, sums, false);
-        sum(list, sums, false);
+        gather(list, sums - (unread ? blocks : 0), false);
+        sum(list, sums - (unread ? blocks : 0), false);
     }
     if (back) {
         gather(list, sums, false); /* gradients of the sums */
@@ -272,17 +275,19 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
-/* Returns true if the pass includes the forward pass of an embedding or a head. */
-static bool goes_forward(const struct job *job, enum parallel_pass pass)
+/* Returns true if the pass includes the forward pass of an embedding or a head, which the executor computes in backward
+ * passes. */
+static bool goes_forward(const struct job *job, enum parallel_pass pass, bool head)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    if (head && parallel_is_carried_out(&job->parallel)) return back;
     return pass == PARALLEL_FORWARD || (back && job->parallel.recompute == RECOMPUTE_STAGE);
 }
 
 static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
     bool positions = network_traits(&job->network)->more_positions != NETWORK_NO_POSITION_TABLE;
-    if (goes_forward(job, pass) && job->network.family != NETWORK_VIT) {
+    if (goes_forward(job, pass, false) && job->network.family != NETWORK_VIT) {
         if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);
     }
@@ -292,7 +297,7 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
     bool words = !network_classifies(&job->network);
-    if (goes_forward(job, pass)) {
+    if (goes_forward(job, pass, true)) {
         if (words) gather(list, 1, false);
         if (!words || job->network.pooler) gather(list, 1, false); /* first tokens of samples */
         if (words) exchange(list, COLLECTIVE_ALL_REDUCE, 3, list->statistic_bytes, false);
@@ -335,7 +340,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     if (job->parallel.tensor == 1 || network_is_listed(network)) return 0;
     struct exchange list = {.items = out,
                             .sequence = job->parallel.sequence,
-                            .exposed = job->parallel.exposed};
+                            .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
     if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_EVALUATE) pass = PARALLEL_FORWARD;
     if (pass == PARALLEL_UPDATE) {

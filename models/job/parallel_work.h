@@ -44,7 +44,7 @@ struct parallel_collective {
     uint32_t kind;  /* enum collective_kind, in the tensor group */
     uint32_t count;
     uint64_t bytes; /* of the whole tensor */
-    bool overlaps;  /* with products of this pass that do not need it; others wait */
+    bool overlaps;  /* with products of this pass that do not need it; others wait. Never in jobs that are carried out */
 };
 
 enum { PARALLEL_COLLECTIVES_MAX = 16 };

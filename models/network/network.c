@@ -144,6 +144,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->rank = 0;
     spec->elements = 1;
     spec->init = init;
+    spec->joined = 1;
     spec->matrix = shape == MATRIX;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
@@ -185,6 +186,12 @@ static void linear(struct network_list *list, struct network_linear l)
     if (l.bias) vector(list, l.bias, INIT_ZERO, l.out);
 }
 
+/* Notes that the last weight and its bias are `count` joined tensors. */
+static void join_last(struct network_list *list, uint32_t count)
+{
+    for (uint32_t i = 1; i <= 2; i++) list->items[list->count - i].joined = count;
+}
+
 static void norm(struct network_list *list, const char *weight, const char *bias, uint64_t width)
 {
     vector(list, weight, INIT_ONE, width);
@@ -206,6 +213,7 @@ static void gpt2_block(const struct network *n, uint64_t block, struct network_l
     norm(list, "ln_1.weight", "ln_1.bias", width);
     linear(list, (struct network_linear){"attn.c_attn.weight", "attn.c_attn.bias", 3 * inner, width,
                                          IN_OUT, INIT_NORMAL});
+    join_last(list, 3);
     linear(list, (struct network_linear){"attn.c_proj.weight", "attn.c_proj.bias", width, inner, IN_OUT,
                                          INIT_NORMAL_RESIDUAL});
     norm(list, "ln_2.weight", "ln_2.bias", width);

@@ -143,6 +143,7 @@ struct tensor_spec {
     uint64_t shape[4];
     uint64_t elements;  /* product of shape */
     enum tensor_init init;
+    uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v; else 1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
 };
 enum { LAYER_TENSORS_MAX = 32 };

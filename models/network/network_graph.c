@@ -410,7 +410,7 @@ static struct tensor_spec tensor(const struct network_graph *graph, uint32_t op,
         [GRAPH_CONVOLUTION] = "conv", [GRAPH_UPSAMPLE] = "up",   [GRAPH_LINEAR] = "fc",
         [GRAPH_BATCH_NORM] = "bn"};
     const struct graph_op *o = &graph->ops[op];
-    struct tensor_spec spec = {.elements = 1, .init = INIT_NORMAL};
+    struct tensor_spec spec = {.elements = 1, .init = INIT_NORMAL, .joined = 1};
     if (named)
         snprintf(spec.name, sizeof spec.name, "%.60s.%s%" PRIu32 ".%s", graph->names[o->layer], words[o->kind],
                  number_in_layer(graph, op), what);

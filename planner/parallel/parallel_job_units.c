@@ -429,6 +429,7 @@ static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
+/* The collectives of a tensor group follow; the executor carries them out within the pass. */
 static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
@@ -437,11 +438,14 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     access_sum(u, &a);
     access_levels(u, &a, CHANGE);
     access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
+    uint32_t output = a.of[a.count - 1].buffer; /* the parameters' gradient if no boundary's leaves */
     access_batch(u, &a, ACCESS_READ);
     access_loss(u, &a, CHANGE);
     if (u->chunk->has_loss && shares_table(u->s) && !u->chunk->gathers) access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
     access_workspace(u, &a, MAKE | ACCESS_RELEASE);
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
+    add_tensor_collectives(u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
+    add_tensor_collectives(u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, output);
 }
 
 /* Chunks collectives during the second computation. */
@@ -469,7 +473,7 @@ static void emit_backward(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD, n);
     add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
-    (s->parallel->tensor == 1 ? emit_backward_in_one : emit_backward_in_three)(&u, n);
+    (s->parallel->tensor == 1 || s->carried_out ? emit_backward_in_one : emit_backward_in_three)(&u, n);
     end_unit(&u);
 }
 

@@ -20,6 +20,7 @@
 #include "base/size.h"
 #include "exec/network/chunk.h"
 #include "models/job/parallel_memory.h"
+#include "tests/support/exec/support_batch.h"
 #include "tests/support/planner/support_planner.h"
 
 enum { STEPS = 3, CHUNKS_MAX = 8, MICROBATCHES_MAX = 4 };
@@ -338,28 +339,6 @@ static double step_line(struct line *line, const int32_t *batch, uint64_t miniba
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-static void fill_batch(const struct job *job, int32_t *batch, uint64_t minibatch)
-{
-    const struct network *n = &job->network;
-    const uint64_t words = job_batch_bytes(job) / sizeof *batch, samples = job_samples(job);
-    for (uint64_t i = 0; i < words; i++) {
-        const uint64_t random = random_u64(99 + minibatch, i);
-        const uint64_t part = i / job->sequence % 3; /* bert: tokens, labels, types */
-        if (n->family == NETWORK_VIT && i >= samples) {
-            const float pixel = (float)random_unit(99 + minibatch, i) - 0.5f;
-            memcpy(&batch[i], &pixel, sizeof pixel);
-        } else if (n->family == NETWORK_VIT) {
-            batch[i] = (int32_t)(random % n->classes);
-        } else if (n->family == NETWORK_BERT && part == 1) {
-            batch[i] = random % 3 == 0 ? (int32_t)(random / 3 % n->vocabulary) : -1;
-        } else if (n->family == NETWORK_BERT && part == 2) {
-            batch[i] = (int32_t)(n->vocabulary + n->positions + random % 2);
-        } else {
-            batch[i] = (int32_t)(random % n->vocabulary);
-        }
-    }
-}
-
 static void check_case(const struct job *job)
 {
     struct arena arena = {0};
@@ -370,7 +349,7 @@ static void check_case(const struct job *job)
     make_line(&line, job, &reference, &arena);
     walk_table(&line, &reference, copy_part);
     for (uint64_t minibatch = 0; minibatch < STEPS; minibatch++) {
-        fill_batch(job, batch, minibatch);
+        support_batch_fill(job, batch, minibatch);
         const double want = step_reference(&reference, batch, minibatch), got = step_line(&line, batch, minibatch);
         assert_true(isfinite(want));
         if (memcmp(&got, &want, sizeof got) != 0) fail_msg("%s: cut %d, recompute %d, %d microbatches, step %d: %.17g not %.17g", job->network.name, (int)job->parallel.pipeline, (int)job->parallel.recompute, (int)job->microbatches, (int)minibatch, got, want);

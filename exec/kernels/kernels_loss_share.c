@@ -1,0 +1,108 @@
+/*
+ * The loss where each device of a tensor group has the logits of some words: exec/kernels/kernels_loss.c in three steps,
+ * between which the devices combine a few numbers for each row.
+ *
+ *     largest    m(r) = max_j z(j)                     then the maximum over devices
+ *     sums       z(j) = exp(z(j) - m(r)), their sum s(r), and z(target) - m(r)     then the sums over devices
+ *     gradient   loss(r) = log s(r) - (z(target) - m(r));   dz(j) = (z(j) / s(r) - [j is target]) / R
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "exec/kernels/kernels_math.h"
+
+enum { NO_WORD = -1 };
+
+/* Returns the row's label. */
+static int64_t label_of(const struct kernel_loss_share *s, int64_t row)
+{
+    const int64_t place = s->rows.first + row;
+    return s->labels[place / s->t * s->label_stride + place % s->t];
+}
+
+/* Returns the target's place among the device's words, or NO_WORD. */
+static int64_t own_word(const struct kernel_loss_share *s, int64_t row)
+{
+    const int64_t word = label_of(s, row) - s->first_word;
+    return label_of(s, row) >= 0 && word >= 0 && word < s->v ? word : NO_WORD;
+}
+
+CLONES static float largest_of_row(const float *z, int64_t v)
+{
+    return math_row_max(z, v);
+}
+
+void host_loss_largest(const struct kernels *kernels, const struct kernel_loss_share *s)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (s->rows.count * s->v > HOST_SERIAL)
+    for (int64_t row = 0; row < s->rows.count; row++)
+        s->largest[row] = s->v > 0 ? largest_of_row(s->logits + row * s->v, s->v) : -INFINITY;
+}
+
+/* Replaces z(v) by its exponentials; returns their sum. */
+CLONES static float sum_of_row(float *z, int64_t v, float largest)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= v; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) {
+            float weight = math_exp(z[i + l] - largest);
+            z[i + l] = weight;
+            lanes[l] += weight;
+        }
+    for (int l = 0; l < v - i; l++) {
+        float weight = math_exp(z[i + l] - largest);
+        z[i + l] = weight;
+        lanes[l] += weight;
+    }
+    return math_fold(lanes);
+}
+
+void host_loss_sums(const struct kernels *kernels, const struct kernel_loss_share *s)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (s->rows.count * s->v > HOST_SERIAL)
+    for (int64_t row = 0; row < s->rows.count; row++) {
+        float *z = s->logits + row * s->v;
+        int64_t word = own_word(s, row);
+        s->at_target[row] = word == NO_WORD ? 0 : z[word] - s->largest[row];
+        s->sums[row] = s->v > 0 ? sum_of_row(z, s->v, s->largest[row]) : 0;
+    }
+}
+
+/* z(v) becomes scale * (softmax - one at the target). */
+CLONES static void gradient_of_row(float *z, int64_t v, float factor)
+{
+    for (int64_t j = 0; j < v; j++) z[j] *= factor;
+}
+
+/* Counts the rows of the mean. */
+static int64_t count_rows(const struct kernel_loss_share *s)
+{
+    struct kernel_loss_share all = *s;
+    int64_t counted = 0;
+    all.rows.first = 0;
+    if (!s->masked) return s->b * s->t;
+    for (int64_t row = 0; row < s->b * s->t; row++) counted += label_of(&all, row) >= 0;
+    return counted > 0 ? counted : 1;
+}
+
+void host_loss_gradient(const struct kernels *kernels, double *loss, const struct kernel_loss_share *s)
+{
+    const double counted = (double)count_rows(s) * s->rows.parts;
+    const float scale = 1.0f / (float)counted;
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (s->rows.count * s->v > HOST_SERIAL)
+    for (int64_t row = 0; row < s->rows.count; row++) {
+        float *z = s->logits + row * s->v;
+        const bool counts = label_of(s, row) >= 0;
+        const int64_t word = own_word(s, row);
+        if (s->v > 0) gradient_of_row(z, s->v, counts ? scale / s->sums[row] : 0);
+        if (word != NO_WORD) z[word] -= scale;
+    }
+    double total = 0;
+    for (int64_t row = 0; row < s->rows.count; row++)
+        if (label_of(s, row) >= 0) total += log((double)s->sums[row]) - (double)s->at_target[row];
+    const bool first = s->rows.part == 0 && s->rows.first == 0;
+    *loss = (first ? 0 : *loss) + total / counted;
+}

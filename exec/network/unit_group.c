@@ -1,0 +1,185 @@
+/*
+ * An exchange has three meetings, as in exec/run/run_collective.c: all values are there; all slices are computed, and
+ * each member copies the others'; nobody reads them any more.
+ */
+#include "exec/network/unit_group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clones.h"
+#include "base/process/clock.h"
+
+enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096, SIZES_MAX = 4 };
+
+/* Seconds of a member's exchanges by their bytes; the last size has all others. */
+struct exchanged {
+    uint64_t bytes[SIZES_MAX];
+    double seconds[SIZES_MAX];
+};
+
+struct unit_group {
+    pthread_mutex_t lock;
+    pthread_cond_t met;
+    uint32_t members, arrived;
+    uint64_t meetings;
+    bool cancelled;
+    bool decision;      /* of the last beginning ... */
+    double begun_s;     /* ... and its time */
+    float **values;     /* by member */
+    struct exchanged *exchanged; /* by member */
+};
+
+enum status unit_group_create(uint32_t members, struct unit_group **out, struct error *err)
+{
+    struct unit_group *const group = alloc_zeroed(1, sizeof *group);
+    if (!group) return error_memory(err, "a tensor group", sizeof *group);
+    group->members = members;
+    pthread_mutex_init(&group->lock, NULL);
+    pthread_cond_init(&group->met, NULL);
+    group->values = alloc_zeroed(members, sizeof *group->values);
+    group->exchanged = alloc_zeroed(members, sizeof *group->exchanged);
+    if (!group->values || !group->exchanged) {
+        unit_group_destroy(group);
+        return error_memory(err, "a tensor group", members * (sizeof *group->values + sizeof *group->exchanged));
+    }
+    *out = group;
+    return STATUS_OK;
+}
+
+void unit_group_destroy(struct unit_group *group)
+{
+    if (!group) return;
+    pthread_cond_destroy(&group->met);
+    pthread_mutex_destroy(&group->lock);
+    free(group->values);
+    free(group->exchanged);
+    free(group);
+}
+
+void unit_group_cancel(struct unit_group *group)
+{
+    pthread_mutex_lock(&group->lock);
+    group->cancelled = true;
+    pthread_cond_broadcast(&group->met);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* Waits for all members; the last one decides, if there is something to decide. Returns false after a cancellation. */
+static bool meet(struct unit_group *group, unit_group_decide *decide, void *argument)
+{
+    pthread_mutex_lock(&group->lock);
+    const uint64_t meeting = group->meetings;
+    if (++group->arrived == group->members) {
+        group->arrived = 0;
+        group->meetings++;
+        if (decide) {
+            group->decision = decide(argument);
+            group->begun_s = clock_s();
+        }
+        pthread_cond_broadcast(&group->met);
+    }
+    while (group->meetings == meeting && !group->cancelled) pthread_cond_wait(&group->met, &group->lock);
+    const bool met = !group->cancelled;
+    pthread_mutex_unlock(&group->lock);
+    return met;
+}
+
+bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void *argument, double *begun_s)
+{
+    if (!meet(group, decide, argument)) return false;
+    *begun_s = group->begun_s; /* no other pass begins before all members have ended this one */
+    return group->decision;
+}
+
+bool unit_group_began(const struct unit_group *group)
+{
+    return group->decision;
+}
+
+double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i < SIZES_MAX; i++) seconds += group->exchanged[rank].seconds[i];
+    return seconds;
+}
+
+double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes)
+{
+    struct exchanged *const exchanged = &group->exchanged[rank];
+    double seconds = 0;
+    for (uint32_t i = 0; i < SIZES_MAX; i++) {
+        if (bytes > 0 && exchanged->bytes[i] != bytes) continue;
+        seconds += exchanged->seconds[i];
+        exchanged->seconds[i] = 0;
+    }
+    return seconds;
+}
+
+static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double seconds)
+{
+    uint32_t i = 0;
+    while (i + 1 < SIZES_MAX && exchanged->bytes[i] != bytes && exchanged->bytes[i] != 0) i++;
+    exchanged->bytes[i] = bytes;
+    exchanged->seconds[i] += seconds;
+}
+
+/* --- exchanges -------------------------------------------------------------------------------- */
+
+typedef void combine(float *restrict result, const float *x, uint64_t count);
+
+CLONES static void add(float *restrict sum, const float *x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) sum[i] += x[i];
+}
+
+CLONES static void take_larger(float *restrict largest, const float *x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
+}
+
+/* The slices' borders are lines, so that no two members write to one. */
+static uint64_t slice_begin(const struct unit_group *group, uint64_t count, uint32_t rank)
+{
+    const uint64_t lines = (count + LINE_FLOATS - 1) / LINE_FLOATS, begin = lines * rank / group->members * LINE_FLOATS;
+    return begin < count ? begin : count;
+}
+
+static void combine_slice(struct unit_group *group, uint32_t rank, uint64_t count, combine *each)
+{
+    const uint64_t end = slice_begin(group, count, rank + 1);
+    float result[PIECE_FLOATS];
+    for (uint64_t at = slice_begin(group, count, rank); at < end; at += PIECE_FLOATS) {
+        const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
+        memcpy(result, group->values[0] + at, n * sizeof *result);
+        for (uint32_t m = 1; m < group->members; m++) each(result, group->values[m] + at, n);
+        memcpy(group->values[rank] + at, result, n * sizeof *result);
+    }
+}
+
+static void exchange(struct unit_group *group, uint32_t rank, float *values, uint64_t count, combine *each)
+{
+    const double begun_s = clock_s();
+    group->values[rank] = values;
+    if (!meet(group, NULL, NULL)) return;
+    combine_slice(group, rank, count, each);
+    if (!meet(group, NULL, NULL)) return;
+    for (uint32_t m = 0; m < group->members; m++) {
+        const uint64_t begin = slice_begin(group, count, m), bytes = (slice_begin(group, count, m + 1) - begin) * sizeof(float);
+        if (m != rank) memcpy(values + begin, group->values[m] + begin, bytes);
+    }
+    (void)meet(group, NULL, NULL); /* a member's slice stays until all have it */
+    count_exchange(&group->exchanged[rank], count * sizeof *values, clock_s() - begun_s);
+}
+
+void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
+{
+    exchange(group, rank, values, count, add);
+}
+
+void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
+{
+    exchange(group, rank, values, count, take_larger);
+}

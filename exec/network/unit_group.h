@@ -1,0 +1,42 @@
+/*
+ * The devices of a tensor group: exchanges during passes, over the memory of a process. Every member calls the same
+ * exchanges in the same order, on its compute stream; each call waits for all members without spinning, and each member
+ * computes its slice of the result from all members' memory.
+ *
+ * Order of sums: by rank, ((x0 + x1) + x2) + ..., whatever the timing. All members get the same bits.
+ */
+#ifndef SPILLWAY_EXEC_NETWORK_UNIT_GROUP_H
+#define SPILLWAY_EXEC_NETWORK_UNIT_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct unit_group; /* opaque */
+
+/* The caller destroys it with unit_group_destroy(), which takes NULL, too. */
+MUST_CHECK enum status unit_group_create(uint32_t members, struct unit_group **out, struct error *err);
+void unit_group_destroy(struct unit_group *group);
+
+/* Replace `values` of `count` numbers by the sum or the maximum over all members. */
+void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
+void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
+
+/* Begins a pass when all members have come. The last one decides for all whether it begins. Returns the decision, and
+ * when it was made; false after a cancellation. */
+typedef bool unit_group_decide(void *argument);
+bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void *argument, double *begun_s);
+
+/* Returns the decision about the member's last pass. */
+bool unit_group_began(const struct unit_group *group);
+
+/* Return the seconds of a member's exchanges that were not taken yet; and take those of exchanges of `bytes` each, or of
+ * all (0). Called by the member's thread. */
+double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
+double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes);
+
+/* Lets no member wait for others any longer: results are undefined from now on. */
+void unit_group_cancel(struct unit_group *group);
+
+#endif

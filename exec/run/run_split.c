@@ -1,0 +1,40 @@
+#include "exec/run/run_split.h"
+
+const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op)
+{
+    const struct unit_split *const ranks = run->splits[run->plan->job_first_shard[op->unit->job] + op->unit->shard];
+    return ranks ? &ranks[op->rank] : NULL;
+}
+
+struct split_call {
+    const struct unit_split *split;
+    struct run_flight *flight;
+    uint64_t bytes; /* of the collectives that it stands for; 0: of all that are left */
+};
+
+/* Places it directly after the pass, whose time ends before its exchanges (run_flight.exchanged_s). */
+static void call_exchanged(void *argument)
+{
+    const struct split_call *const call = argument;
+    struct run_flight *const flight = call->flight;
+    flight->omitted = !unit_group_began(call->split->group);
+    const double left_s = unit_group_exchanged_s(call->split->group, call->split->rank);
+    flight->exchanged_s = unit_group_take_s(call->split->group, call->split->rank, call->bytes);
+    flight->timing.start_s -= left_s;
+}
+
+/* Returns true for the unit's last collective of the tensor group. */
+static bool is_last(const struct plan_walk_op *op)
+{
+    for (uint32_t i = 1; op->op_index + i < op->unit->op_count; i++)
+        if (op->op[i].kind == OP_COLLECTIVE && op->op[i].axes == op->op->axes) return false;
+    return true;
+}
+
+void run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight)
+{
+    const struct split_call call = {
+        .split = run_split_of(run, op), .flight = flight, .bytes = is_last(op) ? 0 : op->op->bytes};
+    flight->within = true;
+    device_call(run->streams[op->stream], call_exchanged, &call, sizeof call, &flight->timing);
+}

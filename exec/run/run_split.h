@@ -1,0 +1,17 @@
+/*
+ * Tensor groups of a run. Passes carry out their groups' collectives themselves (exec/network/unit_group.h), on the
+ * compute streams of all members. The plan has these collectives after the pass, all of a size as one operation, which
+ * only tells what they took.
+ */
+#ifndef SPILLWAY_EXEC_RUN_RUN_SPLIT_H
+#define SPILLWAY_EXEC_RUN_RUN_SPLIT_H
+
+#include "exec/state/run_loop.h"
+
+/* Returns the part of the operation's rank; NULL without a tensor group. */
+const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op);
+
+/* Enqueues a collective of a tensor group after its pass. */
+void run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight);
+
+#endif

@@ -1,0 +1,47 @@
+#include "models/network/tensor_share.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *slice)
+{
+    struct tensor_share share = {.outer = 1, .joined = 1, .size = whole->elements, .part = whole->elements, .inner = 1};
+    assert(whole->rank == slice->rank && whole->joined == slice->joined);
+    for (uint32_t d = 0; d < whole->rank; d++) {
+        if (whole->shape[d] == slice->shape[d]) continue;
+        share = (struct tensor_share){.outer = 1, .joined = whole->joined, .size = whole->shape[d] / whole->joined,
+                                      .part = slice->shape[d] / whole->joined, .inner = 1, .cut = true};
+        for (uint32_t i = 0; i < d; i++) share.outer *= whole->shape[i];
+        for (uint32_t i = d + 1; i < whole->rank; i++) share.inner *= whole->shape[i];
+    }
+    return share;
+}
+
+struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t rank)
+{
+    const uint64_t first = part * rank < size ? part * rank : size;
+    return (struct tensor_range){first, size - first < part ? size - first : part};
+}
+
+/* Copies the rank's range of each piece, one way or the other. */
+static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, char *part, char *whole, bool cuts)
+{
+    const struct tensor_range range = share->cut ? tensor_share_range(share->size, share->part, rank)
+                                                 : (struct tensor_range){0, share->size};
+    const uint64_t line = share->inner * number_bytes, bytes = range.count * line;
+    if (bytes == 0) return;
+    for (uint64_t i = 0; i < share->outer * share->joined; i++) {
+        char *const here = part + i * share->part * line, *const there = whole + (i * share->size + range.first) * line;
+        memcpy(cuts ? here : there, cuts ? there : here, bytes);
+    }
+}
+
+void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, void *part, const void *whole)
+{
+    copy(share, rank, number_bytes, part, (char *)(uintptr_t)whole, true);
+}
+
+void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part, void *whole)
+{
+    copy(share, rank, number_bytes, (char *)(uintptr_t)part, whole, false);
+}

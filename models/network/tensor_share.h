@@ -1,0 +1,40 @@
+/*
+ * A rank's part of a tensor that a tensor group has cut (network_slice()).
+ *
+ * Seen as (outer, joined, size, inner), a tensor is cut along `size`: rank t has [t part, (t + 1) part) of it. A part
+ * is padded where `part` does not divide `size`, as with vocabularies. Tensors that all ranks have whole have one part.
+ *
+ *     gpt2's c_attn.weight (C, 3HD), three joined tensors:       llama's q_proj.weight (HD, C):
+ *     outer C, joined 3, size HD, inner 1                        outer 1, joined 1, size HD, inner C
+ *
+ *         | q0 q1 | k0 k1 | v0 v1 |   rank 0: | q0 | k0 | v0 |       | rank 0 |
+ *         | q0 q1 | k0 k1 | v0 v1 |           | q0 | k0 | v0 |       | rank 1 |
+ */
+#ifndef SPILLWAY_MODELS_NETWORK_TENSOR_SHARE_H
+#define SPILLWAY_MODELS_NETWORK_TENSOR_SHARE_H
+
+#include "models/network/network.h"
+
+struct tensor_share {
+    uint64_t outer, joined, size, inner;
+    uint64_t part;    /* of `size`, on each rank */
+    bool cut;         /* else every rank has all */
+};
+
+/* Returns how ranks share a tensor, from its specification in the network and in the network's slice. */
+struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *slice);
+
+/* The range of `size` that a rank has; it may be empty. */
+struct tensor_range {
+    uint64_t first, count;
+};
+struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t rank);
+
+/* Copies between a whole tensor and a rank's part, of numbers of `number_bytes`. The padding of a part is not
+ * touched. */
+void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, void *part,
+                      const void *whole);
+void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part,
+                       void *whole);
+
+#endif

@@ -1,0 +1,271 @@
+/* label: medium
+ * Tensor groups that are carried out have one device's losses and weights to rounding.
+ *
+ * For every family, random numbers of members, stages, replicas, schedules, microbatches and ways to recompute, with random
+ * pauses on every stream and NaN in all memory that was released: the plan passes its check, the memory that it counts is
+ * what the executor hands out, and the run has the losses and the last checkpoint of the job spilled on one device, to
+ * rounding; a second run with other pauses has the same bits. Checkpoints do not show the groups: a job that stopped under
+ * one cut goes on under another.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/files/safetensors.h"
+#include "exec/run/run.h"
+#include "planner/check/plan_check.h"
+#include "planner/strategy/planner.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
+#include "tests/support/support_seed.h"
+
+enum { STEPS = 4, CASES = 4 };
+
+static const char *const configs[] = {
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 61, "
+    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"tie_word_embeddings\": true}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
+    "\"architectures\": [\"BertForMaskedLM\"]}",
+    "{\"model_type\": \"vit\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
+};
+
+struct setting {
+    const char *config;
+    struct parallel parallel; /* tensor 0: spilled on one device */
+    uint64_t microbatches, first, last; /* first: minibatches that are done; last: the job's minibatches */
+    uint32_t precision;
+};
+
+static char *setting_text(const struct setting *s, char text[256])
+{
+    char how[PARALLEL_TEXT_BYTES];
+    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u", s->config,
+             s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
+             pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute], (unsigned)s->microbatches,
+             s->precision);
+    return text;
+}
+
+static void make_plan(const struct setting *s, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    char text[256];
+    const bool spilled = s->parallel.tensor == 0;
+    test_hardware(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1 << 24, 1e9);
+    hardware.backend = "host";
+    hardware.threads = 1;
+    test_network_jobs(&jobs, 1, s->config, STEPS);
+    struct job *job = &jobs.jobs[0];
+    job->microbatch = 2;
+    job->microbatches = s->microbatches;
+    job->precision = s->precision;
+    job->optimizer.kind = OPTIMIZER_MOMENTUM;
+    job->optimizer.learning_rate = 0.01;
+    job->first_minibatch = s->first;
+    job->minibatches = s->last - s->first;
+    job->parallel = s->parallel;
+    const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
+                                            .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
+    enum status status = parallel_check(job, &err);
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
+    if (!status) status = plan_check(plan, &err);
+    if (status) fail_msg("%s: %s", setting_text(s, text), err.text);
+    if (!spilled) assert_true(parallel_is_carried_out(&plan->jobs.jobs[0].parallel));
+}
+
+struct outcome {
+    double losses[STEPS];
+    uint64_t fingerprint, minibatches;
+};
+
+/* Carries the setting out, with a checkpoint at the end in `folder`. */
+static void carry_out(const struct setting *s, const char *folder, uint64_t delay_seed, struct outcome *out)
+{
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    char text[256];
+    const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
+    const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
+                                        .checkpoints = folder ? &checkpoints : NULL};
+    make_plan(s, &plan);
+    if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
+    if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
+    assert_int_equal(trace.span_count, plan_operations(&plan));
+    *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches};
+    memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+    trace_release(&trace);
+    run_result_release(&result);
+    plan_release(&plan);
+}
+
+static void compare_losses(const struct setting *s, const struct outcome *wanted, const struct outcome *found)
+{
+    const double tolerance = s->precision == PRECISION_FP32 ? 1e-5 : 1e-2;
+    char text[256];
+    assert_int_equal(found->minibatches, s->last);
+    for (uint64_t i = 0; i < s->last; i++)
+        if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= tolerance))
+            fail_msg("%s: loss %u is %.9g (expected %.9g)", setting_text(s, text), (unsigned)i, found->losses[i],
+                     wanted->losses[i]);
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static struct safetensors *open_last(const char *folder, uint64_t step)
+{
+    struct safetensors *file;
+    struct error err = {0};
+    char path[160];
+    snprintf(path, sizeof path, "%s/job-0/step-%010u.safetensors", folder, (unsigned)step);
+    if (safetensors_open(path, &file, &err)) fail_msg("%s", err.text);
+    return file;
+}
+
+static double *read_tensor(const struct safetensors *file, const char *name, uint64_t count)
+{
+    const struct safetensors_tensor *tensor = safetensors_find(file, name);
+    float *values = malloc(count * sizeof *values);
+    double *out = malloc(count * sizeof *out);
+    if (!tensor || !values || !out) fail_msg("no tensor %s", name);
+    assert_true(safetensors_floats(tensor, values));
+    for (uint64_t i = 0; i < count; i++) out[i] = (double)values[i];
+    free(values);
+    return out;
+}
+
+/* Compares all weights and moments. */
+static void compare_checkpoints(const struct setting *s, const char *wanted, const char *found)
+{
+    struct job_set jobs;
+    char text[256];
+    test_network_jobs(&jobs, 1, s->config, STEPS);
+    const struct network *n = &jobs.jobs[0].network;
+    struct safetensors *files[2] = {open_last(wanted, s->last), open_last(found, s->last)};
+    for (uint64_t layer = 0; layer < n->layer_count; layer++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        const uint32_t count = network_layer_tensors(n, layer, specs);
+        for (uint32_t i = 0; i < count; i++) {
+            double *values[2], difference = 0, norm = 0;
+            for (int f = 0; f < 2; f++) values[f] = read_tensor(files[f], specs[i].name, specs[i].elements);
+            for (uint64_t e = 0; e < specs[i].elements; e++) {
+                difference += pow(values[0][e] - values[1][e], 2);
+                norm += pow(values[0][e], 2);
+            }
+            if (!(sqrt(difference) <= 1e-5 * sqrt(norm) + 1e-7))
+                fail_msg("%s: %s differs by %g of %g", setting_text(s, text), specs[i].name, sqrt(difference), sqrt(norm));
+            free(values[0]);
+            free(values[1]);
+        }
+    }
+    safetensors_close(files[0]);
+    safetensors_close(files[1]);
+    job_set_release(&jobs);
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+static struct setting draw(uint64_t seed, uint64_t n, const char *config)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    const uint32_t pipeline = 1 + (uint32_t)random_below(seed, 10 * n, 2), interleaved = random_below(seed, 10 * n + 1, 3) == 0;
+    struct setting s = {.config = config, .last = STEPS};
+    s.parallel = (struct parallel){.tensor = 2 + (uint32_t)random_below(seed, 10 * n + 2, 3),
+                                   .pipeline = pipeline,
+                                   .data = 1 + (uint32_t)random_below(seed, 10 * n + 3, 2),
+                                   .prefetch = 1,
+                                   .chunks = pipeline > 1 && interleaved ? 2 : 1,
+                                   .buckets = pipeline > 1 && !interleaved && random_below(seed, 10 * n + 4, 3) == 0 ? 2 : 1,
+                                   .recompute = recompute[random_below(seed, 10 * n + 5, 3)],
+                                   .blocking = random_below(seed, 10 * n + 6, 4) == 0};
+    s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
+                          : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
+    s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));
+    s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    return s;
+}
+
+static void test_one_device(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("tensor groups");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < CASES; n++) {
+            const struct setting s = draw(seed, c * CASES + n, configs[c]);
+            struct setting alone = s;
+            struct outcome wanted, found, again;
+            char text[256], one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];
+            support_folder_make(one);
+            support_folder_make(many);
+            print_message("%s\n", setting_text(&s, text));
+            alone.parallel = (struct parallel){0};
+            carry_out(&alone, one, 0, &wanted);
+            carry_out(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
+            carry_out(&s, NULL, seed + 1000 + n, &again);
+            compare_losses(&s, &wanted, &found);
+            if (s.precision == PRECISION_FP32) compare_checkpoints(&s, one, many);
+            assert_memory_equal(found.losses, again.losses, sizeof again.losses);
+            if (found.fingerprint != again.fingerprint) fail_msg("%s: other weights", setting_text(&s, text));
+            support_folder_remove(one);
+            support_folder_remove(many);
+        }
+}
+
+/* Each cut trains a minibatch and leaves the job to the next one. */
+static void test_other_cuts_go_on(void **state)
+{
+    (void)state;
+    const struct parallel cuts[] = {
+        {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1},
+        {.tensor = 0},
+        {.tensor = 3, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
+        {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1},
+    };
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++) {
+        struct setting s = {.config = configs[c], .microbatches = 4, .last = STEPS};
+        struct outcome wanted, found = {0};
+        char one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];
+        support_folder_make(one);
+        support_folder_make(many);
+        carry_out(&s, one, 0, &wanted);
+        for (uint64_t i = 0; i < ARRAY_COUNT(cuts); i++) {
+            s.parallel = cuts[i];
+            s.first = i;
+            s.last = i + 1;
+            carry_out(&s, many, 9 + i, &found);
+            compare_losses(&s, &wanted, &found);
+        }
+        compare_checkpoints(&s, one, many);
+        support_folder_remove(one);
+        support_folder_remove(many);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_device),
+        cmocka_unit_test(test_other_cuts_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* label: fast
+ * Passes that a tensor group shares: gradients, losses and weights of every family on 2 to 4 devices, each on a thread,
+ * are one device's to rounding; tensors that all devices have are equal bit by bit, and so are two runs. A slice of the
+ * vocabulary may be padded, or have no word at all.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/network/chunk.h"
+#include "models/network/tensor_share.h"
+#include "tests/support/exec/support_batch.h"
+#include "tests/support/planner/support_planner.h"
+
+enum { STEPS = 3, RANKS_MAX = 4, MICROBATCHES = 2 };
+
+static const char *const configs[] = {
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 40, "
+    "\"n_inner\": 36, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"tie_word_embeddings\": true}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": 2, \"hidden_size\": 24, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
+    "\"pad_token_id\": 0, \"architectures\": [\"BertForMaskedLM\"]}",
+    "{\"model_type\": \"vit\", \"num_hidden_layers\": 2, \"hidden_size\": 24, \"num_attention_heads\": 12, "
+    "\"intermediate_size\": 36, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
+};
+
+/* A device. */
+struct rank {
+    struct chunk_tables tables;
+    struct kernels *kernels;
+    struct unit_split split;
+    bool splits;
+    char *state;
+    float *gradient, *workspace, *kept[MICROBATCHES];
+    double losses[STEPS];
+};
+
+struct group {
+    const struct job *job;
+    struct unit_group *exchange;
+    struct rank ranks[RANKS_MAX];
+    uint32_t members;
+    int32_t *batches[STEPS];
+    float *first_gradients[RANKS_MAX]; /* after the first minibatch */
+};
+
+static void *allocate(uint64_t bytes)
+{
+    void *memory = aligned_alloc(MEMORY_ALIGNMENT, size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT));
+    if (!memory) abort();
+    memset(memory, 0xff, bytes); /* NaN, also in 16 bits */
+    return memory;
+}
+
+/* --- a group ---------------------------------------------------------------------------------- */
+
+static void make_group(struct group *g, const struct job *job, struct arena *arena)
+{
+    struct error err = {0};
+    const struct parallel_layers all = {0, job->network.layer_count};
+    *g = (struct group){.job = job, .members = job->parallel.tensor};
+    if (unit_group_create(g->members, &g->exchange, &err)) fail_msg("%s", err.text);
+    for (uint32_t r = 0; r < g->members; r++) {
+        struct rank *rank = &g->ranks[r];
+        if (chunk_tables_init(job, 0, all, arena, &rank->tables, &err)) fail_msg("%s", err.text);
+        if (kernels_host_create(1, &rank->kernels, &err)) fail_msg("%s", err.text);
+        const struct chunk_memory *m = &rank->tables.memory;
+        rank->splits = g->members > 1;
+        rank->split = chunk_split(job, g->exchange, r);
+        rank->state = allocate(m->state_bytes);
+        rank->gradient = allocate(m->gradient_bytes);
+        rank->workspace = allocate(m->workspace_bytes);
+        for (uint32_t b = 0; b < MICROBATCHES; b++) rank->kept[b] = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
+        g->first_gradients[r] = allocate(m->gradient_bytes);
+    }
+    for (uint32_t s = 0; s < STEPS; s++) {
+        g->batches[s] = allocate(job_batch_bytes(job));
+        support_batch_fill(job, g->batches[s], s);
+    }
+}
+
+static void free_group(struct group *g)
+{
+    for (uint32_t r = 0; r < g->members; r++) {
+        struct rank *rank = &g->ranks[r];
+        kernels_host_destroy(rank->kernels);
+        free(rank->state);
+        free(rank->gradient);
+        free(rank->workspace);
+        for (uint32_t b = 0; b < MICROBATCHES; b++) free(rank->kept[b]);
+        free(g->first_gradients[r]);
+    }
+    for (uint32_t s = 0; s < STEPS; s++) free(g->batches[s]);
+    unit_group_destroy(g->exchange);
+}
+
+static void pass_over(const struct group *g, struct rank *rank, uint32_t pass, uint32_t step, uint32_t b)
+{
+    const struct chunk_tables *tables = &rank->tables;
+    struct chunk_arguments a = {.job = g->job, .tables = tables, .split = rank->splits ? &rank->split : NULL, .pass = pass,
+                                .minibatch = step, .microbatch = {.alone = true, .adds = b > 0, .index = b},
+                                .state = rank->state, .batch = g->batches[step], .workspace = rank->workspace,
+                                .activations = rank->kept[b]};
+    memset(rank->workspace, 0xff, tables->memory.workspace_bytes);
+    if (pass != PLAN_FORWARD) {
+        a.table = rank->state;
+        a.gradient = rank->gradient;
+        a.table_gradient = chunk_table_gradient(tables, rank->gradient);
+        a.loss = &rank->losses[step];
+    }
+    chunk_compute(rank->kernels, &a);
+}
+
+struct call {
+    struct group *group;
+    uint32_t rank;
+};
+
+static void *train(void *pointer)
+{
+    const struct call *call = pointer;
+    struct group *g = call->group;
+    struct rank *rank = &g->ranks[call->rank];
+    kernels_host_attach(rank->kernels);
+    for (uint32_t step = 0; step < STEPS; step++) {
+        for (uint32_t b = 0; b < MICROBATCHES; b++) pass_over(g, rank, PLAN_FORWARD, step, b);
+        for (uint32_t b = 0; b < MICROBATCHES; b++) pass_over(g, rank, PLAN_BACKWARD, step, b);
+        if (step == 0) memcpy(g->first_gradients[call->rank], rank->gradient, rank->tables.memory.gradient_bytes);
+        pass_over(g, rank, PLAN_UPDATE, step, 0);
+    }
+    return NULL;
+}
+
+static void train_all(struct group *g)
+{
+    pthread_t threads[RANKS_MAX];
+    struct call calls[RANKS_MAX];
+    for (uint32_t r = 0; r < g->members; r++) {
+        calls[r] = (struct call){g, r};
+        if (pthread_create(&threads[r], NULL, train, &calls[r]) != 0) abort();
+    }
+    for (uint32_t r = 0; r < g->members; r++) pthread_join(threads[r], NULL);
+}
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+/* Calls `each` for every tensor, with its number and its share. */
+typedef void each_tensor(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
+                         const char *name);
+
+static void walk_tensors(struct group *whole, struct group *parts, each_tensor *each)
+{
+    uint32_t index = 0;
+    for (uint64_t layer = 0; layer < whole->job->network.layer_count; layer++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX], slices[LAYER_TENSORS_MAX];
+        const uint32_t count = network_layer_tensors(&whole->job->network, layer, specs);
+        assert_int_equal(network_layer_tensors(&parts->ranks[0].tables.job->network, layer, slices), count);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct tensor_share share = tensor_share_of(&specs[i], &slices[i]);
+            each(whole, parts, index++, &share, specs[i].name);
+        }
+    }
+}
+
+static void *value_of(const struct rank *rank, uint32_t index, enum state_part part)
+{
+    const struct state_tables *tables = &rank->tables.state;
+    return rank->state + tables->layout.parts[part].offset_bytes + tables->parts[part].entries[index].offset_bytes;
+}
+
+static void init_whole(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
+                       const char *name)
+{
+    (void)parts;
+    const uint64_t count = share->outer * share->joined * share->size * share->inner;
+    const bool ones = strstr(name, "ln") || strstr(name, "orm");
+    float *values = value_of(&whole->ranks[0], index, STATE_WEIGHTS);
+    for (uint64_t i = 0; i < count; i++)
+        values[i] = (float)(random_unit(17 + index, i) - 0.5) * 0.4f + (ones && strstr(name, "weight") ? 1.0f : 0);
+}
+
+static void init_part(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
+                      const char *name)
+{
+    (void)name;
+    for (uint32_t r = 0; r < parts->members; r++)
+        tensor_share_cut(share, r, sizeof(float), value_of(&parts->ranks[r], index, STATE_WEIGHTS),
+                         value_of(&whole->ranks[0], index, STATE_WEIGHTS));
+}
+
+/* Compares a tensor of the group with one device's: the norm of the difference. */
+static void compare(const char *what, const char *name, const struct tensor_share *share, const float *whole,
+                    const float *const *parts, uint32_t members, double tolerance)
+{
+    const uint64_t count = share->outer * share->joined * share->size * share->inner;
+    float *joined = allocate(count * sizeof *joined);
+    double difference = 0, norm = 0;
+    for (uint32_t r = 0; r < (share->cut ? members : 1); r++) tensor_share_join(share, r, sizeof *joined, parts[r], joined);
+    for (uint64_t i = 0; i < count; i++) {
+        difference += pow((double)joined[i] - (double)whole[i], 2);
+        norm += pow((double)whole[i], 2);
+    }
+    if (!(sqrt(difference) <= tolerance * sqrt(norm) + 1e-8)) /* a bias of keys has no gradient */
+        fail_msg("%s of %s differs by %g of %g", what, name, sqrt(difference), sqrt(norm));
+    for (uint32_t r = 1; r < members && !share->cut; r++)
+        if (memcmp(parts[r], parts[0], count * sizeof *joined) != 0) fail_msg("%s of %s: rank %u has other bits", what, name, r);
+    free(joined);
+}
+
+static void compare_weights(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
+                            const char *name)
+{
+    const float *found[RANKS_MAX];
+    for (uint32_t r = 0; r < parts->members; r++) found[r] = value_of(&parts->ranks[r], index, STATE_WEIGHTS);
+    compare("the weight", name, share, value_of(&whole->ranks[0], index, STATE_WEIGHTS), found, parts->members, 1e-5);
+}
+
+static void compare_gradients(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
+                              const char *name)
+{
+    const float *found[RANKS_MAX];
+    const struct memory_table *own = &whole->ranks[0].tables.parameters;
+    for (uint32_t r = 0; r < parts->members; r++) {
+        const struct memory_table *slice = &parts->ranks[r].tables.parameters;
+        found[r] = parts->first_gradients[r] + slice->entries[index].offset_bytes / sizeof(float);
+    }
+    compare("the gradient", name, share, whole->first_gradients[0] + own->entries[index].offset_bytes / sizeof(float), found,
+            parts->members, 1e-5);
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+static void make_job(struct job_set *jobs, const char *config, uint32_t recompute, uint32_t tensor)
+{
+    test_network_jobs(jobs, 1, config, STEPS);
+    struct job *job = &jobs->jobs[0];
+    job->microbatch = 2;
+    job->microbatches = MICROBATCHES;
+    job->optimizer.kind = OPTIMIZER_SGD;
+    job->optimizer.learning_rate = 0.05;
+    job->parallel = (struct parallel){.tensor = tensor, .data = 1, .pipeline = 1, .prefetch = 1, .chunks = 1,
+                                      .recompute = recompute};
+}
+
+static void make_trained(struct group *g, struct group *whole, const struct job *job, struct arena *arena)
+{
+    make_group(g, job, arena);
+    for (uint32_t r = 0; r < g->members; r++) memset(g->ranks[r].state, 0, g->ranks[r].tables.memory.state_bytes);
+    walk_tensors(whole ? whole : g, g, whole ? init_part : init_whole);
+    if (!whole) return; /* trained when its values were copied */
+    train_all(g);
+}
+
+static void check_case(const char *config, uint32_t recompute, uint32_t tensor)
+{
+    struct job_set alone, shared;
+    struct arena arena = {0};
+    struct group whole, parts, again;
+    make_job(&alone, config, recompute, 1);
+    make_job(&shared, config, recompute, tensor);
+    make_trained(&whole, NULL, &alone.jobs[0], &arena);
+    make_trained(&parts, &whole, &shared.jobs[0], &arena);
+    make_trained(&again, &whole, &shared.jobs[0], &arena);
+    train_all(&whole);
+    walk_tensors(&whole, &parts, compare_gradients);
+    walk_tensors(&whole, &parts, compare_weights);
+    for (uint32_t s = 0; s < STEPS; s++)
+        for (uint32_t r = 0; r < tensor; r++) {
+            const double wanted = whole.ranks[0].losses[s], found = parts.ranks[r].losses[s];
+            if (!(fabs(found / wanted - 1) <= 1e-5)) fail_msg("loss %u is %.9g (expected %.9g)", s, found, wanted);
+            assert_memory_equal(&found, &parts.ranks[0].losses[s], sizeof found);
+        }
+    for (uint32_t r = 0; r < tensor; r++) {
+        assert_memory_equal(parts.ranks[r].state, again.ranks[r].state, parts.ranks[r].tables.memory.state_bytes);
+        assert_memory_equal(parts.ranks[r].losses, again.ranks[r].losses, sizeof again.ranks[r].losses);
+    }
+    free_group(&whole);
+    free_group(&parts);
+    free_group(&again);
+    arena_release(&arena);
+    job_set_release(&alone);
+    job_set_release(&shared);
+}
+
+static void test_one_device(void **state)
+{
+    (void)state;
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (size_t way = 0; way < ARRAY_COUNT(recompute); way++)
+            for (uint32_t tensor = 2; tensor <= RANKS_MAX; tensor++) {
+                print_message("%.60s recompute %u, %u ranks\n", configs[c], recompute[way], tensor);
+                check_case(configs[c], recompute[way], tensor);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
