@@ -13,6 +13,9 @@
 #include "base/try.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/command.h"
+#include "exec/kernels/kernels.h"
+#include "exec/ranks/rank_launch.h"
+#include "exec/ranks/ranks.h"
 #include "exec/run/run.h"
 #include "exec/run/run_report.h"
 #include "exec/run/run_result.h"
@@ -32,6 +35,9 @@ struct run_request {
     const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
+    uint64_t rank, ranks; /* RANK_LAUNCH_NONE: not given */
+    const char *meet;
+    double patience_s;
     bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
 };
 
@@ -169,8 +175,30 @@ static enum status hand_over(const struct run_request *command, const struct pla
     return status;
 }
 
-static enum status carry_out(const struct run_request *command, const struct plan *plan, const volatile bool *stop,
-                             struct error *err)
+/* Joins the other processes, if there are any. Rank 0 has the files and the terminal. */
+static enum status join_ranks(struct run_request *command, const struct plan *plan, struct ranks **out,
+                              struct error *err)
+{
+    static const double least_s = 1;
+    struct rank_launch launch;
+    TRY(rank_launch_find(command->rank, command->ranks, command->meet, &launch, err));
+    if (command->patience_s < least_s)
+        return error_set(err, STATUS_BAD_INPUT, "option '--patience' is %g s (expected 1s or more)", command->patience_s);
+    if (launch.count == 1) return STATUS_OK;
+    if (launch.rank > 0) {
+        progress_disable();
+        command->json = false;
+        command->quiet = command->no_weights = true;
+        command->log = command->result = command->trace = NULL;
+    }
+    const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
+                                          .meet_file = launch.meet_file, .patience_s = command->patience_s,
+                                          .plan = plan_fingerprint(plan), .machine = kernels_host_machine()};
+    return ranks_join(&options, out, err);
+}
+
+static enum status carry_out(const struct run_request *command, const struct plan *plan, struct ranks *ranks,
+                             const volatile bool *stop, struct error *err)
 {
     struct run_bar bar = {.plan = plan};
     struct run_checkpoints checkpoints = {.folder = command->checkpoint, .keep = command->keep};
@@ -185,6 +213,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
         return err->status;
     }
     const struct run_options options = {
+        .ranks = ranks,
         .live = policy,
         .live_seed = command->seed,
         .record_order = command->executed_order != NULL,
@@ -216,7 +245,8 @@ static enum status carry_out(const struct run_request *command, const struct pla
 
 enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
-    struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP};
+    struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP, .rank = RANK_LAUNCH_NONE, .ranks = RANK_LAUNCH_NONE,
+                                  .patience_s = 8};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 't', "FILE", FILE_KIND_TRACE, &command.trace, "measured trace to write"),
         OPTION_OUTPUT("log", 'l', "FILE", FILE_KIND_LOG, &command.log,
@@ -246,6 +276,13 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
                       "what to do with a job whose loss is not finite (default stop)"),
         OPTION_FLAG("keep-going", 0, &command.keep_going,
                     "go on with the other jobs if one fails"),
+        OPTION_U64("rank", 0, "N", 0, RANKS_MAX - 1, &command.rank,
+                   "number of this process among those that share the plan, from 0"),
+        OPTION_U64("ranks", 0, "N", 1, RANKS_MAX, &command.ranks,
+                   "number of processes, each with a part of the devices"),
+        OPTION_STRING("meet", 0, "HOST:PORT", &command.meet, "address at which rank 0 waits for the others"),
+        OPTION_QUANTITY("patience", 0, "TIME", DIMENSION_SECONDS, &command.patience_s,
+                      "how long to wait for ranks that do not come or answer (default 8s)"),
         OPTION_FLAG("tf32", 0, &command.tf32,
                     "round operands of matrix products on GPUs to tf32, which is faster"),
         OPTION_FORCE(&command.force),
@@ -255,7 +292,8 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         .command = "spillway-exec run",
         .arguments = "PLAN.json",
         .summary = "carry out a plan on this machine",
-        .examples = (const char *const[]){"spillway-exec run plan.json --trace trace.json.gz", NULL},
+        .examples = (const char *const[]){"spillway-exec run plan.json --trace trace.json.gz",
+                                          "mpirun -n 4 spillway-exec run plan.json", NULL},
         .details = "The first interrupt ends the run after the current minibatches, keeps their weights and "
                    "checkpoints and exits with 130; the second ends it at once. Exit code 1 if a job or its "
                    "checkpoints failed.",
@@ -273,7 +311,10 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
     struct plan plan = {0};
     enum status status = plan_read(options.operands[0], &plan, err);
     if (status == STATUS_OK && command.checkpoint) status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
-    if (status == STATUS_OK) status = carry_out(&command, &plan, stop, err);
+    struct ranks *ranks = NULL;
+    if (status == STATUS_OK) status = join_ranks(&command, &plan, &ranks, err);
+    if (status == STATUS_OK) status = carry_out(&command, &plan, ranks, stop, err);
+    ranks_destroy(ranks);
     plan_release(&plan);
     return status;
 }

@@ -34,6 +34,7 @@ struct device_options {
     uint32_t index;
     uint64_t arena_bytes;
     uint32_t threads;           /* of the compute stream */
+    bool stands_in;             /* for a device of another process: one stream for all but copies from other devices */
     bool compute_only;          /* no streams for copies and calls: the host's processor */
     double h2d_bytes_per_s;     /* paced rate; 0: not paced */
     double d2h_bytes_per_s;

@@ -99,6 +99,7 @@ enum status device_open_host(const struct device_options *options, struct device
     status = kernels_host_create(options->threads, &device->kernels, err);
     if (status != STATUS_OK) goto out;
     for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
+        if (options->stands_in && kind != STREAM_COMPUTE && kind != STREAM_P2P && kind != STREAM_HOST) continue;
         if (kind == STREAM_CPU || kind == STREAM_FILE || (kind == STREAM_HOST && options->index != 0)) continue;
         if (kind != STREAM_COMPUTE && options->compute_only) continue;
         if (kind == STREAM_P2P && !options->p2p) continue;

@@ -223,6 +223,8 @@ void kernels_host_attach(const struct kernels *kernels);
 /* Returns "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last,
  * with a warning when that is slow. Borrowed by the calling thread until its next call. */
 const char *kernels_host_text(void);
+/* Returns the library and the instruction set, on which bits depend. As kernels_host_text(). */
+const char *kernels_host_machine(void);
 
 /* Multiplies and adds in registers. */
 enum { KERNELS_PEAK_FLOPS = 5120000 };

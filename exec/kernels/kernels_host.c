@@ -266,6 +266,14 @@ void kernels_host_attach(const struct kernels *kernels)
     flush_subnormals();
 }
 
+const char *kernels_host_machine(void)
+{
+    static _Thread_local char machine[HOST_TEXT_BYTES];
+    const dnnl_version_t *const version = dnnl_version();
+    snprintf(machine, sizeof machine, "oneDNN %d.%d.%d (%s)", version->major, version->minor, version->patch, isa_name());
+    return machine;
+}
+
 const char *kernels_host_text(void)
 {
     static _Thread_local char copy[HOST_TEXT_BYTES];

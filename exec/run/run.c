@@ -22,6 +22,7 @@
 #include "base/try.h"
 #include "exec/run/run_enqueue.h"
 #include "exec/run/run_live.h"
+#include "exec/run/run_ranks.h"
 #include "exec/run/run_result.h"
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_loop.h"
@@ -182,6 +183,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
         status = run_record_create(plan, options->record_spans, options->writer, trace, &loop.record, err);
     if (status != STATUS_OK) goto out;
 
+    run_ranks_listen(&run);
     run.start_s = clock_s();
     result->setup_s = run.start_s - setup_s;
     const struct load_mark begun = load_now();
@@ -190,9 +192,11 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     const struct load_mark ended = load_now();
     result->load = load_between(&begun, &ended);
     if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
+    if (status == STATUS_OK) status = run_ranks_gather(&loop, err);
     if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);
     if (status == STATUS_OK && live) status = run_live_sum_up(live, trace, err);
-out:;
+out:
+    status = run_ranks_close(&run, status, err);
     const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
     const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
     run_saver_stop(run.saver); /* before the streams, which may wait for it */

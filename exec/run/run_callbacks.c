@@ -16,6 +16,7 @@
 #include "exec/device/ranges.h"
 #include "exec/files/weights.h"
 #include "exec/state/run_faults.h"
+#include "exec/state/run_peers.h"
 #include "models/job/learning_rate.h"
 
 /* --- minibatches --------------------------------------------------------------------------------- */
@@ -316,11 +317,11 @@ static double sum_of_tree(const double *parts, uint32_t count)
 
 /* Takes a replica's part of a loss into parts[]. Returns true when all have come, with their sum in the order of
  * replicas. */
-static bool add_partial_loss(struct run *run, const struct loss_call *call, uint32_t replicas, double *parts,
-                             uint32_t *count, double *loss)
+static bool add_partial_loss(struct run *run, uint32_t replica, uint32_t replicas, double *parts, uint32_t *count,
+                             double *loss)
 {
     pthread_mutex_lock(&run->lock);
-    parts[call->rank] = *call->loss;
+    parts[replica] = *loss;
     const bool all = ++*count == replicas;
     if (all) {
         *count = 0;
@@ -330,39 +331,40 @@ static bool add_partial_loss(struct run *run, const struct loss_call *call, uint
     return all;
 }
 
-static void call_loss(void *argument)
+/* Tells rank 0 a part of a loss, or tells the others a loss. */
+static void tell_loss(struct run *run, uint32_t kind, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
 {
-    const struct loss_call *const call = argument;
-    struct run *const run = call->run;
-    const struct job *const job = &run->plan->jobs.jobs[call->job];
-    struct run_progress *const progress = &run->jobs[call->job];
-    const double now_s = clock_s();
-    const uint32_t replicas = replicas_of(job), turn = (uint32_t)(call->minibatch % 2); /* the next one's parts may come first */
-    double loss = *call->loss;
-    struct error lost = {0};
-    if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
-    if (replicas > 1 && !add_partial_loss(run, call, replicas, progress->partial_losses + (size_t)turn * replicas,
-                                          &progress->partial_count[turn], &loss))
-        return;
+    const struct run_peers_message message = {
+        .kind = kind, .job = job, .replica = replica, .minibatch = minibatch, .loss = loss};
+    if (kind == PEERS_PART) ranks_tell(run->peers->ranks, 0, &message, sizeof message);
+    else ranks_tell_all(run->peers->ranks, &message, sizeof message);
+}
 
+void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    struct run_progress *const progress = &run->jobs[j];
+    const double now_s = clock_s();
     pthread_mutex_lock(&run->lock);
-    const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
+    const bool counts = minibatch < atomic_load(&progress->limit) && !progress->damaged && !run->cancelled;
     const double step_s = now_s - progress->last_loss_s;
     if (counts) {
-        assert(progress->losses == call->minibatch);
-        run->result->jobs[call->job].losses[job->first_minibatch + progress->losses++] = loss;
+        assert(progress->losses == minibatch);
+        run->result->jobs[j].losses[job->first_minibatch + progress->losses++] = loss;
         progress->last_loss_s = now_s;
-        run->last_job = call->job;
+        run->last_job = j;
         run->last_loss = loss;
+        if (run->peers && run->peers->own == 0) tell_loss(run, PEERS_LOSS, j, 0, minibatch, loss);
+        if (run->peers) pthread_cond_broadcast(&run->peers->changed);
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
-    if (!isfinite(loss)) progress->nonfinite = call->minibatch + 1;
+    if (!isfinite(loss)) progress->nonfinite = minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
-    const uint64_t step = job->first_minibatch + call->minibatch + 1;
-    if (diverges) diverge(run, call->job, call->minibatch, "the loss");
+    const uint64_t step = job->first_minibatch + minibatch + 1;
+    if (diverges) diverge(run, j, minibatch, "the loss");
     const struct run_log_entry entry = {
-        .job = call->job,
+        .job = j,
         .step = step,
         .loss = loss,
         .learning_rate = learning_rate_at(job, step),
@@ -371,6 +373,29 @@ static void call_loss(void *argument)
         .elapsed_s = now_s - run->start_s,
     };
     log_minibatch(run, &entry, true);
+}
+
+void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    const uint32_t replicas = replicas_of(&run->plan->jobs.jobs[job]);
+    const uint32_t turn = (uint32_t)(minibatch % 2); /* the next one's parts may come first */
+    if (replicas > 1 && !add_partial_loss(run, replica, replicas, progress->partial_losses + (size_t)turn * replicas,
+                                          &progress->partial_count[turn], &loss))
+        return;
+    run_take_loss(run, job, minibatch, loss);
+}
+
+static void call_loss(void *argument)
+{
+    const struct loss_call *const call = argument;
+    struct run *const run = call->run;
+    struct error lost = {0};
+    if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
+    if (!run->peers || run->peers->own == 0)
+        run_take_partial_loss(run, call->job, call->rank, call->minibatch, *call->loss);
+    else if (call->minibatch < atomic_load(&run->jobs[call->job].limit))
+        tell_loss(run, PEERS_PART, call->job, call->rank, call->minibatch, *call->loss);
 }
 
 /* Takes a loss; the last one completes the evaluation. */
@@ -384,7 +409,7 @@ static void call_held_out(void *argument)
     const uint32_t replicas = replicas_of(job);
     const uint64_t turn = call->held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
     double loss = *call->loss;
-    if (replicas > 1 && !add_partial_loss(run, call, replicas, progress->held_out_parts + turn * replicas,
+    if (replicas > 1 && !add_partial_loss(run, call->rank, replicas, progress->held_out_parts + turn * replicas,
                                           &progress->held_out_count[turn], &loss))
         return;
 

@@ -9,6 +9,7 @@
 #include "exec/files/weights.h"
 #include "exec/network/unit.h"
 #include "exec/run/run.h"
+#include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_storage.h"
 #include "models/jobs/job_files.h"
@@ -78,7 +79,7 @@ enum status run_check_weights(struct run *run, struct error *err)
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *const job = &plan->jobs.jobs[j];
         const uint32_t first = plan->job_first_shard[j], count = plan_job_shards(plan, j);
-        if (!job->weights_in || job->first_minibatch > 0) continue;
+        if (!job->weights_in || job->first_minibatch > 0 || run_ranks_awaits_states(run, j)) continue;
         if (weights_check(job, &run->state_tables[first], count, err) != STATUS_OK &&
             run_fail_early(run, j, err) != STATUS_OK)
             return err->status;
@@ -91,7 +92,7 @@ enum status run_check_memory(const struct run *run, struct error *err)
     const struct plan *const plan = run->plan;
     uint64_t arenas = 0, needed = run->host_bytes;
     for (uint32_t d = 0; d < plan->hardware.device_count && run->backend->arena_on_host; d++) {
-        const uint64_t bytes = plan_device_bytes(plan, d);
+        const uint64_t bytes = run_has_device(run, d) ? plan_device_bytes(plan, d) : 0;
         if (!size_add(arenas, bytes, &arenas) || !size_add(needed, bytes, &needed))
             return error_memory(err, "the arenas", UINT64_MAX);
     }

@@ -17,16 +17,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clones.h"
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "exec/ranks/rank_sum.h"
 #include "exec/run/run_collective_time.h"
+#include "exec/state/run_peers.h"
 
 enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096 };
 
 struct run_collective {
     struct run_collective *next, **link; /* of those in flight */
-    uint32_t members, arrived, meetings, left;
+    uint32_t members, here, arrived, meetings, left; /* here: members of this process */
     uint32_t job;
     uint64_t minibatch;
     uint32_t kind; /* enum collective_kind */
@@ -35,6 +36,9 @@ struct run_collective {
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
     struct run_collective_data *data; /* by member */
+    float **values;     /* with other processes, by member: NULL in another one, ... */
+    uint32_t *ranks_of; /* ... which is this */
+    uint64_t number;    /* of the first member's operation */
     pthread_cond_t met;
 };
 
@@ -42,7 +46,7 @@ struct collective_call {
     struct run *run;
     struct run_collective *collective;
     struct device_stream *stream;
-    uint32_t member;
+    uint32_t member, worker; /* among all, and among those of this process */
     bool *omitted;
     struct device_timing *timing;
 };
@@ -54,11 +58,16 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     struct run_collective *const c = alloc_zeroed(1, sizeof *c);
     if (!c) return NULL;
     c->data = alloc_zeroed(op->join_count, sizeof *c->data);
-    if (!c->data || pthread_cond_init(&c->met, NULL) != 0) {
+    if (run->peers) c->values = alloc_zeroed(op->join_count, sizeof *c->values);
+    if (run->peers) c->ranks_of = alloc_zeroed(op->join_count, sizeof *c->ranks_of);
+    if (!c->data || (run->peers && !(c->values && c->ranks_of)) || pthread_cond_init(&c->met, NULL) != 0) {
         free(c->data);
+        free(c->values);
+        free(c->ranks_of);
         free(c);
         return NULL;
     }
+    c->number = op->number;
     c->members = op->join_count;
     c->tree = run->plan->jobs.jobs[op->unit->job].parallel.tree;
     c->job = op->unit->job;
@@ -77,7 +86,22 @@ static void destroy(struct run_collective *c)
 {
     pthread_cond_destroy(&c->met);
     free(c->data);
+    free(c->values);
+    free(c->ranks_of);
     free(c);
+}
+
+/* Counts a member, and ends the meeting with the last one: other processes' members come to the first one only. Under
+ * the lock. */
+static void arrive(struct run *run, struct run_collective *c)
+{
+    if (++c->arrived < (c->meetings == 0 ? c->members : c->here)) return;
+    if (c->meetings++ == 0) {
+        c->shut = c->minibatch >= atomic_load(&run->jobs[c->job].limit);
+        c->begun_s = clock_s();
+    }
+    c->arrived = 0;
+    pthread_cond_broadcast(&c->met);
 }
 
 /* Returns false when the run ends before all members have come. */
@@ -85,14 +109,7 @@ static bool meet(struct run *run, struct run_collective *c)
 {
     pthread_mutex_lock(&run->lock);
     const uint32_t meeting = c->meetings;
-    if (++c->arrived == c->members) {
-        if (c->meetings++ == 0) {
-            c->shut = c->minibatch >= atomic_load(&run->jobs[c->job].limit);
-            c->begun_s = clock_s();
-        }
-        c->arrived = 0;
-        pthread_cond_broadcast(&c->met);
-    }
+    arrive(run, c);
     while (c->meetings == meeting && !run->cancelled) pthread_cond_wait(&c->met, &run->lock);
     const bool met = c->meetings > meeting;
     pthread_mutex_unlock(&run->lock);
@@ -103,7 +120,7 @@ static bool meet(struct run *run, struct run_collective *c)
 static void leave(struct run *run, struct run_collective *c)
 {
     pthread_mutex_lock(&run->lock);
-    const bool last = ++c->left == c->members;
+    const bool last = ++c->left >= c->here;
     if (last) {
         *c->link = c->next;
         if (c->next) c->next->link = c->link;
@@ -131,11 +148,6 @@ void run_collective_release(struct run *run)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-CLONES static void add(float *restrict sum, const float *x, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) sum[i] += x[i];
-}
-
 /* The slices' borders are lines, so that no two members write to one. */
 static uint64_t slice_begin(const struct run_collective *c, uint32_t member)
 {
@@ -161,13 +173,13 @@ static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t
     while (2 * half < count) half *= 2;
     add_up_tree(c, first, half, at, n, sum);
     add_up_tree(c, first + half, count - half, at, n, right);
-    add(sum, right, n);
+    rank_sum_add(sum, right, n);
 }
 
 static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
     memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
-    for (uint32_t m = 1; m < c->members; m++) add(sum, value_of(c, m, at), n);
+    for (uint32_t m = 1; m < c->members; m++) rank_sum_add(sum, value_of(c, m, at), n);
 }
 
 /* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */
@@ -178,7 +190,7 @@ static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end,
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
         if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
         else add_up(c, at, n, sum);
-        if (adds) add(to + (at - begin), sum, n);
+        if (adds) rank_sum_add(to + (at - begin), sum, n);
         else memcpy(to + (at - begin), sum, n * sizeof *sum);
     }
 }
@@ -227,6 +239,17 @@ static bool all_gather(struct run *run, struct run_collective *c, uint32_t membe
     return meet(run, c);
 }
 
+/* Adds up members of several processes. */
+static bool sum_over_ranks(const struct collective_call *call)
+{
+    struct run_collective *const c = call->collective;
+    const struct rank_sum sum = {.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
+                                 .ranks_of = c->ranks_of, .values = c->values, .count = c->data[call->member].count,
+                                 .workers = c->here};
+    assert(c->kind == COLLECTIVE_ALL_REDUCE);
+    return rank_sum_work(&sum, call->worker) && meet(call->run, c);
+}
+
 static void call_join(void *argument)
 {
     const struct collective_call *const call = argument;
@@ -235,24 +258,47 @@ static void call_join(void *argument)
     if (met) call->timing->start_s = c->begun_s;
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
-        met = (c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter
-               : c->kind == COLLECTIVE_ALL_GATHER   ? all_gather
-                                                    : all_reduce)(call->run, c, call->member);
+        met = c->here < c->members                    ? sum_over_ranks(call)
+              : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(call->run, c, call->member)
+              : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(call->run, c, call->member)
+                                                     : all_reduce(call->run, c, call->member);
         if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);
 }
 
+/* Makes a collective with its first member, and counts this one; `data`: NULL in another process. */
+static enum status count_member(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
+                                struct error *err)
+{
+    if (op->join_at == 0) run->joining = create(run, op);
+    struct run_collective *const c = run->joining;
+    if (!c) return error_memory(err, "a collective", op->join_count * sizeof *data);
+    if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &c->paced_s, err));
+    pthread_mutex_lock(&run->lock);
+    if (data) c->data[op->join_at] = *data;
+    if (data) c->here++;
+    if (run->peers) c->ranks_of[op->join_at] = run->peers->rank_of[op->device];
+    if (run->peers && data) c->values[op->join_at] = (float *)(void *)data->to;
+    if (!data) arrive(run, c);
+    pthread_mutex_unlock(&run->lock);
+    return STATUS_OK;
+}
+
+enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op, struct error *err)
+{
+    TRY(count_member(run, op, NULL, err));
+    if (op->join_at + 1 == op->join_count && run->joining->here == 0) leave(run, run->joining);
+    return STATUS_OK;
+}
+
 enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
                                    bool *omitted, struct device_timing *timing, struct error *err)
 {
-    if (op->join_at == 0) run->joining = create(run, op);
-    if (!run->joining) return error_memory(err, "a collective", op->join_count * sizeof *data);
-    if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &run->joining->paced_s, err));
-    run->joining->data[op->join_at] = *data;
+    TRY(count_member(run, op, data, err));
     const struct collective_call call = {
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
-        .omitted = omitted, .timing = timing};
+        .worker = run->joining->here - 1, .omitted = omitted, .timing = timing};
     device_call(call.stream, call_join, &call, sizeof call, timing);
     return STATUS_OK;
 }

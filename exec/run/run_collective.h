@@ -1,6 +1,6 @@
 /*
- * Collectives over the memory of a process: each member's stream calls run_collective_join(), waits for all others, and
- * computes its share of the result from all members' memory.
+ * Collectives over the memory of a process: each member's stream waits for all others, and computes its share of the
+ * result from all members' memory. Sums with members of other processes: exec/ranks/rank_sum.h.
  *
  * Order of sums: by member, ((x0 + x1) + x2) + ..., or as a tree (models/job/parallel.h), whatever the timing.
  */
@@ -42,6 +42,9 @@ struct run_collective_data {
 MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op,
                                               const struct run_collective_data *data, bool *omitted,
                                               struct device_timing *timing, struct error *err);
+
+/* Counts a member that another process has; its number in the collective is the operation's. */
+MUST_CHECK enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op, struct error *err);
 
 /* Wakes all streams that wait for members, before devices are stopped. */
 void run_collective_cancel(struct run *run);

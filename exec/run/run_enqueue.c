@@ -12,6 +12,7 @@
 
 #include "exec/run/run_callbacks.h"
 #include "exec/run/run_members.h"
+#include "exec/run/run_ranks.h"
 #include "exec/run/run_split.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_write_back.h"
@@ -38,7 +39,7 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     const uint32_t shard = op->unit->shard;
     const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
     struct run *const run = loop->run;
-    const bool guarded = run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
+    const bool guarded = !run->peers && run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
     struct unit_arguments arguments = {
         .guard = guarded ? &run->jobs[op->unit->job].guard : NULL,
         .job = &plan->jobs.jobs[op->unit->job],
@@ -229,6 +230,10 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     char *const target = address_of(loop, op, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
+    if (op->op->stream == STREAM_P2P && !run_has_device(loop->run, from->place - 1)) {
+        run_ranks_receive_copy(loop->run, op, target, guard.value, &flight->omitted, &flight->timing);
+        return;
+    }
     if (op->op->stream == STREAM_P2P) {
         device_copy_p2p(stream, target, loop->run->devices[from->place - 1],
                         address_of(loop, op, from), op->op->bytes, guard, &flight->timing);
@@ -238,6 +243,15 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
         run_callback_loss(loop->run, op, (const double *)(void *)target);
+}
+
+/* Does this rank's part in an operation of another rank's device: it sends, or is a member of a sum. */
+static enum status enqueue_elsewhere(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
+{
+    if (op->op->kind == OP_COLLECTIVE) return run_collective_enqueue_elsewhere(loop->run, op, err);
+    if (op->op->kind == OP_COPY && op->op->stream == STREAM_P2P && run_has_device(loop->run, op->uses[0].place - 1))
+        run_ranks_send_copy(loop->run, op, address_of(loop, op, &op->uses[0]), run_copied_minibatch(loop, op));
+    return STATUS_OK;
 }
 
 /* Waits for all streams that used it. */
@@ -253,6 +267,7 @@ static void poison_released(struct run_loop *loop, const struct plan_walk_op *op
                           loop->plan->buffers[use->buffer].bytes);
         if (!plan_use_on_device(use)) continue;
         const uint32_t device = use->place - 1;
+        if (!run_has_device(loop->run, device)) continue;
         uint64_t *const users =
             &loop->users[((size_t)device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
         if (device == op->device) users[op->op->stream] = device_record(stream);
@@ -301,6 +316,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bo
         .peer = op->op->stream == STREAM_P2P ? op->uses[0].place - 1 : op->device,
         .op_index = op->op_index,
         .skipped = skip,
+        .elsewhere = !run_is_here(run, op),
         .predicted_s = skip ? 0 : loop->predicted_s[op->op - loop->plan->ops],
     };
     for (uint32_t i = 0; i < op->wait_count; i++) {
@@ -314,7 +330,9 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bo
         device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
     } else {
         run_saver_before(run->saver, op);
-        if (op->op->kind == OP_COPY)
+        if (flight->elsewhere)
+            status = enqueue_elsewhere(loop, op, err);
+        else if (op->op->kind == OP_COPY)
             enqueue_copy(loop, op, flight);
         else if (op->op->kind == OP_COLLECTIVE)
             status = enqueue_collective(loop, op, flight, err);

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/try.h"
 #include "exec/files/weights.h"
+#include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_shares.h"
@@ -122,18 +123,23 @@ static void *fill_some_weights(void *pointer)
     }
 }
 
-/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know, then the states of all
- * replicas but the first, unless replicas have shares. */
-static void fill_copies(struct run *run)
+/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know. */
+static void fill_tables(struct run *run)
 {
     const struct plan *const plan = run->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], last = plan->job_first_shard[j + 1] - 1;
-        if (!parallel_is_set(&plan->jobs.jobs[j].parallel)) continue;
+        if (!parallel_is_set(&plan->jobs.jobs[j].parallel) || run_ranks_awaits_states(run, j)) continue;
         if (run_is_split(run, first)) run_shares_fill_table(run, j);
         else
             chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
     }
+}
+
+/* Fills the states of all replicas but the first, unless replicas have shares. */
+static void fill_replicas(struct run *run)
+{
+    const struct plan *const plan = run->plan;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->kind != BUFFER_STATE || run_is_split(run, plan->job_first_shard[buffer->job] + buffer->shard)) continue;
@@ -154,7 +160,7 @@ enum status run_fill_all(struct run *run, struct error *err)
         const struct job *const job = &plan->jobs.jobs[j];
         const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
         if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
-        if (plan_has_range(plan, j)) continue; /* at its OPEN */
+        if (plan_has_range(plan, j) || run_ranks_awaits_states(run, j)) continue; /* at its OPEN; from rank 0 */
         for (uint32_t s = first; s < end; s += step)
             work.items[work.count++] =
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
@@ -180,6 +186,8 @@ enum status run_fill_all(struct run *run, struct error *err)
             note_resumed(run, item->job, &item->found);
     }
     arena_release(&scratch);
-    fill_copies(run);
+    fill_tables(run);
+    if (status == STATUS_OK) status = run_ranks_scatter(run, err);
+    fill_replicas(run);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "exec/run/run.h"
 #include "exec/state/run_faults.h"
+#include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
 #include "models/hardware/hardware_dilate.h"
 
@@ -117,7 +118,7 @@ enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error 
     sum_up_jobs(loop, trace);
     enum status status = sum_up_streams(loop, err);
     if (status == STATUS_OK) status = sum_up_memory(loop, err);
-    if (status == STATUS_OK) run_keep_weights(run);
+    if (status == STATUS_OK && (!run->peers || run->peers->own == 0)) run_keep_weights(run);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);
     sum_up_checkpoints(run);

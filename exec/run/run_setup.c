@@ -23,6 +23,7 @@
 #include "exec/run/run_attention.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_collective.h"
+#include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
@@ -330,12 +331,30 @@ static enum status link_devices(struct run *run, struct error *err)
         const uint32_t members = task->peer == PLAN_NONE ? 0 : plan_task_members(plan, task);
         for (uint32_t m = 0; m < members && status == STATUS_OK; m++) {
             const uint32_t to = plan_task_device(plan, task, m), from = plan_task_peer(plan, task, m);
-            if (!tried[to * devices + from]) status = link_pair(run, to, from, err);
+            if (!tried[to * devices + from] && run_has_device(run, to) && run_has_device(run, from))
+                status = link_pair(run, to, from, err);
             tried[to * devices + from] = true;
         }
     }
     free(tried);
     return status;
+}
+
+/* Opens what represents another process's device: streams that keep the order of its work. */
+static enum status open_stand_in(struct run *run, uint32_t d, struct error *err)
+{
+    const struct device_options options = {.index = d,
+                                           .threads = 1,
+                                           .stands_in = true,
+                                           .p2p = copies_between_devices(run->plan),
+                                           .poison = run->options->poison,
+                                           .delay_seed = run->options->delay_seed};
+    const enum status status = device_open_host(&options, &run->devices[d], err);
+    if (status != STATUS_OK) return error_add(err, "device %" PRIu32 " of another rank", d);
+    for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(run->plan); kind++)
+        run->streams[plan_stream(run->plan, d, kind)] =
+            device_stream(run->devices[d], kind == STREAM_P2P ? STREAM_P2P : STREAM_COMPUTE);
+    return STATUS_OK;
 }
 
 static enum status open_devices(struct run *run, struct error *err)
@@ -348,6 +367,10 @@ static enum status open_devices(struct run *run, struct error *err)
     enum status status = find_users(run, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < device_count; d++) {
+        if (!run_has_device(run, d)) {
+            TRY(open_stand_in(run, d, err));
+            continue;
+        }
         const struct hardware_device *const about = &plan->hardware.devices[d];
         const double rate = paced_rate(&plan->hardware, about->path, about->path_count);
         const struct device_options options = {
@@ -370,6 +393,7 @@ static enum status open_devices(struct run *run, struct error *err)
         status = run->backend->open(&options, &run->devices[d], err);
         if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
         if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
+        if (run->peers) run->peers->p2p_rates[d] = options.p2p_bytes_per_s;
         run_prepare_attention(run, d);
         for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
@@ -448,7 +472,7 @@ static enum status make_results(struct run *run, struct error *err)
 /* Refuses checkpoints: a run from the beginning must not mix its own with another run's. */
 static enum status check_no_checkpoints(struct run *run, struct error *err)
 {
-    if (!run->options->checkpoints) return STATUS_OK;
+    if (!run->options->checkpoints || (run->peers && run->peers->own > 0)) return STATUS_OK;
     const char *const folder = run->options->checkpoints->folder;
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const struct job *const job = &run->plan->jobs.jobs[j];
@@ -517,6 +541,7 @@ enum status run_setup(struct run *run, struct error *err)
 {
     enum status status = run_check_plan(run->plan, err);
     if (status == STATUS_OK) status = run_check_machine(run, err);
+    if (status == STATUS_OK) status = run_ranks_open(run, err);
     if (status == STATUS_OK) status = run_prepare(run, err);
     if (status == STATUS_OK) status = run_storage_open(run, err);
     if (status == STATUS_OK) status = run_open_inputs(run, err);

@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/state/run_peers.h"
+
 void run_fail_job(struct run *run, uint32_t job, bool alone, const struct error *why)
 {
     struct run_progress *const progress = &run->jobs[job];
     pthread_mutex_lock(&run->lock);
-    if (progress->begun < atomic_load(&progress->limit))
-        atomic_store(&progress->limit, progress->begun);
+    run_end_job(run, job, false);
     if (progress->failure.status == STATUS_OK) progress->failure = *why;
     if (!alone && !run->options->keep_going && run->fatal.status == STATUS_OK) run->fatal = *why;
     pthread_mutex_unlock(&run->lock);

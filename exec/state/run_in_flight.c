@@ -23,6 +23,7 @@
 #include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/state/run_faults.h"
+#include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
 
 enum { AHEAD_MIN = 64 };
@@ -57,12 +58,15 @@ void run_look_at_stop(struct run_loop *loop)
 {
     struct run *const run = loop->run;
     if (loop->stopping) return;
-    const bool asked = run->options->stop && *run->options->stop;
+    const bool asked = run->options->stop && *run->options->stop, decides = !run->peers || run->peers->own == 0;
     pthread_mutex_lock(&run->lock);
-    loop->stopping = asked || run->fatal.status != STATUS_OK;
-    for (uint32_t j = 0; j < loop->plan->jobs.count && loop->stopping; j++)
-        if (run->jobs[j].begun < atomic_load(&run->jobs[j].limit))
-            atomic_store(&run->jobs[j].limit, run->jobs[j].begun);
+    if (decides) {
+        loop->stopping = asked || run->fatal.status != STATUS_OK || (run->peers && run->peers->stop_asked);
+        for (uint32_t j = 0; j < loop->plan->jobs.count && loop->stopping; j++) run_end_job(run, j, true);
+    } else {
+        if (asked) run_peers_ask_stop(run);
+        loop->stopping = run->peers->stopping;
+    }
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -161,6 +165,7 @@ enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struc
     if (passed != watch->passed) watch->changed_s = clock_s();
     watch->passed = passed;
     const double waited_s = clock_s() - watch->changed_s;
+    if (loop->run->peers) TRY(run_peers_check(loop, err));
     if (waited_s > patience_s(loop)) return report_stall(loop, waited_s, err);
     look_at_devices(loop);
     return STATUS_OK;
@@ -182,6 +187,7 @@ enum status run_await_flight(struct run_loop *loop, const struct run_flight *fli
 static void record_flight(struct run_loop *loop, const struct run_flight *flight)
 {
     const struct plan_op *const op = flight->op;
+    if (flight->elsewhere) return;
     const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
     const double ended_s = flight->within ? flight->timing.start_s + flight->exchanged_s
                                           : flight->timing.end_s - flight->exchanged_s;
@@ -239,7 +245,7 @@ enum status run_retire_ended(struct run_loop *loop, struct error *err)
 
 enum status run_make_room(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
 {
-    enum status status = STATUS_OK;
+    enum status status = loop->run->peers ? run_peers_await_turn(loop, op, err) : STATUS_OK;
     while (status == STATUS_OK && is_ahead(loop, op)) status = run_retire_flight(loop, err);
     const uint64_t walked = loop->walked[op->unit->job] + 1;
     while (status == STATUS_OK && loop->oldest < loop->next &&

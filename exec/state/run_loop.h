@@ -16,6 +16,7 @@ struct run_flight {
     uint32_t stream, device, op_index;
     uint32_t peer;  /* P2P: the source device; else `device` */
     bool skipped;   /* while stopping */
+    bool elsewhere; /* another process carries it out */
     bool omitted;   /* beyond its job's limit; set by the stream's thread */
     double predicted_s;
     uint64_t acquired_bytes, released_bytes;

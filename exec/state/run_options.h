@@ -33,9 +33,12 @@ enum run_on_nan {
     RUN_NAN_SKIP      /* the step is skipped; only for jobs that clip */
 };
 
+struct ranks;          /* exec/ranks/ranks.h */
 struct policy_process; /* planner/policy/policy_process.h */
 
 struct run_options {
+    struct ranks *ranks;             /* other processes with the same plan; run_plan() takes leave of them; borrowed; NULL:
+                                        none */
     struct policy_process *live;     /* policy of a plan with choices (run_live.h); borrowed; NULL: the plan's order */
     uint64_t live_seed;
     bool record_order;           /* live: fill result->order; implied by record_spans or a writer */

@@ -43,6 +43,7 @@ struct run_progress {
 
 struct run_storage; /* run_storage.h */
 struct run_collective; /* run_collective.c */
+struct run_peers; /* run_peers.h */
 
 /* The state of a shard or slice on a device. */
 struct run_device_state {
@@ -92,6 +93,7 @@ struct run {
     struct run_saver *saver;     /* NULL: no checkpoints */
     uint64_t snapshot_offset;    /* in `host`: room for the largest job's state */
 
+    struct run_peers *peers;            /* other processes; NULL: none */
     struct run_collective *collectives; /* in flight; under lock, like `cancelled` */
     struct run_collective *joining;     /* whose members are being enqueued; only for the walking thread */
     bool cancelled;                     /* no member waits for others any longer */

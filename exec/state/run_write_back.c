@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "exec/state/run_in_flight.h"
+#include "exec/state/run_peers.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 
@@ -150,7 +151,7 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
             const struct run_device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
             const struct plan_buffer *const buffer = &plan->buffers[b];
-            if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit ||
+            if (state->changed_bytes == 0 || !run_has_device(loop->run, d) || state->arrived >= loop->run->jobs[buffer->job].limit ||
                 loop->run->jobs[buffer->job].damaged)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
@@ -163,7 +164,7 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
                 run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
                                 (struct device_guard){0});
         }
-        TRY(await_d2h(loop, d, err));
+        if (run_has_device(loop->run, d)) TRY(await_d2h(loop, d, err));
     }
     return STATUS_OK;
 }

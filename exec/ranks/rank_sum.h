@@ -1,0 +1,35 @@
+/*
+ * Sums over members in several processes, in the order of members: ((x0 + x1) + x2) + ..., the bits of one process.
+ *
+ * Members of a process that follow each other are a station. A piece of the values travels from station to station, each
+ * of which adds its members' values, and the sums travel back the same way. Pieces follow each other, so all stations
+ * work at once, and no rank sends more than the values once in each direction.
+ *
+ *     members   0   1   2   3   4   5
+ *     stations  [ a   a ]  [ b   b ]  [ c   c ]
+ *     piece        x0+x1 ---> +x2+x3 ---> +x4+x5
+ *     sum                <---         <---
+ */
+#ifndef SPILLWAY_EXEC_RANKS_RANK_SUM_H
+#define SPILLWAY_EXEC_RANKS_RANK_SUM_H
+
+#include "exec/ranks/ranks.h"
+
+struct rank_sum {
+    struct ranks *ranks;
+    uint64_t number;       /* names its messages */
+    uint32_t members;
+    const uint32_t *ranks_of; /* by member: the rank that has it */
+    float *const *values;  /* by member; NULL: of another rank */
+    uint64_t count;
+    uint32_t workers;      /* members of this rank: each takes its share of the pieces */
+};
+
+/* Does the share of a worker. It returns when its pieces of all members of this rank are sums. Other workers' pieces may
+ * not be. Returns false when the ranks were left meanwhile, or no memory is left: that is noted as a failure. */
+bool rank_sum_work(const struct rank_sum *sum, uint32_t worker);
+
+/* Adds `count` numbers. */
+void rank_sum_add(float *restrict sum, const float *x, uint64_t count);
+
+#endif

@@ -1,0 +1,292 @@
+#include "exec/run/run_ranks.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/process/clock.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "exec/ranks/rank_place.h"
+#include "exec/run/run_callbacks.h"
+
+/* --- who has what ----------------------------------------------------------------------------------- */
+
+static enum status refuse_options(const struct run *run, struct error *err)
+{
+    const struct run_options *const options = run->options;
+    const struct {
+        bool given;
+        const char *what;
+    } rows[] = {
+        {options->live != NULL, "a policy that is asked live"},
+        {options->keep_going, "'--keep-going'"},
+        {options->on_nan == RUN_NAN_SKIP, "'--on-nan skip'"},
+        {options->checkpoints && options->checkpoints->every_s > 0,
+         "checkpoints at intervals of time (expected a number of minibatches, as in '--checkpoint-every 100')"},
+        {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
+        {plan_staged_bytes(run->plan) > 0, "states on storage"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        if (rows[i].given)
+            return error_set(err, STATUS_BAD_INPUT, "a run in several processes cannot have %s", rows[i].what);
+    return STATUS_OK;
+}
+
+/* Returns NULL, or why the job is carried out in one process only. */
+static const char *refuse_job(const struct run *run, uint32_t j)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    const bool parallel = parallel_is_set(&job->parallel);
+    if (job->evaluation.every > 0) return "evaluations";
+    if (job_clips(job)) return "clipping by the norm of all gradients";
+    if (parallel && job->parallel.zero > 0) return "ZeRO";
+    if (parallel && job->parallel.tree) return "sums as a tree";
+    if (parallel && job->parallel.tensor > 1) return "tensor groups";
+    if (parallel && pipeline_is_asynchronous(job->parallel.schedule)) return "an asynchronous pipeline";
+    return NULL;
+}
+
+/* Notes the ranks of a task's devices. Returns false when a job that is not parallel has devices of several ranks. */
+static bool place_task(struct run *run, const struct plan_task *task)
+{
+    const struct plan *const plan = run->plan;
+    struct run_peers *const peers = run->peers;
+    const struct plan_unit *const unit = &plan->units[task->unit];
+    const uint32_t shard = plan->job_first_shard[unit->job] + unit->shard;
+    const bool trains = unit->shard < plan->job_first_shard[unit->job + 1] - plan->job_first_shard[unit->job];
+    for (uint32_t m = 0; m < plan_task_members(plan, task); m++) {
+        const uint32_t rank = peers->rank_of[plan_task_device(plan, task, m)];
+        if (rank == peers->own) peers->job_here[unit->job] = true;
+        if (!trains || unit->pass == PLAN_JOIN) continue; /* a join has other shards' devices too */
+        peers->shard_at[(size_t)rank * plan->shard_count + shard] = true;
+        if (m == 0 && peers->home[shard] == PLAN_NONE) peers->home[shard] = rank;
+    }
+    if (task->gang != PLAN_NONE) return true;
+    const uint32_t first = plan->job_first_shard[unit->job];
+    if (peers->home[first] == PLAN_NONE) peers->home[first] = peers->rank_of[task->device];
+    return peers->home[first] == peers->rank_of[task->device];
+}
+
+static enum status place_all(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    struct run_peers *const peers = run->peers;
+    TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->rank_of, err));
+    TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->p2p_rates, err));
+    TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->job_here, err));
+    TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->shard_count, peers->shard_at, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, peers->home, err));
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        peers->rank_of[d] = rank_of_device(&plan->hardware, peers->count, d);
+    for (uint32_t s = 0; s < plan->shard_count; s++) peers->home[s] = PLAN_NONE;
+    for (uint32_t i = 0; i < plan->task_count; i++) {
+        const struct plan_task *const task = &plan->tasks[i];
+        if (place_task(run, task)) continue;
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' is not parallel and has devices of several ranks, which share no memory",
+                         plan->jobs.jobs[plan->units[task->unit].job].name);
+    }
+    for (uint32_t s = 0; s < plan->shard_count; s++) /* no task computes it */
+        if (peers->home[s] == PLAN_NONE) peers->home[s] = 0;
+    return STATUS_OK;
+}
+
+enum status run_ranks_open(struct run *run, struct error *err)
+{
+    struct ranks *const ranks = run->options->ranks;
+    struct run_peers *peers;
+    if (!ranks) return STATUS_OK;
+    if (strcmp(run->plan->hardware.backend, "host") != 0)
+        return error_set(err, STATUS_BAD_INPUT, "a run in several processes needs devices of backend 'host', not '%s'",
+                         run->plan->hardware.backend);
+    TRY(refuse_options(run, err));
+    TRY(rank_place_check(&run->plan->hardware, ranks_count(ranks), err));
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        const char *const why = refuse_job(run, j);
+        if (why)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' has %s, which one process carries out, several do not",
+                             run->plan->jobs.jobs[j].name, why);
+    }
+    TRY(ARENA_NEW(&run->arena, 1, peers, err));
+    *peers = (struct run_peers){.ranks = ranks, .own = ranks_own(ranks), .count = ranks_count(ranks)};
+    pthread_cond_init(&peers->changed, NULL);
+    run->peers = peers;
+    return place_all(run, err);
+}
+
+/* --- messages ------------------------------------------------------------------------------------- */
+
+static void take_limit(struct run *run, const struct run_peers_message *message)
+{
+    pthread_mutex_lock(&run->lock);
+    atomic_store(&run->jobs[message->job].limit, message->minibatch);
+    if (message->replica) run->peers->stopping = true;
+    pthread_cond_broadcast(&run->peers->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void take_stop(struct run *run)
+{
+    pthread_mutex_lock(&run->lock);
+    run->peers->stop_asked = true;
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void hear(void *context, uint32_t from, const void *text, size_t bytes)
+{
+    struct run *const run = context;
+    struct run_peers_message message;
+    const bool by_first = from == 0;
+    if (bytes != sizeof message) return;
+    memcpy(&message, text, sizeof message);
+    if (message.kind != PEERS_STOP && message.job >= run->plan->jobs.count) return;
+    if (message.kind == PEERS_PART && run->peers->own == 0)
+        run_take_partial_loss(run, message.job, message.replica, message.minibatch, message.loss);
+    else if (message.kind == PEERS_LOSS && by_first)
+        run_take_loss(run, message.job, message.minibatch, message.loss);
+    else if (message.kind == PEERS_LIMIT && by_first)
+        take_limit(run, &message);
+    else if (message.kind == PEERS_STOP)
+        take_stop(run);
+}
+
+void run_ranks_listen(struct run *run)
+{
+    if (run->peers) ranks_listen(run->peers->ranks, hear, run);
+}
+
+/* --- copies --------------------------------------------------------------------------------------- */
+
+struct between_call {
+    struct run *run;
+    struct device_stream *stream;
+    uint32_t job, peer;
+    uint64_t minibatch, number, bytes;
+    char *at;
+    double rate; /* 0: not paced */
+    bool *omitted;
+};
+
+static bool is_beyond(const struct between_call *call)
+{
+    return call->minibatch >= atomic_load(&call->run->jobs[call->job].limit);
+}
+
+static void call_receive(void *argument)
+{
+    const struct between_call *const call = argument;
+    struct ranks_request request;
+    const double begun_s = clock_s();
+    if (is_beyond(call)) {
+        *call->omitted = true;
+        return;
+    }
+    ranks_receive(call->run->peers->ranks, call->peer, call->number, 0, call->at, call->bytes, &request);
+    if (ranks_await(call->run->peers->ranks, &request) && call->rate > 0)
+        device_hold(call->stream, begun_s, (double)call->bytes / call->rate);
+}
+
+static void call_send(void *argument)
+{
+    const struct between_call *const call = argument;
+    struct ranks_request request;
+    if (is_beyond(call)) return;
+    ranks_send(call->run->peers->ranks, call->peer, call->number, 0, call->at, call->bytes, &request);
+    (void)ranks_await(call->run->peers->ranks, &request);
+}
+
+static struct between_call call_of(struct run *run, const struct plan_walk_op *op, char *at, uint64_t minibatch)
+{
+    return (struct between_call){.run = run, .stream = run->streams[op->stream], .job = op->unit->job,
+                                 .minibatch = minibatch, .number = op->number, .bytes = op->op->bytes, .at = at};
+}
+
+void run_ranks_receive_copy(struct run *run, const struct plan_walk_op *op, void *to, uint64_t minibatch, bool *omitted,
+                            struct device_timing *timing)
+{
+    struct between_call call = call_of(run, op, to, minibatch);
+    call.peer = run->peers->rank_of[op->uses[0].place - 1];
+    call.rate = run->peers->p2p_rates[op->device];
+    call.omitted = omitted;
+    device_call(call.stream, call_receive, &call, sizeof call, timing);
+}
+
+void run_ranks_send_copy(struct run *run, const struct plan_walk_op *op, const void *from, uint64_t minibatch)
+{
+    struct between_call call = call_of(run, op, (char *)(uintptr_t)from, minibatch);
+    call.peer = run->peers->rank_of[op->device];
+    device_call(call.stream, call_send, &call, sizeof call, NULL);
+}
+
+/* --- states --------------------------------------------------------------------------------------- */
+
+/* Returns true if its states are read from files. */
+static bool is_read(const struct run *run, uint32_t job)
+{
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    return about->weights_in || about->first_minibatch > 0;
+}
+
+bool run_ranks_awaits_states(const struct run *run, uint32_t job)
+{
+    return run->peers && run->peers->own > 0 && is_read(run, job);
+}
+
+/* Sends or receives a state between this rank and rank 0. */
+static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state, uint64_t bytes,
+                              struct error *err)
+{
+    struct ranks *const ranks = run->peers->ranks;
+    struct ranks_request request;
+    uint32_t culprit;
+    const bool sends = (run->peers->own == 0) == (what == PEERS_STATES);
+    const uint32_t other = run->peers->own == 0 ? rank : 0;
+    if (sends) ranks_send(ranks, other, run_peers_number(what, number), 0, state, bytes, &request);
+    else ranks_receive(ranks, other, run_peers_number(what, number), 0, state, bytes, &request);
+    while (!ranks_arrived(ranks, &request)) {
+        TRY(ranks_failed(ranks, &culprit, err));
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return STATUS_OK;
+}
+
+enum status run_ranks_scatter(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    for (uint32_t b = 0; run->peers && b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->on_device || buffer->kind != BUFFER_STATE || buffer->variant != 0 || !is_read(run, buffer->job)) continue;
+        const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
+        for (uint32_t r = 1; r < run->peers->count; r++)
+            if (run->peers->shard_at[(size_t)r * plan->shard_count + shard] &&
+                (run->peers->own == 0 || run->peers->own == r))
+                TRY(move_state(run, PEERS_STATES, b, r, run_host_buffer(run, b), buffer->bytes, err));
+    }
+    return STATUS_OK;
+}
+
+enum status run_ranks_gather(struct run_loop *loop, struct error *err)
+{
+    struct run *const run = loop->run;
+    if (!run->peers) return STATUS_OK;
+    TRY(run_peers_await_losses(loop, err));
+    for (uint32_t s = 0; s < run->plan->shard_count; s++) {
+        const uint32_t home = run->peers->home[s];
+        if (home != 0 && (run->peers->own == 0 || run->peers->own == home))
+            TRY(move_state(run, PEERS_FINAL, s, home, run->states[s], run->tables[s].state.layout.bytes, err));
+    }
+    return STATUS_OK;
+}
+
+/* --- the end -------------------------------------------------------------------------------------- */
+
+enum status run_ranks_close(struct run *run, enum status status, struct error *err)
+{
+    struct ranks *const ranks = run->options->ranks;
+    if (!ranks) return status;
+    if (status == STATUS_OK) return ranks_leave(ranks, NULL, err);
+    struct error ignored = {0};
+    (void)!ranks_leave(ranks, err, &ignored);
+    return status;
+}

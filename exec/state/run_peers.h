@@ -1,0 +1,71 @@
+/*
+ * A run that several processes share (exec/ranks/ranks.h). Each walks the whole plan, so that numbers of operations and
+ * waits are equal everywhere, and carries out the operations of its own devices. Of other ranks' devices there are
+ * stand-ins without memory, whose streams keep the order of what happens elsewhere.
+ *
+ * Losses go to rank 0, which logs them and tells all. A minibatch begins only when a loss a few minibatches before it is
+ * known: so rank 0 can end a job with a minibatch that no rank has passed. On all ranks the limit of a job is the same.
+ */
+#ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
+#define SPILLWAY_EXEC_STATE_RUN_PEERS_H
+
+#include "exec/ranks/ranks.h"
+#include "exec/state/run_loop.h"
+
+struct run_peers {
+    struct ranks *ranks;
+    uint32_t own, count;
+    uint32_t *rank_of;        /* per device */
+    double *p2p_rates;        /* per device: paced rate of copies from other devices; 0: not paced */
+    bool *job_here;           /* per job: this rank has some of its devices */
+    bool *shard_at;           /* [rank][shard]: the rank has a device that trains it */
+    uint32_t *home;           /* per shard: the rank of its first replica */
+    pthread_cond_t changed;   /* with run.lock: a loss or a limit has come */
+    bool stopping;            /* rank 0 has ended all jobs */
+    bool stop_asked;          /* rank 0: another rank was stopped by its user; others: rank 0 knows */
+};
+
+/* Messages between ranks. */
+enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP };
+struct run_peers_message {
+    uint32_t kind, job;
+    uint32_t replica;   /* PART: of the loss; LIMIT: 1 when all jobs end */
+    uint32_t unused;
+    uint64_t minibatch; /* of the loss; LIMIT: the limit */
+    double loss;
+};
+
+/* What a message between ranks that is no operation of the plan is about: the number of its data. */
+enum { PEERS_STATES = 1, PEERS_FINAL };
+static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
+{
+    return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;
+}
+
+/* Returns true if this process has the device. */
+static inline bool run_has_device(const struct run *run, uint32_t device)
+{
+    return !run->peers || run->peers->rank_of[device] == run->peers->own;
+}
+
+/* Returns true if this process carries out the operation. Batches are read by every rank of a job. */
+bool run_is_here(const struct run *run, const struct plan_walk_op *op);
+
+/* Returns the minibatches with which a job ends that is ended now. Under run.lock. */
+uint64_t run_job_end(const struct run *run, uint32_t job);
+/* Lowers a job's limit to that, and tells the other ranks. Under run.lock. */
+void run_end_job(struct run *run, uint32_t job, bool all);
+
+/* Asks rank 0, once, to stop the run. Under run.lock. */
+void run_peers_ask_stop(struct run *run);
+
+/* Waits until all losses of minibatches that were enqueued have come. */
+MUST_CHECK enum status run_peers_await_losses(struct run_loop *loop, struct error *err);
+
+/* Waits until the operation's minibatch may begin. */
+MUST_CHECK enum status run_peers_await_turn(struct run_loop *loop, const struct plan_walk_op *op, struct error *err);
+
+/* Returns STATUS_OK, or STATUS_DEVICE with the rank that failed and an operation that it has not reached. */
+MUST_CHECK enum status run_peers_check(struct run_loop *loop, struct error *err);
+
+#endif

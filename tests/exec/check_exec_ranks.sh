@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Several processes carry out one plan with the bits of one; each that ends early ends the others.
+# label: medium
+# also uses: mpirun
+#
+# usage: check_exec_ranks.sh SOURCE_FOLDER BUILD_FOLDER
+set -euo pipefail
+
+source=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
+work=$(mktemp -d)
+started=()
+trap 'for p in "${started[@]}"; do kill -KILL "$p" 2>/dev/null || true; done; wait; rm -rf "$work"' EXIT
+cd "$work"
+export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work TMPDIR=$work
+seed=${SPILLWAY_TEST_SEED:-$RANDOM}
+RANDOM=$seed
+echo "seed $seed (SPILLWAY_TEST_SEED repeats it)"
+cp "$source"/LICENSE text.txt
+
+fail() { echo "FAILED: $*"; exit 1; }
+plan() { # NAME DEVICES KEYS-OF-THE-JOB
+    cat >"$1-jobs.json" <<JSON
+{"spillway_jobs": 1,
+ "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
+ "jobs": [{"name": "a", "weights_out": "a.safetensors", $3}]}
+JSON
+    spillway plan "$1-jobs.json" --hw host-2-cores --devices "$2" --device-memory 64MiB --quiet -o "$1.json" >/dev/null
+}
+losses() { sed -n 's/, "lr.*//; /"loss"/p' "$1"; }
+
+# Starts ranks 0 ... N-1 of a plan, whose process numbers are in `ranks`. Each has its own output.
+begin() { # N PLAN [OPTIONS]
+    local n=$1 plan=$2 r
+    shift 2
+    port=$((20000 + RANDOM % 12000))
+    ranks=()
+    for ((r = 0; r < n; r++)); do
+        spillway-exec run "${plans[r]:-$plan}" --rank "$r" --ranks "$n" --meet "127.0.0.1:$port" "$@" >"out.$r" 2>"err.$r" &
+        ranks+=($!)
+        started+=($!)
+    done
+}
+# Waits for a rank; its exit code is in `code`.
+await() { # RANK
+    code=0
+    wait "${ranks[$1]}" || code=$?
+}
+plans=()
+
+# The bits of one process, whatever the number of processes, with and without replicas, with tied and untied tables.
+plan both 4 '"minibatches": 4, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
+plan deep 4 '"minibatches": 3, "parallel": {"pipeline": 4, "schedule": "1f1b"}'
+plan wide 4 '"minibatches": 3, "parallel": {"data": 4}'
+for name in both deep wide; do
+    rm -f a.safetensors
+    spillway-exec run $name.json --quiet --log $name.log
+    mv a.safetensors $name.safetensors
+    for n in 2 3 4; do
+        begin $n $name.json --log many.log
+        for ((r = 0; r < n; r++)); do
+            await $r
+            [[ $code == 0 ]] || fail "$name: rank $r of $n ended with $code: $(cat err.$r)"
+        done
+        cmp a.safetensors $name.safetensors || fail "$name: other weights from $n processes"
+        diff <(losses many.log) <(losses $name.log) || fail "$name: other losses from $n processes"
+        rm a.safetensors
+        [[ ! -s out.1 ]] || fail "rank 1 printed: $(cat out.1)"
+    done
+done
+
+# A launcher that tells ranks by the environment.
+if command -v mpirun >/dev/null; then
+    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run both.json --quiet 2>messages || fail "mpirun: $(cat messages)"
+    cmp a.safetensors both.safetensors || fail "other weights under mpirun"
+    rm a.safetensors
+fi
+
+# A rank that is killed ends the others, by name, and nothing is written.
+plan long 4 '"minibatches": 100000, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
+for ((victim = 0; victim < 4; victim++)); do
+    begin 4 long.json --patience 6s
+    sleep "$((RANDOM % 3)).$((RANDOM % 10))"
+    kill -KILL "${ranks[victim]}"
+    begun=$SECONDS
+    for ((r = 0; r < 4; r++)); do
+        await $r
+        ((r == victim)) && continue
+        [[ $code != 0 ]] || fail "rank $r ended well without rank $victim"
+        [[ $(wc -l <err.$r) == 1 ]] || fail "rank $r: more than a line: $(cat err.$r)"
+        grep -Eq "rank $victim( \(|')|127.0.0.1:|rank 0 ended|has not come" err.$r || fail "rank $r does not name rank $victim: $(cat err.$r)"
+    done
+    ((SECONDS - begun <= 10)) || fail "the others ended $((SECONDS - begun)) s after rank $victim"
+    [[ -z $(ls -- *.safetensors* | grep -v -E '^(both|deep|wide).safetensors$') ]] || fail "weights were written without rank $victim"
+done
+
+# A rank that does not answer.
+begin 2 long.json --patience 2s
+sleep 1
+kill -STOP "${ranks[1]}"
+await 0
+[[ $code == 3 ]] && grep -q 'rank 1 (.*has not answered for' err.0 || fail "a rank that was stopped: $code $(cat err.0)"
+kill -KILL "${ranks[1]}"
+await 1
+
+# The first interrupt ends all ranks after the same minibatch, with the weights.
+rm many.log
+begin 2 long.json --log many.log
+while ! grep -q '"step": 3' many.log 2>/dev/null; do kill -0 "${ranks[0]}" || fail "$(cat err.0)"; sleep 0.05; done
+kill -INT "${ranks[1]}"
+for r in 0 1; do
+    await $r
+    [[ $code == 130 ]] || fail "rank $r ended with $code after an interrupt: $(cat err.$r)"
+done
+steps=$(losses many.log | wc -l)
+plan until 4 '"minibatches": '"$steps"', "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
+spillway-exec run until.json --quiet
+cmp a.safetensors a.partial.safetensors || fail "other weights after an interrupt"
+rm -- *.partial.safetensors a.safetensors
+
+# Ranks that differ, or do not come: one line, the same on all.
+plans=(both.json deep.json)
+begin 2 both.json
+for r in 0 1; do
+    await $r
+    [[ $code == 3 ]] && grep -q 'the ranks have different plans: rank 0 .* has .*, rank 1 .* has ' err.$r || fail "another plan: $code $(cat err.$r)"
+done
+cmp err.0 err.1 || fail "two ranks tell different tales"
+plans=()
+for missing in 0 1; do
+    code=0
+    spillway-exec run both.json --rank $((1 - missing)) --ranks 2 --meet 127.0.0.1:$((20000 + RANDOM % 12000)) --patience 1s 2>messages || code=$?
+    [[ $code == 3 && $(wc -l <messages) == 1 ]] || fail "without rank $missing: $code $(cat messages)"
+done
+
+# A port in use.
+exec {held}< <(spillway-exec run both.json --rank 0 --ranks 2 --meet 127.0.0.1:19999 --patience 3s 2>&1 || true)
+sleep 0.5
+code=0
+spillway-exec run both.json --rank 0 --ranks 2 --meet 127.0.0.1:19999 --patience 1s 2>messages || code=$?
+[[ $code == 3 ]] && grep -q "cannot listen at '127.0.0.1:19999': Address already in use" messages || fail "a port in use: $code $(cat messages)"
+cat <&"$held" >/dev/null
+
+# What cannot be.
+for options in "--rank 0" "--ranks 2" "--rank 2 --ranks 2 --meet h:1" "--rank 0 --ranks 2" "--meet h:1" \
+    "--rank 0 --ranks 2 --meet nonsense" "--rank 0 --ranks 2 --meet 127.0.0.1:19998 --patience 0.5s"; do
+    code=0
+    # shellcheck disable=SC2086 # words
+    spillway-exec run both.json $options 2>messages || code=$?
+    [[ $code == 2 && $(wc -l <messages) == 1 ]] || fail "$options: $code $(cat messages)"
+done
+begin 5 both.json
+for ((r = 0; r < 5; r++)); do
+    await $r
+    [[ $code == 2 || $code == 3 ]] && grep -q 'too few for 5 ranks' err.$r || fail "more ranks than devices: $code $(cat err.$r)"
+done
+echo "all well"
