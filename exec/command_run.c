@@ -15,7 +15,7 @@
 #include "exec/command.h"
 #include "exec/kernels/kernels.h"
 #include "exec/ranks/rank_launch.h"
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 #include "exec/run/run.h"
 #include "exec/run/run_report.h"
 #include "exec/run/run_result.h"
@@ -39,6 +39,7 @@ struct run_request {
     const char *meet;
     double patience_s;
     bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
+    bool follows; /* a rank after rank 0, which reports */
 };
 
 /* The interval of lines of progress where no bar is drawn. */
@@ -169,7 +170,7 @@ static enum status hand_over(const struct run_request *command, const struct pla
     if (command->result && result->unwritten[0]) TRY(run_report_write(&report, command->result, err));
     if (command->json) TRY(run_report_write(&report, "-", err));
     if (!command->json && !command->quiet) run_report_print(&report);
-    if (result->stopped) run_report_print_kept(&report);
+    if (result->stopped && !command->follows) run_report_print_kept(&report);
     const enum status status = judge(plan, result, err);
     if (command->result) err->text[0] = '\0';
     return status;
@@ -188,7 +189,7 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
     if (launch.rank > 0) {
         progress_disable();
         command->json = false;
-        command->quiet = command->no_weights = true;
+        command->follows = command->quiet = command->no_weights = true;
         command->log = command->result = command->trace = NULL;
     }
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,

@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "base/text/number.h"
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 
 /* The names of Open MPI, and of MPICH and others that use PMI. */
 static const struct launcher {

@@ -1,4 +1,4 @@
-/* The number of this process among those that were started for a plan. */
+/* Finds the number of this process among the processes of a run. */
 #ifndef SPILLWAY_EXEC_RANKS_RANK_LAUNCH_H
 #define SPILLWAY_EXEC_RANKS_RANK_LAUNCH_H
 
@@ -11,7 +11,7 @@
 enum { RANK_LAUNCH_NONE = UINT32_MAX };
 
 struct rank_launch {
-    uint32_t rank, count;      /* count 1: this process is alone */
+    uint32_t rank, count;      /* count 1: there is no other process */
     const char *meet;          /* HOST:PORT; NULL: meet_file */
     char meet_file[PATH_MAX];
 };

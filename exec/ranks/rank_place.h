@@ -1,4 +1,4 @@
-/* Which rank has which devices. */
+/* Divides the devices of a plan among ranks. */
 #ifndef SPILLWAY_EXEC_RANKS_RANK_PLACE_H
 #define SPILLWAY_EXEC_RANKS_RANK_PLACE_H
 

@@ -13,7 +13,7 @@
 #ifndef SPILLWAY_EXEC_RANKS_RANK_SUM_H
 #define SPILLWAY_EXEC_RANKS_RANK_SUM_H
 
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 
 struct rank_sum {
     struct ranks *ranks;

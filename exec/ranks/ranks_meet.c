@@ -42,7 +42,7 @@ struct welcome {
     char line[480]; /* unless it fits */
 };
 
-/* What a rank has while it meets the others. */
+/* A rank that meets the others. */
 struct meeting {
     struct ranks *ranks;
     const struct ranks_options *options;
@@ -106,7 +106,7 @@ static void admit(struct meeting *m, int socket, const char *host, struct welcom
         snprintf(welcome->line, sizeof welcome->line, "there are two of rank %" PRIu32 ": %.100s and %.100s", hello.rank,
                  in_range ? ranks->links[hello.rank].name : m->hello.name, hello.name);
     }
-    if (!in_range || ranks->links[hello.rank].socket >= 0) { /* nobody else tells it */
+    if (!in_range || ranks->links[hello.rank].socket >= 0) { /* it is not in the table */
         (void)socket_write_all(socket, welcome, sizeof *welcome, clock_s() + HELLO_S);
         close(socket);
         return;

@@ -1,6 +1,6 @@
 /*
- * The thread of the connections. It never waits for one of them: it reads what has come from each, and writes as much as
- * each takes. So no rank can hold up another, and sends that cross each other end.
+ * The thread of the connections. It never waits for one connection: it reads the bytes that have come, and writes the
+ * bytes that the connection takes. So no rank can hold up another, and sends that cross each other end.
  *
  * Data are read and written without the lock, straight from and to the memory of requests. A failure stays in the
  * structure until the run sees it; the thread serves on, so that the others hear of it.
@@ -143,7 +143,7 @@ static void end_frame(struct ranks *ranks, uint32_t r)
     }
 }
 
-/* Reads what has come, up to a limit, for other connections' sake. */
+/* Reads the bytes that have come, up to a limit, so that other connections have their turn. */
 static void read_link(struct ranks *ranks, uint32_t r)
 {
     struct ranks_link *const link = &ranks->links[r];

@@ -4,11 +4,11 @@
 
 #include <pthread.h>
 
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 
 enum frame_kind { FRAME_ALIVE = 1, FRAME_READY, FRAME_DATA, FRAME_TOLD, FRAME_FAILED, FRAME_BYE, FRAME_KIND_END };
 
-/* What precedes each message on a connection. */
+/* Precedes each message on a connection. */
 struct frame {
     uint32_t kind, part;
     uint64_t number, bytes; /* bytes that follow */
@@ -40,7 +40,7 @@ struct ranks_link {
     bool left;                              /* the other rank took its leave */
     uint64_t sent;                          /* bytes of the first frame of `out` */
     struct frame frame;                     /* being read ... */
-    uint64_t received;                      /* ... with so many bytes, or of its data */
+    uint64_t received;                      /* ... and its bytes so far, or the bytes of its data */
     bool in_data;
     struct ranks_told *told;                /* being read */
     double heard_s, spoke_s;
@@ -54,7 +54,7 @@ struct ranks {
     pthread_cond_t changed;
     pthread_t thread;
     bool started, quit;
-    bool cancelled;  /* nobody waits any longer */
+    bool cancelled;  /* waits for requests end */
     int wake;        /* an eventfd */
     struct error failure;
     uint32_t culprit;

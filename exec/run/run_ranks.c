@@ -47,25 +47,26 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     return NULL;
 }
 
-/* Notes the ranks of a task's devices. Returns false when a job that is not parallel has devices of several ranks. */
+/* Notes the ranks of a task's devices. Returns false when a shard's first replica, or a job that is not parallel, has
+ * devices of several ranks. */
 static bool place_task(struct run *run, const struct plan_task *task)
 {
     const struct plan *const plan = run->plan;
     struct run_peers *const peers = run->peers;
     const struct plan_unit *const unit = &plan->units[task->unit];
-    const uint32_t shard = plan->job_first_shard[unit->job] + unit->shard;
-    const bool trains = unit->shard < plan->job_first_shard[unit->job + 1] - plan->job_first_shard[unit->job];
+    const uint32_t first = plan->job_first_shard[unit->job], shard = first + unit->shard;
+    bool fits = true;
     for (uint32_t m = 0; m < plan_task_members(plan, task); m++) {
         const uint32_t rank = peers->rank_of[plan_task_device(plan, task, m)];
         if (rank == peers->own) peers->job_here[unit->job] = true;
-        if (!trains || unit->pass == PLAN_JOIN) continue; /* a join has other shards' devices too */
+        if (unit->pass == PLAN_JOIN || shard >= plan->job_first_shard[unit->job + 1]) continue; /* of several shards */
         peers->shard_at[(size_t)rank * plan->shard_count + shard] = true;
-        if (m == 0 && peers->home[shard] == PLAN_NONE) peers->home[shard] = rank;
+        uint32_t *const home = &peers->home[task->gang == PLAN_NONE ? first : shard];
+        if (*home == PLAN_NONE) *home = rank;
+        if (m == 0) fits &= *home == rank;
+        peers->home[shard] = *home;
     }
-    if (task->gang != PLAN_NONE) return true;
-    const uint32_t first = plan->job_first_shard[unit->job];
-    if (peers->home[first] == PLAN_NONE) peers->home[first] = peers->rank_of[task->device];
-    return peers->home[first] == peers->rank_of[task->device];
+    return fits;
 }
 
 static enum status place_all(struct run *run, struct error *err)
@@ -84,7 +85,7 @@ static enum status place_all(struct run *run, struct error *err)
         const struct plan_task *const task = &plan->tasks[i];
         if (place_task(run, task)) continue;
         return error_set(err, STATUS_BAD_INPUT,
-                         "job '%s' is not parallel and has devices of several ranks, which share no memory",
+                         "job '%s' moves between devices of several ranks, which share no memory",
                          plan->jobs.jobs[plan->units[task->unit].job].name);
     }
     for (uint32_t s = 0; s < plan->shard_count; s++) /* no task computes it */

@@ -33,7 +33,7 @@ enum run_on_nan {
     RUN_NAN_SKIP      /* the step is skipped; only for jobs that clip */
 };
 
-struct ranks;          /* exec/ranks/ranks.h */
+struct ranks;          /* exec/ranks/rank_mesh.h */
 struct policy_process; /* planner/policy/policy_process.h */
 
 struct run_options {

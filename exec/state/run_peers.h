@@ -1,6 +1,6 @@
 /*
- * A run that several processes share (exec/ranks/ranks.h). Each walks the whole plan, so that numbers of operations and
- * waits are equal everywhere, and carries out the operations of its own devices. Of other ranks' devices there are
+ * A run that several processes share (exec/ranks/rank_mesh.h). Each walks the whole plan, so that numbers of operations and
+ * waits are equal everywhere, and carries out the operations of its own devices. Other ranks' devices have
  * stand-ins without memory, whose streams keep the order of what happens elsewhere.
  *
  * Losses go to rank 0, which logs them and tells all. A minibatch begins only when a loss a few minibatches before it is
@@ -9,7 +9,7 @@
 #ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
 #define SPILLWAY_EXEC_STATE_RUN_PEERS_H
 
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 #include "exec/state/run_loop.h"
 
 struct run_peers {
@@ -35,7 +35,7 @@ struct run_peers_message {
     double loss;
 };
 
-/* What a message between ranks that is no operation of the plan is about: the number of its data. */
+/* Numbers of data that are no operation of the plan: their subject, and a number in it. */
 enum { PEERS_STATES = 1, PEERS_FINAL };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {

@@ -1,4 +1,4 @@
-#include "exec/ranks/ranks.h"
+#include "exec/ranks/rank_mesh.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static void wake_up(struct ranks *ranks)
     (void)!write(ranks->wake, &one, sizeof one);
 }
 
-/* Ends the thread once it has sent what is queued, or after a moment. */
+/* Ends the thread after it has sent all queued frames, or after FLUSH_S. */
 static void stop_thread(struct ranks *ranks)
 {
     if (!ranks->started) return;

@@ -14,8 +14,8 @@
  * A rank says something at least every second. A rank whose connection ends before it has taken its leave, or that says
  * nothing for most of the patience, has failed: all others learn its name and the reason.
  */
-#ifndef SPILLWAY_EXEC_RANKS_RANKS_H
-#define SPILLWAY_EXEC_RANKS_RANKS_H
+#ifndef SPILLWAY_EXEC_RANKS_RANK_MESH_H
+#define SPILLWAY_EXEC_RANKS_RANK_MESH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,8 +40,8 @@ struct ranks_options {
  * ranks. The caller ends it with ranks_leave() and ranks_destroy(). */
 MUST_CHECK enum status ranks_join(const struct ranks_options *options, struct ranks **out, struct error *err);
 
-/* Takes leave: waits until all have. With `why`, an error, it tells the others instead. No memory of requests is touched
- * afterwards, and nobody waits for them any longer. Errors: as ranks_failed(), without `why`. */
+/* Takes leave: waits until all have. With `why`, an error, it tells the others instead. Afterwards all waits for
+ * requests have ended, and their memory is not touched. Errors: as ranks_failed(), without `why`. */
 MUST_CHECK enum status ranks_leave(struct ranks *ranks, const struct error *why, struct error *err);
 void ranks_destroy(struct ranks *ranks); /* NULL does nothing */
 
