@@ -22,8 +22,8 @@ static enum status refuse_options(const struct run *run, struct error *err)
         {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
         {options->on_nan == RUN_NAN_SKIP, "'--on-nan skip'"},
-        {options->checkpoints && options->checkpoints->every_s > 0,
-         "checkpoints at intervals of time (expected a number of minibatches, as in '--checkpoint-every 100')"},
+        {options->checkpoints != NULL, "checkpoints"},
+        {options->writer || options->record_spans, "a measured trace"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
         {plan_staged_bytes(run->plan) > 0, "states on storage"},
     };
