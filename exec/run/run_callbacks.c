@@ -317,15 +317,15 @@ static double sum_of_tree(const double *parts, uint32_t count)
 
 /* Takes a replica's part of a loss into parts[]. Returns true when all have come, with their sum in the order of
  * replicas. */
-static bool add_partial_loss(struct run *run, uint32_t replica, uint32_t replicas, double *parts, uint32_t *count,
-                             double *loss)
+static bool add_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint32_t replicas, double *parts,
+                             uint32_t *count, double *loss)
 {
     pthread_mutex_lock(&run->lock);
     parts[replica] = *loss;
     const bool all = ++*count == replicas;
     if (all) {
         *count = 0;
-        *loss = run->plan->jobs.jobs[call->job].parallel.tree ? sum_of_tree(parts, replicas) : sum_in_order(parts, replicas);
+        *loss = run->plan->jobs.jobs[job].parallel.tree ? sum_of_tree(parts, replicas) : sum_in_order(parts, replicas);
     }
     pthread_mutex_unlock(&run->lock);
     return all;
@@ -380,7 +380,7 @@ void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint
     struct run_progress *const progress = &run->jobs[job];
     const uint32_t replicas = replicas_of(&run->plan->jobs.jobs[job]);
     const uint32_t turn = (uint32_t)(minibatch % 2); /* the next one's parts may come first */
-    if (replicas > 1 && !add_partial_loss(run, replica, replicas, progress->partial_losses + (size_t)turn * replicas,
+    if (replicas > 1 && !add_partial_loss(run, job, replica, replicas, progress->partial_losses + (size_t)turn * replicas,
                                           &progress->partial_count[turn], &loss))
         return;
     run_take_loss(run, job, minibatch, loss);
@@ -409,7 +409,7 @@ static void call_held_out(void *argument)
     const uint32_t replicas = replicas_of(job);
     const uint64_t turn = call->held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
     double loss = *call->loss;
-    if (replicas > 1 && !add_partial_loss(run, call->rank, replicas, progress->held_out_parts + turn * replicas,
+    if (replicas > 1 && !add_partial_loss(run, call->job, call->rank, replicas, progress->held_out_parts + turn * replicas,
                                           &progress->held_out_count[turn], &loss))
         return;
 
