@@ -95,6 +95,13 @@ static enum status move_unit(struct check_walk *r, uint32_t job, bool in_time, u
     return STATUS_OK;
 }
 
+/* Returns true if an evaluation follows the present minibatch, one of the job's. */
+static bool is_evaluated(const struct check_walk *r, uint32_t job)
+{
+    const struct job *of = &r->plan->jobs.jobs[job];
+    return r->jobs[job].minibatch < of->minibatches && evaluation_follows(of, r->jobs[job].minibatch);
+}
+
 /* Returns the held-out microbatches of a replica until the end of the present minibatch, after which an evaluation
  * follows. */
 static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uint32_t chunk, uint32_t turn)
@@ -120,7 +127,7 @@ static enum status begin_parallel_unit(struct check_walk *r, uint32_t job)
         return check_fail(r->c, CHECK_RULE_TRAINING, "%" PRIu64 " norms of shard %u came before (expected %" PRIu64 ")",
                           progress->normed, unit->shard, due);
     }
-    if (minibatch < of->minibatches && evaluation_follows(of, minibatch) && progress->updates == minibatch + 1 &&
+    if (is_evaluated(r, job) && progress->updates == minibatch + 1 &&
         progress->evaluated < held_out_until_end(r, job, unit->shard, turn))
         return STATUS_OK;
     return check_fail(r->c, CHECK_RULE_TRAINING, "no evaluation of minibatch %" PRIu64 " is expected here", minibatch);
@@ -220,9 +227,7 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     const struct plan_unit *unit = r->c->unit;
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
     uint64_t least = UINT64_MAX;
-    const struct job *job = &r->plan->jobs.jobs[unit->job];
-    if (r->jobs[unit->job].minibatch < job->minibatches && evaluation_follows(job, r->jobs[unit->job].minibatch))
-        return unit->pass == PLAN_EVALUATE && evaluated_all(r);
+    if (is_evaluated(r, unit->job)) return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
     for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++) {
@@ -259,7 +264,7 @@ static enum status end_parallel_unit(struct check_walk *r)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
     if (ends && check_is_carried_out(r->c, unit->job)) TRY(check_sum_of_losses(r, unit->job));
-    if (ends && evaluation_follows(job, r->jobs[unit->job].minibatch)) r->jobs[unit->job].held_out += job->evaluation.minibatches;
+    if (ends && is_evaluated(r, unit->job)) r->jobs[unit->job].held_out += job->evaluation.minibatches;
     r->jobs[unit->job].minibatch += ends;
     return STATUS_OK;
 }

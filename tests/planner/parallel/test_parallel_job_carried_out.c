@@ -177,6 +177,7 @@ static void not_reduced(struct plan *p)
     test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
 }
 
+static void one_more(struct plan *p) { p->segments[p->segment_count - 2].repeat_count++; }
 static void held_out_early(struct plan *p)
 {
     test_parallel_swap(test_parallel_task(p, PLAN_EVALUATE, 0, 0), test_parallel_task(p, PLAN_UPDATE, 0, 1));
@@ -323,6 +324,8 @@ static void broken(void **state)
         {norm_elsewhere, CLIPS + 2, "bytes of the norms at 0 (expected"},
         {norms_unread, CLIPS + 2, "form: writes the norms of job-0"},
         {norms_small, CLIPS + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
+        {one_more, 2, "job-0 shard 0 has 16 forward and 16 backward passes and 4 updates (expected 12, 12, 3)"},
+        {one_more, 102, "job-0"},
         {held_out_early, 102, "training: no evaluation of minibatch"},
         {held_out_short, 102, "copies 540 bytes of the batch in an evaluation"},
         {held_out_not_read, 102, "form: a computation on the host stream"},
