@@ -24,12 +24,12 @@ enum { VERBS_MAX = 64 };
 
 const struct cli_verb cli_verbs[] = {
     {"measure", NULL, "", "measure this machine and keep its profile", verb_measure},
-    {"calibrate", NULL, "MACHINE CSV...", "fit a machine's figures to measured training runs", verb_calibrate},
+    {"calibrate", NULL, "MACHINE CSV...", "fit a machine's values to measured training runs", verb_calibrate},
     {"models", "list", "", "list the networks known by name", verb_models_list},
     {"models", "show", "NETWORK", "show parameters, FLOPs and bytes of a network by layer",
      verb_models_show},
     {"hardware", "list", "", "list the machines known by name", verb_hardware_list},
-    {"hardware", "show", "[MACHINE]", "show the figures of a machine with their sources",
+    {"hardware", "show", "[MACHINE]", "show the values of a machine with their sources",
      verb_hardware_show},
     {"hardware", "check", "FILE", "check that a hardware file makes physical sense",
      verb_hardware_check},

@@ -36,7 +36,7 @@ static enum status print_verbs(struct cli *cli, struct error *err)
     TRY(cli_table_end(&table, cli->out, err));
     fputs("\nEvery verb takes --help, --json and --quiet. Results go to standard output,\n"
           "everything else to standard error. Exit codes: 0 done; 1 done and the answer is\n"
-          "no; 2 the command line or an input is wrong; 3 the machine said no; 4 a deadline\n"
+          "no; 2 the command line or an input is wrong; 3 the machine failed; 4 a deadline\n"
           "or cost is missed; 130 interrupted.\n"
           "Manual: man spillway, and a page for each verb: man spillway-plan\n",
           cli->out);

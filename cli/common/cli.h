@@ -91,7 +91,7 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 /* For verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
     OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \
-                  "add the row to this history file instead of yours")
+                  "history file to add a row to (default: yours)")
 
 /*
  * Parses a verb's options; command, arguments and summary come from cli_verbs. *go_on is false when the verb shall

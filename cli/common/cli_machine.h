@@ -58,7 +58,7 @@ struct cli_machine {
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
                    "threads of each host device"),                                                \
         OPTION_DOUBLE("dilate", 0, "F", &(m)->dilation,                                           \
-                      "host devices F times slower, so that few cores stand for many"),           \
+                      "slow host devices down F times, so that few cores stand for many"),           \
         OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
                       "share of peak that unmeasured matrix products reach, such as 0.4"),        \
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \

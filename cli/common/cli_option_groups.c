@@ -10,7 +10,7 @@
 
 const struct option_group cli_option_groups[] = {
     {"network", NAMES("microbatch", "mem microbatches", "gradient-accumulation-steps", "global-batch", "sequence",
-                      "decoder-sequence", "image-size", "dtype", "precision", "gradients", "mem optimizer", "jobs new microbatches",
+                      "decoder-sequence", "image-size", "precision", "gradients", "mem optimizer", "jobs new microbatches",
                       "jobs new optimizer", "jobs new minibatches", "jobs new data",
                       "models show optimizer", "tokens", "way", "largest", "job")},
     {"policy and search", NAMES("policy", "policies", "dispatch", "schedule-from", "runnable", "iterations", "time-limit",

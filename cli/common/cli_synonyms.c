@@ -21,7 +21,6 @@ const struct option_synonym cli_synonyms[] = {
     {"global-batch-size", "global-batch"},
     {"train-batch-size", "global-batch"},
     {"dtype", "precision"},
-    {"precision", "dtype"},
     {"recompute-granularity", "recompute"},
     {"history", "file"}, /* only of `history` */
     {NULL, NULL},

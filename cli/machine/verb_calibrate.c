@@ -253,7 +253,7 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
             "spillway calibrate dgx-a100-80gb runs.csv --hold-out 'hidden size=8192'",
             "spillway calibrate dgx-a100-80gb runs.csv --folds 'micro batch'",
             "spillway calibrate dgx-a100-80gb plots/papers/data/megatron_table1.csv --half none", NULL},
-        .details = "The first line of DATA.csv names the columns: '# GPUs', 'global batch', 'micro batch', 'hidden "
+        .details = "The first line of a CSV file names the columns: '# GPUs', 'global batch', 'micro batch', 'hidden "
                    "size', 'attention heads', '# layers', 'sequence length', 'tensor parallelism', 'data "
                    "parallelism', 'pipeline parallelism', 'iteration time (ms)', and optionally 'recompute', "
                    "'chunks', 'sequence parallelism', 'scatter', 'exposed' and 'vocabulary'. Each file counts the "

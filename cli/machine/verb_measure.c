@@ -159,7 +159,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
                         "time to spend on measuring (default 45s)"),
         OPTION_STRING("backend", 0, "NAME", &backend,
-                      "host or cuda (default cuda if there is a GPU)"),
+                      "host or cuda (default: cuda if there is a GPU)"),
         OPTION_STRING("storage", 0, "DIR", &storage,
                       "also measure the disk that holds DIR, for states kept on storage"),
         CLI_FORCE_OPTION(cli),

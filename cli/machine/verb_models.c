@@ -1,7 +1,7 @@
 /*
  * `models list` and `models show`: the costs of a network before it is trained.
  *
- * Figures are the planner's (models/network/network.h, models/job/memory.h), without padding; with --dtype for that
+ * Figures are the planner's (models/network/network.h, models/job/memory.h), without padding; with --precision for that
  * precision (models/kernel/precision.h), where the fp32 master is optimizer state.
  *
  * Layers of one shape are consecutive and share a row; --layers and --json show each.
@@ -98,7 +98,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 struct models_request {
     const char *name; /* as typed */
     uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's */
-    size_t dtype, optimizer;
+    size_t precision, optimizer;
     bool each_layer;
 };
 
@@ -112,7 +112,7 @@ static struct state_format format_of(const struct models_request *request)
 {
     return (struct state_format){
         .optimizer = (uint32_t)request->optimizer,
-        .weights = (uint32_t)request->dtype};
+        .weights = (uint32_t)request->precision};
 }
 
 static double pass_flops(const struct network *network, uint64_t layer, enum network_pass pass,
@@ -132,7 +132,7 @@ static void layer_counts(const struct network *network, uint64_t layer,
     uint32_t count = network_layer_tensors(network, layer, specs);
     uint64_t parameters = network_layer_parameters(network, layer), rounded = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (precision_halves_weight((uint32_t)request->dtype, specs[i].matrix)) rounded += specs[i].elements;
+        if (precision_halves_weight((uint32_t)request->precision, specs[i].matrix)) rounded += specs[i].elements;
     *out = (struct layer_counts){
         .parameter_count = parameters,
         .forward_flops = pass_flops(network, layer, PASS_FORWARD, request),
@@ -239,7 +239,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
             quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters),
             network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
             network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
-            precision_names[request->dtype], optimizer_names[request->optimizer]);
+            precision_names[request->precision], optimizer_names[request->optimizer]);
     if (network->experts > 0)
         fprintf(cli->out, "%s of these parameters are used by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
                 quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),
@@ -290,7 +290,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     if (network->encoder_blocks > 0)
         json_out_u64(json, "decoder_tokens", network_decoder_tokens(network, request->sequence));
     if (network->graph && network->image > 0) json_out_u64(json, "image_size", network->image);
-    json_out_string(json, "dtype", precision_names[request->dtype]);
+    json_out_string(json, "dtype", precision_names[request->precision]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);
     json_out_bool(json, "tied_head", network->tied_head);
     counts_json(json, &sum);
@@ -343,7 +343,7 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                    "tokens per sample of the decoder, for T5 (default: --sequence)"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
                    "side of an image, for convolutional networks (default: the network's)"),
-        OPTION_CHOICE("dtype", 0, "TYPE", precision_names, &request.dtype,
+        OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
                       "precision of training (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer,
                       "optimizer (default adamw)"),

@@ -243,13 +243,13 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
 {
     struct jobs_request request = {.minibatches = 100, .microbatch = 1};
     const struct option_spec specs[] = {
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output, "write there (default standard output)"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output, "jobs file to write (default: standard output)"),
         OPTION_U64("minibatches", 0, "N", 1, UINT32_MAX, &request.minibatches, "optimizer steps of each job (default 100)"),
-        OPTION_U64("microbatch", 0, "N", 1, UINT32_MAX, &request.microbatch, "samples of a pass (default 1)"),
+        OPTION_U64("microbatch", 0, "N", 1, UINT32_MAX, &request.microbatch, "samples per pass (default 1)"),
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
                    "microbatches per minibatch, over all replicas (default 1)"),
         OPTION_U64("sequence", 0, "N", 1, UINT32_MAX, &request.sequence,
-                   "tokens of a sample (default the network's, at most 1024)"),
+                   "tokens per sample (default: the network's, at most 1024)"),
         OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
                    "tokens per sample of the decoder, for T5 (default: --sequence)"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
@@ -258,7 +258,7 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "precision of weight gradients on several devices (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
-        OPTION_STRING("data", 0, "FILE", &request.data, "train on this file (default random samples)"),
+        OPTION_STRING("data", 0, "FILE", &request.data, "train on this file (default: random samples)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };

@@ -27,7 +27,7 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
 {
     const char *folder = NULL;
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "DIR", &folder, "folder to make (default NAME)"),
+        OPTION_STRING("output", 'o', "DIR", &folder, "folder to make (default: NAME)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

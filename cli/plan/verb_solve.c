@@ -116,7 +116,7 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
                                           "spillway solve instance.json --solver cbc --write-mps model.mps",
                                           NULL},
         .details = "Prints the value of the schedule, a lower bound that no schedule can beat, and who proved it. If "
-                   "a solver is missing or fails, the schedule is printed without its proof and the exit code tells. "
+                   "a solver is missing or fails, the schedule is printed without its proof, and the exit code says so. "
                    "Exit code 1 if there is no schedule at all.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);

@@ -12,7 +12,7 @@ extern const char *const cli_swap_rules[]; /* "best" and planner/chain/chain_rul
 /* `rule` is a size_t, an index into cli_swap_rules or CLI_SWAP_RULE_NONE. */
 #define CLI_SWAP_RULE(rule)                                                                       \
     OPTION_CHOICE("rule", 0, "NAME", cli_swap_rules, rule,                                        \
-                  "rule that chooses what --activations swap swaps (default best)")
+                  "rule that chooses what is swapped with --activations swap (default best)")
 
 /* Returns swap options. limit_s: of the search; at most 0: the default. */
 struct swap_options cli_swap_options(size_t rule, double limit_s);

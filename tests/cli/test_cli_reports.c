@@ -214,14 +214,14 @@ static void models_show_adds_up(void **state)
     assert_true(number(root, "boundary_bytes") == 300 * 768 * 4);
     json_decref(root);
 
-    root = run_json("models show gpt2 --json --dtype bf16 --optimizer sgd");
+    root = run_json("models show gpt2 --json --precision bf16 --optimizer sgd");
     /* all weights have a master, and what goes from layer to layer has 16 bits */
     assert_true(number(root, "parameter_bytes") == 2 * 124439808.0);
     assert_true(number(root, "gradient_bytes") == 4 * 124439808.0);
     assert_true(number(root, "optimizer_bytes") == 4 * 124439808.0);
     json_decref(root);
 
-    root = run_json("models show gpt2 --json --dtype bf16-weights --optimizer sgd");
+    root = run_json("models show gpt2 --json --precision bf16-weights --optimizer sgd");
     /* vectors stay fp32: 9984 in each of 12 blocks, 1536 in the head; of the others there is a master */
     const double vectors = 12 * 9984 + 1536, matrices = 124439808 - vectors;
     assert_true(number(root, "parameter_bytes") == 2 * matrices + 4 * vectors);
