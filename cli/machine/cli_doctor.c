@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/process/clock.h"
 #include "base/process/launch.h"
 #include "base/text/quantity.h"
 #include "cli/common/cli_machine.h"
@@ -374,13 +374,6 @@ static void look_memory(struct cli_doctor *doctor)
                "end programs that use it, or plan for less with --host-memory");
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Writes to the disk before the clock stops. Returns bytes per second; 0 with errno. */
 static double write_rate(const char *folder)
 {
@@ -392,11 +385,11 @@ static double write_rate(const char *folder)
     if (file < 0) return 0;
     unlink(path);
     memset(piece, 0x5a, sizeof piece);
-    double begun_s = now_s();
+    double begun_s = clock_s();
     bool written = true;
     for (int i = 0; i < PIECES && written; i++) written = write(file, piece, sizeof piece) == (ssize_t)sizeof piece;
     if (fdatasync(file) != 0) written = false;
-    double seconds = now_s() - begun_s;
+    double seconds = clock_s() - begun_s;
     close(file);
     return written && seconds > 0 ? (double)PIECES * PIECE_BYTES / seconds : 0;
 }
