@@ -199,6 +199,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {compresses(job), "compression"},
         {job_clips(job) && p->data > 1 && p->zero > ZERO_NOTHING, "clipping of split states"},
         {job_clips(job) && pipeline_is_asynchronous(p->schedule), "clipping without a flush"},
+        {job->evaluation.every > 0 && pipeline_is_asynchronous(p->schedule), "evaluations without a flush"},
         {job->gradients != PRECISION_FP32, "gradients of 16 bits"},
         {job->precision == PRECISION_BF16, "precision bf16"},
         {network_is_listed(&job->network) || !trained[job->network.family], "its network"},

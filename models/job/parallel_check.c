@@ -282,6 +282,7 @@ static enum status check_tree(const struct job *job, struct error *err)
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated > 0) why = "unequal replicas";
     if (parallel_splits(p, ZERO_STATES)) why = "split states";
+    if (pipeline_is_asynchronous(p->schedule)) why = "a schedule without a flush";
     if (why) return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %s", why);
     if (p->carrying == PARALLEL_SIMULATED)
         return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' of a job that is only simulated");

@@ -345,6 +345,43 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
 
+/* Trees as text, and the jobs that have none. */
+static void trees(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t microbatches;
+        uint32_t schedule;
+        const char *complaint; /* NULL: accepted */
+    } cases[] = {
+        {"dp=4,tree", 8, PIPELINE_1F1B, NULL},
+        {"pp=2,tree", 7, PIPELINE_1F1B, NULL},
+        {"dp=4,tree", 12, PIPELINE_1F1B, "'sum' 'tree' with 3 microbatches on each of 4 replicas (expected a power of two)"},
+        {"dp=2,zero=1,tree", 8, PIPELINE_1F1B, "'sum' 'tree' with split states"},
+        {"pp=2,tree", 8, PIPELINE_ZB_H1, "'sum' 'tree' with split backward passes (schedule 'zb-h1')"},
+        {"replicas=2-1,tree", 8, PIPELINE_1F1B, "'sum' 'tree' with unequal replicas"},
+        {"pp=2,tree", 8, PIPELINE_2BW, "'sum' 'tree' with a schedule without a flush"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct job_set jobs;
+        struct parallel p = {0};
+        struct error err = {0};
+        char text[PARALLEL_TEXT_BYTES];
+        test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+        struct job *job = &jobs.jobs[0];
+        job->microbatches = cases[i].microbatches;
+        assert_int_equal(parallel_parse_text(cases[i].text, &p, &err), STATUS_OK);
+        if (p.replicated == 0 && p.zero == 0) assert_string_equal(parallel_text(&p, text), cases[i].text);
+        p.schedule = cases[i].schedule;
+        job->parallel = p;
+        const enum status status = parallel_check(job, &err);
+        if (!cases[i].complaint && status) fail_msg("%s: %s", cases[i].text, err.text);
+        if (cases[i].complaint) assert_string_equal(err.text, cases[i].complaint);
+        job_set_release(&jobs);
+    }
+}
+
 /* Timed as planned, without charges for states beside their copies: the first copy begins at 0, and the last ends the
  * run. */
 static void simulated(void **state)
@@ -379,6 +416,7 @@ int main(void)
         cmocka_unit_test(tables),
         cmocka_unit_test(held_out),
         cmocka_unit_test(replicas),
+        cmocka_unit_test(trees),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),
     };
