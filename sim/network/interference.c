@@ -240,7 +240,7 @@ static void set_caps(struct sim_interference *s, const struct domain *domain)
     }
 }
 
-static void settle_caps(struct sim_interference *interference)
+void sim_interference_settle_caps(struct sim_interference *interference)
 {
     for (uint32_t i = 0; i < interference->dirty_count; i++)
         set_caps(interference, &interference->domains[interference->dirty[i]]);
@@ -276,8 +276,8 @@ static void set_speeds(struct sim_interference *s, const struct domain *domain, 
     }
 }
 
-static void settle_speeds(struct sim_interference *interference, const struct sim_rate *changed, uint32_t changed_count,
-                          double now_s)
+void sim_interference_settle_speeds(struct sim_interference *interference, const struct sim_rate *changed,
+                                    uint32_t changed_count, double now_s)
 {
     for (uint32_t i = 0; i < changed_count; i++) {
         uint32_t domain = interference->class_domain[changed[i].class];
@@ -289,16 +289,6 @@ static void settle_speeds(struct sim_interference *interference, const struct si
         set_speeds(interference, domain, now_s);
     }
     interference->dirty_count = 0;
-}
-
-void sim_interference_settle(struct sim_interference *interference, struct sim_flows *flows, bool flows_changed,
-                             bool slowing_changed, bool slowed, double now_s)
-{
-    const struct sim_rate *changed = NULL;
-    uint32_t changed_count = 0;
-    if (slowing_changed) settle_caps(interference);
-    if (flows_changed || slowing_changed) changed_count = sim_flows_settle(flows, now_s, &changed);
-    if (slowing_changed || (slowed && changed_count > 0)) settle_speeds(interference, changed, changed_count, now_s);
 }
 
 /* --- moving the origin of time -------------------------------------------------------------- */

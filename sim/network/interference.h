@@ -48,10 +48,23 @@ void sim_interference_copies_changed(struct sim_interference *interference, uint
 /* Reports a collective's begin or end. */
 void sim_interference_collective(struct sim_interference *interference, uint32_t device, bool begins);
 
+/* Set caps of copies, before sim_flows_settle(); set speeds from changed rates, after it. */
+void sim_interference_settle_caps(struct sim_interference *interference);
+void sim_interference_settle_speeds(struct sim_interference *interference, const struct sim_rate *changed,
+                                    uint32_t changed_count, double now_s);
+
 /* Sets caps of copies, settles the flows (sim_flows_settle()), and sets speeds from changed rates; each if flows or
- * slow-downs changed. `slowed`: rates of flows affect a device's speed. */
-void sim_interference_settle(struct sim_interference *interference, struct sim_flows *flows, bool flows_changed,
-                             bool slowing_changed, bool slowed, double now_s);
+ * slow-downs changed. `slowed`: rates of flows affect a device's speed. Inline, because it follows every event. */
+static inline void sim_interference_settle(struct sim_interference *interference, struct sim_flows *flows,
+                                           bool flows_changed, bool slowing_changed, bool slowed, double now_s)
+{
+    const struct sim_rate *changed = NULL;
+    uint32_t changed_count = 0;
+    if (slowing_changed) sim_interference_settle_caps(interference);
+    if (flows_changed || slowing_changed) changed_count = sim_flows_settle(flows, now_s, &changed);
+    if (slowing_changed || (slowed && changed_count > 0))
+        sim_interference_settle_speeds(interference, changed, changed_count, now_s);
+}
 
 /* For sim/steady.h: decreases all times by `seconds`; lists the state that later behaviour depends on, orders relative
  * to `first_order`. */
