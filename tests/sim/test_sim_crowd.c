@@ -352,6 +352,18 @@ static void demand_grows_with_events_alone(void **state)
     }
 }
 
+/* Caps of paths in groups change, so these are rated one by one: with 70 devices each event concerns many. */
+static void groups_are_no_crowd(void **state)
+{
+    struct sim_test_random random = {.key = 11};
+    (void)state;
+    draw_demand(&random, &traffic, 70, 12.5 * 20);
+    run(&traffic, &crowded);
+    run_directly(&traffic, &direct);
+    assert_true(crowded.work <= crowded.events * 3);
+    assert_true(direct.work >= direct.events * 10);
+}
+
 /* A trunk of 10 with two devices of caps 8, next to 65 devices of caps 1 that copy out, at a bridge that nothing fills.
  * Device 0 copies 8 on demand: 1 s at 8. Device 1 copies 11 ahead of time: 2 for 1 s at 10 - 8, then 8 for the rest,
  * 9 / 8 s. The trunk is full for the first second. */
@@ -390,6 +402,7 @@ int main(void)
         cmocka_unit_test(demand_agrees_without_turns),
         cmocka_unit_test(demand_behind_switches_agrees),
         cmocka_unit_test(demand_grows_with_events_alone),
+        cmocka_unit_test(groups_are_no_crowd),
         cmocka_unit_test(partners_as_by_hand),
     };
     return cmocka_run_group_tests_name("sim/network/crowd.h", tests, NULL, NULL);

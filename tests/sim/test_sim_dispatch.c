@@ -17,18 +17,25 @@
 
 enum { BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, MINIBATCHES = 4, DEVICES = 2, WEIGHT_BUFFERS = 2 };
 
-static void make_plan(uint32_t jobs_count, uint32_t devices, struct plan *plan)
+static void make_plan_with(uint32_t jobs_count, uint32_t devices, uint32_t optimizer, struct plan *plan)
 {
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
     test_hardware(&hardware, devices, 1200000, 10e9);
+    if (optimizer == PLANNER_PLACE_CPU)
+        hardware.host_bandwidth = (struct sourced_value){.value = 2e7, .kind = SOURCE_ASSUMED, .source = "made up"};
     test_gpt_jobs(&jobs, jobs_count, BLOCKS, WIDTH, VOCABULARY, MINIBATCHES);
-    const struct planner_options options = {.live = true, .optimizer = PLANNER_PLACE_DEVICE, .activations = PLANNER_AUTO,
+    const struct planner_options options = {.live = true, .optimizer = optimizer, .activations = PLANNER_AUTO,
                                             .weight_buffers = WEIGHT_BUFFERS, .shards = 4};
     *plan = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
     assert_true(plan->choice_count > 0);
+}
+
+static void make_plan(uint32_t jobs_count, uint32_t devices, struct plan *plan)
+{
+    make_plan_with(jobs_count, devices, PLANNER_PLACE_DEVICE, plan);
 }
 
 static void simulate(const struct plan *plan, const struct policy *policy, struct sim_test_outcome *out)
@@ -118,6 +125,32 @@ static void a_job_by_itself(void **state)
     plan_release(&plan);
 }
 
+/* A unit ends with its operations on the device: the job's next unit need not wait for the processor's step, which takes
+ * longer here than the unit. So some units begin during a step of an earlier one. */
+static void a_unit_ends_before_its_step(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct sim_test_outcome outcome;
+    make_plan_with(1, 1, PLANNER_PLACE_CPU, &plan);
+    simulate(&plan, &policy_fifo, &outcome);
+    const struct trace *trace = &outcome.trace;
+    uint32_t during = 0, steps = 0;
+    double step_end_s = 0;
+    for (uint64_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        bool host = trace->streams[span->stream].device == PLAN_NONE;
+        if (!host) during += span->start_s < step_end_s;
+        if (!host || span->end_s <= step_end_s) continue;
+        steps++;
+        step_end_s = span->end_s;
+    }
+    assert_true(steps > MINIBATCHES);
+    assert_true(during > 0);
+    sim_test_release(&outcome);
+    plan_release(&plan);
+}
+
 /* On one device jobs end in the order in which they were submitted. */
 static void first_come_first_served(void **state)
 {
@@ -134,6 +167,7 @@ static void first_come_first_served(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_at_a_time), cmocka_unit_test(a_job_by_itself),
-                                       cmocka_unit_test(first_come_first_served)};
+                                       cmocka_unit_test(first_come_first_served),
+                                       cmocka_unit_test(a_unit_ends_before_its_step)};
     return cmocka_run_group_tests_name("sim/dispatch.h", tests, NULL, NULL);
 }
