@@ -535,6 +535,9 @@ static enum status check_collective(struct checker *c, const struct check_parall
         return check_fail(c, CHECK_RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
     if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
+    if (op->axes == 1u << AXIS_TENSOR && v->carried_out && op->stream != STREAM_COMPUTE)
+        return check_fail(c, CHECK_RULE_FORM, "a collective of a pass on the %s stream (expected the compute stream)",
+                          plan_stream_names[op->stream]);
     if (data && v->unit->pass == PLAN_GATHER)
         return check_moved(c, v, v->gathers_table && operand == CHECK_OPERAND_TABLE ? operand : CHECK_OPERAND_STATE,
                            CHECK_OPERAND_WEIGHTS);

@@ -201,6 +201,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
                           : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
     s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));
+    s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0;
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     return s;
 }

@@ -18,12 +18,12 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
  * passes in two units; from CLIPS on it clips, and from TREES on
- * adds up gradients as trees. */
+ * adds up gradients as trees; from GROUPS on each stage is a tensor group of two. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -39,7 +39,8 @@ static void make_plan(struct plan *out, uint32_t variant)
                                               variant < HALVES || variant >= CLIPS ? PIPELINE_1F1B : PIPELINE_ZB_H1};
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if (variant >= CLIPS && variant < TREES) jobs.jobs[0].optimizer.clip = 0.5;
-    jobs.jobs[0].parallel.tree = variant >= TREES;
+    jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
+    if (variant >= GROUPS) jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -292,6 +293,44 @@ static void levels_small(struct plan *p) { levels_of(p)->bytes -= 64; }
 static void levels_lost(struct plan *p) { levels_of(p)->variant = 5; }
 static void losses_small(struct plan *p) { buffer_of(p, BUFFER_LOSS, PLAN_NONE, true)->bytes -= 8; }
 
+/* Devices of a tensor group have equal slices, in equal buffers. */
+static void slices(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct job room;
+    make_plan(&plan, GROUPS + 2);
+    const struct job *job = &plan.jobs.jobs[0], *share = parallel_share_in(job, &room);
+    uint64_t states = 0;
+    assert_true(parallel_is_carried_out(&job->parallel));
+    assert_int_equal(share->network.heads * 2, job->network.heads);
+    assert_int_equal(share->network.ff_width * 2, job->network.ff_width);
+    for (uint32_t c = 0; c < 2; c++) {
+        const struct parallel_layers layers = parallel_layers(job, c);
+        const uint64_t bytes = chunk_memory(job, layers).state_bytes;
+        const struct plan_buffer *on_host = buffer_of(&plan, BUFFER_STATE, c, false);
+        assert_true(bytes < job_state(job, layers.first, layers.count).bytes);
+        assert_int_equal(on_host->bytes, bytes);
+        assert_int_equal(plan_buffer_ranks(&plan, on_host), 2);
+        states += bytes;
+    }
+    assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_STATE), states);
+    plan_release(&plan);
+}
+
+static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_parallel_op(p, pass, 0, OP_COLLECTIVE); }
+static void exchange_left_out(struct plan *p) { exchange_of(p, PLAN_FORWARD)->rounds--; }
+static void exchange_short(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->bytes /= 2; }
+static void exchange_aside(struct plan *p) { exchange_of(p, PLAN_FORWARD)->stream = STREAM_GROUP; }
+static void exchange_of_replicas(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->axes = 1u << AXIS_DATA; }
+static void member_twice(struct plan *p) { p->gang_devices[p->gangs[0].first + 1] = p->gang_devices[p->gangs[0].first]; }
+static void member_of_another(struct plan *p)
+{
+    const uint32_t first = p->gangs[0].first + 1, second = p->gangs[1].first + 1, device = p->gang_devices[first];
+    p->gang_devices[first] = p->gang_devices[second];
+    p->gang_devices[second] = device;
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -317,6 +356,15 @@ static void broken(void **state)
         {levels_small, TREES + 2, "memory: the gradient of job-0 shard"},
         {levels_lost, TREES + 12, "job-0 shard 0"},
         {losses_small, TREES + 2, "memory: the loss of job-0 has 16 bytes (expected 24)"},
+        {exchange_left_out, GROUPS + 2, "times all-reduce of"},
+        {exchange_short, GROUPS + 2, "times all-reduce of"},
+        {exchange_aside, GROUPS + 2, "form: a collective of a pass on the group stream"},
+        {exchange_of_replicas, GROUPS + 2, "job-0"},
+        {member_twice, GROUPS + 2, "gang"},
+        {member_of_another, GROUPS + 2, "stage 0"},
+        {state_short, GROUPS + 2, "of the state (expected"},
+        {state_small, GROUPS + 2, "state of job-0 shard 1 on the host has"},
+        {workspace_small, GROUPS + 2, "memory: the workspace of job-0 shard 1"},
         {norm_late, CLIPS + 2, "training"},
         {norm_early, CLIPS + 2, "(expected joined gradient of job-0 shard 0, microbatch 4)"},
         {norm_twice, CLIPS + 2, "is not on the devices of stage 0"},
@@ -417,6 +465,7 @@ int main(void)
         cmocka_unit_test(held_out),
         cmocka_unit_test(replicas),
         cmocka_unit_test(trees),
+        cmocka_unit_test(slices),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),
     };
