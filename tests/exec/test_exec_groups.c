@@ -14,9 +14,11 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "base/size.h"
@@ -28,7 +30,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 4, CASES = 4 };
+enum { STEPS = 4, MANY_STEPS = 60, CASES = 4 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
@@ -93,12 +95,14 @@ static void make_plan(const struct setting *s, struct plan *plan)
 }
 
 struct outcome {
-    double losses[STEPS];
+    double losses[MANY_STEPS];
     uint64_t fingerprint, minibatches;
+    bool stopped;
 };
 
-/* Carries the setting out, with a checkpoint at the end in `folder`. */
-static void carry_out(const struct setting *s, const char *folder, uint64_t delay_seed, struct outcome *out)
+/* Carries the setting out until `stop` is set, with checkpoints in `folder`. */
+static void carry_out_until(const struct setting *s, const char *folder, uint64_t delay_seed, const volatile bool *stop,
+                            struct outcome *out)
 {
     struct plan plan = {0};
     struct run_result result = {0};
@@ -107,16 +111,22 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
     char text[256];
     const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
     const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
-                                        .checkpoints = folder ? &checkpoints : NULL};
+                                        .checkpoints = folder ? &checkpoints : NULL, .stop = stop};
     make_plan(s, &plan);
     if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
-    assert_int_equal(trace.span_count, plan_operations(&plan));
-    *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches};
+    if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
+    *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
+                            .stopped = result.stopped};
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
     trace_release(&trace);
     run_result_release(&result);
     plan_release(&plan);
+}
+
+static void carry_out(const struct setting *s, const char *folder, uint64_t delay_seed, struct outcome *out)
+{
+    carry_out_until(s, folder, delay_seed, NULL, out);
 }
 
 static void compare_losses(const struct setting *s, const struct outcome *wanted, const struct outcome *found)
@@ -262,11 +272,57 @@ static void test_other_cuts_go_on(void **state)
     }
 }
 
+struct stopper {
+    volatile bool stop;
+    long wait_ns;
+};
+
+static void *stop_later(void *pointer)
+{
+    struct stopper *stopper = pointer;
+    nanosleep(&(struct timespec){.tv_nsec = stopper->wait_ns}, NULL);
+    stopper->stop = true;
+    return NULL;
+}
+
+/* A run that is stopped at any time ends, and the rest is done without groups. */
+static void test_stops(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("stops");
+    struct setting s = {.config = configs[0], .microbatches = 4, .last = MANY_STEPS};
+    struct outcome wanted, found = {0}, rest;
+    uint32_t early = 0;
+    carry_out(&s, NULL, 0, &wanted);
+    for (uint64_t n = 0; n < 8; n++) {
+        char folder[SUPPORT_FOLDER_BYTES];
+        pthread_t thread;
+        struct stopper stopper = {.wait_ns = (long)random_below(seed, n, 300) * 1000000};
+        support_folder_make(folder);
+        s.parallel = (struct parallel){.tensor = 2 + n % 2, .pipeline = 1 + n % 4 / 2, .data = 1, .chunks = 1, .prefetch = 1,
+                                       .schedule = PIPELINE_1F1B};
+        s.first = 0;
+        if (pthread_create(&thread, NULL, stop_later, &stopper) != 0) abort();
+        carry_out_until(&s, folder, seed + n, &stopper.stop, &found);
+        pthread_join(thread, NULL);
+        early += found.stopped;
+        if (found.minibatches > 0 && found.minibatches < MANY_STEPS) {
+            s.parallel = (struct parallel){0};
+            s.first = found.minibatches;
+            carry_out(&s, folder, 0, &rest);
+            compare_losses(&s, &wanted, &rest);
+        }
+        support_folder_remove(folder);
+    }
+    print_message("%u of 8 stopped early\n", early);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_device),
         cmocka_unit_test(test_other_cuts_go_on),
+        cmocka_unit_test(test_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
