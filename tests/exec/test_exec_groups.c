@@ -1,5 +1,5 @@
 /* label: medium
- * Tensor groups that are carried out have one device's losses and weights to rounding.
+ * Tensor groups that are carried out have one device's losses and weights to rounding, and stop at any time.
  *
  * For every family, random numbers of members, stages, replicas, schedules, microbatches and ways to recompute, with random
  * pauses on every stream and NaN in all memory that was released: the plan passes its check, the memory that it counts is
@@ -299,8 +299,8 @@ static void test_stops(void **state)
         pthread_t thread;
         struct stopper stopper = {.wait_ns = (long)random_below(seed, n, 300) * 1000000};
         support_folder_make(folder);
-        s.parallel = (struct parallel){.tensor = 2 + n % 2, .pipeline = 1 + n % 4 / 2, .data = 1, .chunks = 1, .prefetch = 1,
-                                       .schedule = PIPELINE_1F1B};
+        s.parallel = (struct parallel){.tensor = 2 + (uint32_t)n % 2, .pipeline = 1 + (uint32_t)n % 4 / 2, .data = 1,
+                                       .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B};
         s.first = 0;
         if (pthread_create(&thread, NULL, stop_later, &stopper) != 0) abort();
         carry_out_until(&s, folder, seed + n, &stopper.stop, &found);
