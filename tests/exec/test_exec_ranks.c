@@ -1,0 +1,220 @@
+/*
+ * Ranks without a plan, as threads of one process: sums over members in any order of ranks have the bits of a loop over
+ * the members; sends that cross each other arrive; a rank that ends early is named by all others.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "exec/ranks/rank_mesh.h"
+#include "exec/ranks/rank_sum.h"
+#include "tests/support/support_seed.h"
+
+enum { RANKS_MOST = 5, MEMBERS_MOST = 9, CASES = 12 };
+
+struct group {
+    uint32_t ranks, members, ranks_of[MEMBERS_MOST];
+    uint64_t count, seed;
+    char meet[64];
+};
+
+/* A rank, which is a thread. */
+struct one {
+    const struct group *group;
+    uint32_t rank;
+    float *values[MEMBERS_MOST]; /* of its members */
+    struct ranks *ranks;
+    struct error err;
+    pthread_t thread;
+};
+
+struct worker {
+    const struct rank_sum *sum;
+    uint32_t number;
+    bool done;
+    pthread_t thread;
+};
+
+static float value(const struct group *g, uint32_t member, uint64_t i)
+{
+    return (float)(random_unit(g->seed + member, i) - 0.5);
+}
+
+static enum status join(struct one *one)
+{
+    const struct ranks_options options = {.rank = one->rank, .count = one->group->ranks, .meet_file = one->group->meet,
+                                          .patience_s = 60, .plan = 1, .machine = "test"};
+    return ranks_join(&options, &one->ranks, &one->err);
+}
+
+static void *work(void *pointer)
+{
+    struct worker *const worker = pointer;
+    worker->done = rank_sum_work(worker->sum, worker->number);
+    return NULL;
+}
+
+/* Adds up twice, so that messages of different sums meet. */
+static void add_up(struct one *one)
+{
+    const struct group *const g = one->group;
+    struct rank_sum sum = {.ranks = one->ranks, .members = g->members, .ranks_of = g->ranks_of, .values = one->values,
+                           .count = g->count};
+    for (uint32_t m = 0; m < g->members; m++) sum.workers += one->values[m] != NULL;
+    for (sum.number = 1; sum.number <= 2 && sum.workers > 0; sum.number++) {
+        struct worker workers[MEMBERS_MOST];
+        for (uint32_t w = 0; w < sum.workers; w++) {
+            workers[w] = (struct worker){.sum = &sum, .number = w};
+            assert_int_equal(pthread_create(&workers[w].thread, NULL, work, &workers[w]), 0);
+        }
+        for (uint32_t w = 0; w < sum.workers; w++) {
+            pthread_join(workers[w].thread, NULL);
+            if (!workers[w].done) one->err.status = STATUS_DEVICE;
+        }
+    }
+}
+
+static void *sum_as_rank(void *pointer)
+{
+    struct one *const one = pointer;
+    if (join(one) != STATUS_OK) return NULL;
+    add_up(one);
+    if (one->err.status == STATUS_OK) one->err.status = ranks_leave(one->ranks, NULL, &one->err);
+    ranks_destroy(one->ranks);
+    return NULL;
+}
+
+static void run_all(struct one *ones, const struct group *g, void *(*as_rank)(void *))
+{
+    for (uint32_t r = 0; r < g->ranks; r++) {
+        ones[r].group = g;
+        ones[r].rank = r;
+        assert_int_equal(pthread_create(&ones[r].thread, NULL, as_rank, &ones[r]), 0);
+    }
+    for (uint32_t r = 0; r < g->ranks; r++) pthread_join(ones[r].thread, NULL);
+}
+
+static void name_meeting(struct group *g)
+{
+    static unsigned number;
+    snprintf(g->meet, sizeof g->meet, "/tmp/test-ranks-%ld-%u", (long)getpid(), number++);
+}
+
+static void test_sums_in_the_order_of_members(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("sums over ranks");
+    for (uint64_t n = 0; n < CASES; n++) {
+        struct group g = {.seed = seed + 100 * n};
+        struct one ones[RANKS_MOST] = {0};
+        static const uint64_t counts[] = {1, 63, 65536, 65537, 200001, 400000};
+        name_meeting(&g);
+        g.ranks = 2 + (uint32_t)random_below(seed, 50 * n, RANKS_MOST - 1);
+        g.members = g.ranks + (uint32_t)random_below(seed, 50 * n + 1, MEMBERS_MOST - RANKS_MOST + 1);
+        g.count = counts[random_below(seed, 50 * n + 2, 6)];
+        for (uint32_t m = 0; m < g.members; m++) { /* in order, or any */
+            g.ranks_of[m] = m < 2 ? m : n % 2 ? (uint32_t)random_below(seed, 50 * n + 3 + m, g.ranks) : 1 + m * (g.ranks - 1) / g.members;
+            float *const values = malloc(g.count * sizeof *values);
+            for (uint64_t i = 0; i < g.count; i++) values[i] = value(&g, m, i);
+            ones[g.ranks_of[m]].values[m] = values;
+        }
+        run_all(ones, &g, sum_as_rank);
+        for (uint32_t r = 0; r < g.ranks; r++)
+            if (ones[r].err.status != STATUS_OK) fail_msg("rank %u: %s", r, ones[r].err.text);
+        for (uint64_t i = 0; i < g.count; i++) {
+            float wanted = value(&g, 0, i);
+            for (uint32_t m = 1; m < g.members; m++) wanted += value(&g, m, i);
+            float twice = wanted;
+            for (uint32_t m = 1; m < g.members; m++) twice += wanted;
+            for (uint32_t r = 0; r < g.ranks; r++)
+                for (uint32_t m = 0; m < g.members; m++)
+                    if (ones[r].values[m] && memcmp(&ones[r].values[m][i], &twice, sizeof twice) != 0)
+                        fail_msg("case %u: value %u of member %u is %.9g, not %.9g", (unsigned)n, (unsigned)i, m,
+                                 (double)ones[r].values[m][i], (double)twice);
+        }
+        for (uint32_t r = 0; r < g.ranks; r++)
+            for (uint32_t m = 0; m < g.members; m++) free(ones[r].values[m]);
+    }
+}
+
+/* Each rank sends to all others before it receives from any. */
+static void *cross(void *pointer)
+{
+    enum { WORDS = 100000 };
+    struct one *const one = pointer;
+    const uint32_t count = one->group->ranks;
+    struct ranks_request sent[RANKS_MOST], received[RANKS_MOST];
+    uint64_t *const words = malloc((1 + RANKS_MOST) * WORDS * sizeof *words);
+    if (join(one) != STATUS_OK) return NULL;
+    for (uint64_t i = 0; i < WORDS; i++) words[i] = one->rank * 1000000 + i;
+    for (uint32_t r = 0; r < count; r++)
+        if (r != one->rank) ranks_send(one->ranks, r, 7, one->rank, words, WORDS * sizeof *words, &sent[r]);
+    for (uint32_t r = 0; r < count; r++)
+        if (r != one->rank) ranks_receive(one->ranks, r, 7, r, words + (1 + r) * WORDS, WORDS * sizeof *words, &received[r]);
+    for (uint32_t r = 0; r < count; r++) {
+        if (r == one->rank) continue;
+        if (!ranks_await(one->ranks, &received[r]) || !ranks_await(one->ranks, &sent[r])) one->err.status = STATUS_DEVICE;
+        for (uint64_t i = 0; i < WORDS; i++)
+            if (words[(1 + r) * WORDS + i] != r * 1000000 + i) one->err.status = STATUS_CHECK;
+    }
+    if (one->err.status == STATUS_OK) one->err.status = ranks_leave(one->ranks, NULL, &one->err);
+    ranks_destroy(one->ranks);
+    free(words);
+    return NULL;
+}
+
+static void test_sends_that_cross(void **state)
+{
+    (void)state;
+    struct group g = {.ranks = RANKS_MOST};
+    struct one ones[RANKS_MOST] = {0};
+    name_meeting(&g);
+    run_all(ones, &g, cross);
+    for (uint32_t r = 0; r < g.ranks; r++)
+        if (ones[r].err.status != STATUS_OK) fail_msg("rank %u: %d %s", r, (int)ones[r].err.status, ones[r].err.text);
+}
+
+/* Rank 2 ends with an error; the others take their leave, and learn of it. */
+static void *leave(void *pointer)
+{
+    struct one *const one = pointer;
+    const struct error own = {.status = STATUS_IO, .text = "the disk is full"};
+    if (join(one) != STATUS_OK) return NULL;
+    one->err.status = ranks_leave(one->ranks, one->rank == 2 ? &own : NULL, &one->err);
+    ranks_destroy(one->ranks);
+    return NULL;
+}
+
+static void test_a_rank_that_fails(void **state)
+{
+    (void)state;
+    struct group g = {.ranks = 4};
+    struct one ones[RANKS_MOST] = {0};
+    name_meeting(&g);
+    run_all(ones, &g, leave);
+    for (uint32_t r = 0; r < g.ranks; r++) {
+        assert_int_equal(ones[r].err.status, r == 2 ? STATUS_OK : STATUS_DEVICE);
+        if (r == 2) continue;
+        assert_non_null(strstr(ones[r].err.text, "rank 2 ("));
+        assert_non_null(strstr(ones[r].err.text, "the disk is full"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_in_the_order_of_members),
+        cmocka_unit_test(test_sends_that_cross),
+        cmocka_unit_test(test_a_rank_that_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
