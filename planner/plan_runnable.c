@@ -5,6 +5,11 @@
 
 enum status plan_runnable(const struct plan *plan, struct error *err)
 {
+    return plan_runnable_by(plan, 1, err);
+}
+
+enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct error *err)
+{
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         if (plan->jobs.jobs[j].precision == PRECISION_BF16)
             return error_set(err, STATUS_BAD_INPUT,
@@ -25,7 +30,7 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan has parallel jobs on devices of backend '%s', which can be simulated, not run "
                          "(expected 'host')", plan->hardware.backend);
-    if (hardware_host_count(&plan->hardware) > 1)
+    if (hardware_host_count(&plan->hardware) > 1 && processes == 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",
                          hardware_host_count(&plan->hardware));

@@ -20,9 +20,9 @@ static enum status refuse_job(const struct job *job, const char *reason, struct 
     return error_set(err, STATUS_BAD_INPUT, "job '%s' cannot be trained here: %s", job->name, reason);
 }
 
-enum status run_check_plan(const struct plan *plan, struct error *err)
+enum status run_check_plan(const struct plan *plan, uint32_t processes, struct error *err)
 {
-    enum status status = plan_runnable(plan, err);
+    enum status status = plan_runnable_by(plan, processes, err);
     for (uint32_t j = 0; j < plan->jobs.count && status == STATUS_OK; j++) {
         const char *const reason = unit_unsupported(&plan->jobs.jobs[j]);
         if (reason) status = refuse_job(&plan->jobs.jobs[j], reason, err);
@@ -121,7 +121,7 @@ enum status run_check(const struct plan *plan, const struct run_options *options
     struct run_result result = {0};
     struct run run = {.plan = plan, .options = options, .result = &result, .lock = PTHREAD_MUTEX_INITIALIZER};
     *elsewhere = false;
-    enum status status = run_check_plan(plan, err);
+    enum status status = run_check_plan(plan, 1, err);
     if (status == STATUS_OK) {
         status = run_check_machine(&run, err);
         *elsewhere = status != STATUS_OK;

@@ -5,7 +5,7 @@
 #include "exec/state/run_state.h"
 
 /* Checks that jobs can be trained on some machine. Errors: STATUS_BAD_INPUT. */
-MUST_CHECK enum status run_check_plan(const struct plan *plan, struct error *err);
+MUST_CHECK enum status run_check_plan(const struct plan *plan, uint32_t processes, struct error *err);
 
 /* Finds run->backend. Errors: STATUS_DEVICE when the plan is for another machine. */
 MUST_CHECK enum status run_check_machine(struct run *run, struct error *err);

@@ -20,6 +20,7 @@
 #include "exec/device/device_p2p.h"
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
+#include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_attention.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_collective.h"
@@ -260,7 +261,8 @@ static enum status open_cpu(struct run *run, struct error *err)
     };
     const enum status status = device_open_host(&options, &run->cpu, err);
     if (status != STATUS_OK) return error_add(err, "the host's processor");
-    run->streams[plan_stream(plan, 0, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        run->streams[plan_stream(plan, d, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
     run->gather = *device_kernels(run->cpu);
     run->gather.threads = 1;
     return STATUS_OK;
@@ -398,7 +400,8 @@ static enum status open_devices(struct run *run, struct error *err)
         for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
-    run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
+    for (uint32_t d = 0; d < device_count; d++) /* of all nodes */
+        run->streams[plan_stream(plan, d, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
     TRY(link_devices(run, err));
     return open_cpu(run, err);
 }
@@ -539,7 +542,8 @@ enum status run_open_inputs(struct run *run, struct error *err)
 
 enum status run_setup(struct run *run, struct error *err)
 {
-    enum status status = run_check_plan(run->plan, err);
+    struct ranks *const ranks = run->options->ranks;
+    enum status status = run_check_plan(run->plan, ranks ? ranks_count(ranks) : 1, err);
     if (status == STATUS_OK) status = run_check_machine(run, err);
     if (status == STATUS_OK) status = run_ranks_open(run, err);
     if (status == STATUS_OK) status = run_prepare(run, err);

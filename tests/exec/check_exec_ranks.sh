@@ -77,6 +77,30 @@ for name in both deep wide; do
     done
 done
 
+# A machine of two nodes has a process for each: one process would need both hosts.
+figure() { echo "{\"value\": $1, \"unit\": \"$2\", \"kind\": \"assumed\", \"source\": \"test\", \"as_of\": \"2026-11\"}"; }
+device() { echo "{\"type\": \"core\", \"path\": [\"memory-$1\"], \"networks\": [{\"group\": 1, \"path\": [\"nic-$1\"]}]}"; }
+link() { echo "{\"name\": \"$1\", \"bandwidth\": $(figure "$2" GB/s), \"duplex\": true}"; }
+cat >nodes.json <<JSON
+{"spillway_hardware": 1, "name": "two nodes", "backend": "host",
+ "host": {"memory": $(figure 1 GiB), "cores": 2, "threads": 1, "nodes": 2, "node_devices": 2},
+ "device_types": [{"name": "core", "memory": $(figure 64 MiB), "peak_fp32": $(figure 100 GFLOP/s),
+                   "memory_bandwidth": $(figure 10 GB/s)}],
+ "links": [$(link memory-0 10), $(link memory-1 10), $(link nic-0 1), $(link nic-1 1)],
+ "devices": [$(device 0), $(device 0), $(device 1), $(device 1)]}
+JSON
+spillway plan both-jobs.json --hw nodes.json --quiet -o nodes-plan.json >/dev/null
+code=0
+spillway-exec run nodes-plan.json --quiet 2>messages || code=$?
+[[ $code == 2 ]] && grep -q 'the plan is for 2 nodes' messages || fail "nodes in one process: $code $(cat messages)"
+begin 2 nodes-plan.json
+for r in 0 1; do
+    await $r
+    [[ $code == 0 ]] || fail "nodes: rank $r ended with $code: $(cat err.$r)"
+done
+cmp a.safetensors both.safetensors || fail "other weights from two nodes"
+rm a.safetensors
+
 # A launcher that tells ranks by the environment.
 if command -v mpirun >/dev/null; then
     mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run both.json --quiet 2>messages || fail "mpirun: $(cat messages)"
