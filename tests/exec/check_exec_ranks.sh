@@ -36,6 +36,7 @@ begin() { # N PLAN [OPTIONS]
     shift 2
     port=$((20000 + RANDOM % 12000))
     ranks=()
+    rm -f out.* err.* # the ranks that begin make theirs a little later
     for ((r = 0; r < n; r++)); do
         spillway-exec run "${plans[r]:-$plan}" --rank "$r" --ranks "$n" --meet "127.0.0.1:$port" "$@" >"out.$r" 2>"err.$r" &
         ranks+=($!)
