@@ -297,6 +297,16 @@ static void measure_slots(const struct run_loop *loop, const struct plan_walk_op
     }
 }
 
+static enum status enqueue_work(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
+                                struct error *err)
+{
+    if (flight->elsewhere) return enqueue_elsewhere(loop, op, err);
+    if (op->op->kind == OP_COLLECTIVE) return enqueue_collective(loop, op, flight, err);
+    if (op->op->kind == OP_COPY) enqueue_copy(loop, op, flight);
+    else enqueue_compute(loop, op, flight);
+    return STATUS_OK;
+}
+
 enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -330,14 +340,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bo
         device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
     } else {
         run_saver_before(run->saver, op);
-        if (flight->elsewhere)
-            status = enqueue_elsewhere(loop, op, err);
-        else if (op->op->kind == OP_COPY)
-            enqueue_copy(loop, op, flight);
-        else if (op->op->kind == OP_COLLECTIVE)
-            status = enqueue_collective(loop, op, flight, err);
-        else
-            enqueue_compute(loop, op, flight);
+        status = enqueue_work(loop, op, flight, err);
         run_follow_state(loop, op);
     }
     if (run->options->poison) poison_released(loop, op);
