@@ -24,13 +24,13 @@ def llama(blocks, width, heads):
             "max_position_embeddings": 256, "tie_word_embeddings": False}
 
 
-WIDE, DEEP, LLAMA = gpt(8, 384, 6), gpt(16, 256, 4), llama(8, 384, 6)
+WIDE, DEEP, LLAMA = gpt(8, 384, 6), gpt(16, 256, 4), llama(8, 384, 8)
 
 
 def job(network, microbatches=8, steps=3, microbatch=4, sequence=64, name="a", **more):
     return {"name": name, "network": network, "sequence": sequence, "microbatch": microbatch,
-            "microbatches": microbatches, "minibatches": steps, "optimizer": {"kind": "adamw", "lr": 1e-3},
-            "seed": 7, **more}
+            "microbatches": microbatches, "minibatches": steps, "seed": 7,
+            **{"optimizer": {"kind": "adamw", "lr": 1e-3}, **more}}
 
 
 def pipelines():
@@ -56,6 +56,8 @@ def replicas():
         yield f"gpt2 dp={count}", count, [job(WIDE, microbatches=16)], ["--parallel", f"dp={count}"]
     for degrees, devices in (("dp=2,pp=2", 4), ("dp=2,pp=4", 8), ("dp=4,pp=2", 8), ("dp=4,pp=4", 16)):
         yield f"gpt2 {degrees}", devices, [job(WIDE, microbatches=16)], ["--parallel", degrees]
+    clipped = {"kind": "adamw", "lr": 1e-3, "clip": 1.0}
+    yield "gpt2 dp=2,pp=2 clipped", 4, [job(WIDE, optimizer=clipped)], ["--parallel", "dp=2,pp=2"]
     yield "llama dp=4", 4, [job(LLAMA)], ["--parallel", "dp=4"]
     for degrees, devices in (("dp=4", 4), ("dp=2,pp=2", 4)):  # beside the same without "tree": its cost in time
         yield f"gpt2 {degrees},tree", devices, [job(WIDE, microbatches=16)], ["--parallel", f"{degrees},tree"]
@@ -76,15 +78,20 @@ def tensor():
 
 
 def asynchronous():
-    for schedule in ("pipedream", "2bw"):
-        for stages in (2, 4):
-            yield f"gpt2 pp={stages} {schedule}", stages, [job(WIDE)], ["--parallel", f"pp={stages}", "--schedule", schedule]
+    for stages in (2, 4, 8):
+        yield f"gpt2 pp={stages} pipedream", stages, [job(WIDE, microbatches=1, steps=24)], [
+            "--parallel", f"pp={stages}", "--schedule", "pipedream"]
+        yield f"gpt2 pp={stages} 2bw", stages, [job(WIDE)], ["--parallel", f"pp={stages}", "--schedule", "2bw"]
 
 
 def several():
     jobs = [job(WIDE, name="a"), job(LLAMA, name="b"), job(DEEP, name="c", steps=2)]
     for devices in (2, 4):
         yield f"3 jobs saturn on {devices}", devices, jobs, ["--policy", "saturn"]
+    given = [{**jobs[0], "parallel": {"pipeline": 2}}, {**jobs[1], "parallel": {"data": 2}},
+             {**jobs[2], "parallel": {"pipeline": 4}}, job(WIDE, name="d", microbatches=1, steps=12)]
+    for devices in (4, 8):
+        yield f"4 jobs with degrees, saturn on {devices}", devices, given, ["--policy", "saturn"]
 
 
 CLASSES = {"pipelines": pipelines, "replicas": replicas, "zero": zero, "tensor": tensor, "asynchronous": asynchronous,
