@@ -86,7 +86,7 @@ enum status ranks_leave(struct ranks *ranks, const struct error *why, struct err
     pthread_mutex_lock(&ranks->lock);
     if (ranks->failure.status == STATUS_OK) {
         for (uint32_t r = 0; r < ranks->count; r++)
-            if (r != ranks->own) ranks_queue(ranks, r, (struct frame){.kind = FRAME_BYE}, NULL, NULL);
+            if (r != ranks->own) ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_BYE}, NULL, NULL);
         wake_up(ranks);
         while (ranks->failure.status == STATUS_OK && !all_left(ranks)) pthread_cond_wait(&ranks->changed, &ranks->lock);
     }
@@ -163,14 +163,14 @@ void ranks_report(struct ranks *ranks, const char *text)
 
 /* --- queues, under the lock ----------------------------------------------------------------------- */
 
-void ranks_queue(struct ranks *ranks, uint32_t to, struct frame frame, struct ranks_request *request, const void *text)
+void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request, const void *text)
 {
     struct ranks_link *const link = &ranks->links[to];
     const size_t copied = request ? 0 : (size_t)frame.bytes;
     if (link->socket < 0) return;
     struct ranks_out *const out = alloc_zeroed(1, sizeof *out + copied);
     if (!out) {
-        if (frame.kind != FRAME_FAILED) ranks_note_failure(ranks, ranks->own, "no memory left for messages between ranks");
+        if (frame.kind != RANK_FRAME_FAILED) ranks_note_failure(ranks, ranks->own, "no memory left for messages between ranks");
         return;
     }
     out->frame = frame;
@@ -187,7 +187,7 @@ void ranks_note_failure(struct ranks *ranks, uint32_t culprit, const char *text)
     ranks->culprit = culprit;
     for (uint32_t r = 0; r < ranks->count; r++)
         if (r != ranks->own && r != culprit)
-            ranks_queue(ranks, r, (struct frame){.kind = FRAME_FAILED, .part = culprit, .bytes = strlen(text) + 1}, NULL, text);
+            ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_FAILED, .part = culprit, .bytes = strlen(text) + 1}, NULL, text);
     pthread_cond_broadcast(&ranks->changed);
     wake_up(ranks);
 }
@@ -207,7 +207,7 @@ void ranks_send(struct ranks *ranks, uint32_t to, uint64_t number, uint32_t part
         struct ranks_out *const found = *ready;
         *ready = found->next;
         free(found);
-        ranks_queue(ranks, to, (struct frame){.kind = FRAME_DATA, .part = part, .number = number, .bytes = bytes}, request, NULL);
+        ranks_queue(ranks, to, (struct rank_frame){.kind = RANK_FRAME_DATA, .part = part, .number = number, .bytes = bytes}, request, NULL);
         wake_up(ranks);
     } else {
         request->next = link->sends;
@@ -224,7 +224,7 @@ void ranks_receive(struct ranks *ranks, uint32_t from, uint64_t number, uint32_t
     pthread_mutex_lock(&ranks->lock);
     request->next = ranks->links[from].receives;
     ranks->links[from].receives = request;
-    ranks_queue(ranks, from, (struct frame){.kind = FRAME_READY, .part = part, .number = number}, NULL, NULL);
+    ranks_queue(ranks, from, (struct rank_frame){.kind = RANK_FRAME_READY, .part = part, .number = number}, NULL, NULL);
     pthread_mutex_unlock(&ranks->lock);
     wake_up(ranks);
 }
@@ -252,7 +252,7 @@ void ranks_tell(struct ranks *ranks, uint32_t to, const void *message, size_t by
 {
     assert(bytes <= RANKS_TOLD_MAX && to != ranks->own);
     pthread_mutex_lock(&ranks->lock);
-    ranks_queue(ranks, to, (struct frame){.kind = FRAME_TOLD, .bytes = bytes}, NULL, message);
+    ranks_queue(ranks, to, (struct rank_frame){.kind = RANK_FRAME_TOLD, .bytes = bytes}, NULL, message);
     pthread_mutex_unlock(&ranks->lock);
     wake_up(ranks);
 }

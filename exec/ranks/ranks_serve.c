@@ -48,14 +48,14 @@ static void lose(struct ranks *ranks, uint32_t r)
 static void note_ready(struct ranks *ranks, uint32_t r)
 {
     struct ranks_link *const link = &ranks->links[r];
-    const struct frame *const frame = &link->frame;
+    const struct rank_frame *const frame = &link->frame;
     pthread_mutex_lock(&ranks->lock);
     struct ranks_request **at = &link->sends;
     while (*at && ((*at)->number != frame->number || (*at)->part != frame->part)) at = &(*at)->next;
     if (*at) {
         struct ranks_request *const request = *at;
         *at = request->next;
-        ranks_queue(ranks, r, (struct frame){.kind = FRAME_DATA, .part = request->part, .number = request->number,
+        ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_DATA, .part = request->part, .number = request->number,
                                              .bytes = request->bytes}, request, NULL);
     } else {
         struct ranks_out *const ready = alloc_zeroed(1, sizeof *ready);
@@ -95,28 +95,28 @@ static void finish(struct ranks *ranks, struct ranks_request *request)
 static bool begin_frame(struct ranks *ranks, uint32_t r)
 {
     struct ranks_link *const link = &ranks->links[r];
-    const struct frame *const frame = &link->frame;
-    switch ((enum frame_kind)frame->kind) {
-    case FRAME_READY:
+    const struct rank_frame *const frame = &link->frame;
+    switch ((enum rank_frame_kind)frame->kind) {
+    case RANK_FRAME_READY:
         note_ready(ranks, r);
         return frame->bytes == 0;
-    case FRAME_BYE:
+    case RANK_FRAME_BYE:
         pthread_mutex_lock(&ranks->lock);
         link->left = true;
         pthread_cond_broadcast(&ranks->changed);
         pthread_mutex_unlock(&ranks->lock);
         return frame->bytes == 0;
-    case FRAME_ALIVE: return frame->bytes == 0;
-    case FRAME_DATA: return begin_data(ranks, r);
-    case FRAME_TOLD:
-    case FRAME_FAILED:
+    case RANK_FRAME_ALIVE: return frame->bytes == 0;
+    case RANK_FRAME_DATA: return begin_data(ranks, r);
+    case RANK_FRAME_TOLD:
+    case RANK_FRAME_FAILED:
         if (frame->bytes == 0 || frame->bytes > RANKS_TOLD_MAX) return false;
         link->told = alloc_zeroed(1, sizeof *link->told + frame->bytes);
         if (!link->told) return false;
         link->told->from = r;
         link->told->bytes = frame->bytes;
         return true;
-    case FRAME_KIND_END: break;
+    case RANK_FRAME_KIND_END: break;
     }
     return false;
 }
@@ -124,17 +124,17 @@ static bool begin_frame(struct ranks *ranks, uint32_t r)
 static void end_frame(struct ranks *ranks, uint32_t r)
 {
     struct ranks_link *const link = &ranks->links[r];
-    if (link->frame.kind == FRAME_DATA) {
+    if (link->frame.kind == RANK_FRAME_DATA) {
         finish(ranks, link->arriving);
         link->arriving = NULL;
-    } else if (link->frame.kind == FRAME_FAILED) {
+    } else if (link->frame.kind == RANK_FRAME_FAILED) {
         link->told->text[link->told->bytes - 1] = '\0';
         pthread_mutex_lock(&ranks->lock);
         ranks_note_failure(ranks, link->frame.part < ranks->count ? link->frame.part : r, link->told->text);
         pthread_mutex_unlock(&ranks->lock);
         free(link->told);
         link->told = NULL;
-    } else if (link->frame.kind == FRAME_TOLD) {
+    } else if (link->frame.kind == RANK_FRAME_TOLD) {
         pthread_mutex_lock(&ranks->lock);
         *ranks->held_end = link->told;
         ranks->held_end = &link->told->next;
@@ -239,7 +239,7 @@ static void keep_up(struct ranks *ranks, uint32_t r)
     const bool open = link->socket >= 0 && !link->left;
     if (open && !link->out && now_s - link->spoke_s > ALIVE_S) {
         link->spoke_s = now_s;
-        ranks_queue(ranks, r, (struct frame){.kind = FRAME_ALIVE}, NULL, NULL);
+        ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_ALIVE}, NULL, NULL);
     }
     pthread_mutex_unlock(&ranks->lock);
     if (!open || now_s - link->heard_s < SILENCE_SHARE * ranks->patience_s) return;

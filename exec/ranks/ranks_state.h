@@ -6,10 +6,10 @@
 
 #include "exec/ranks/rank_mesh.h"
 
-enum frame_kind { FRAME_ALIVE = 1, FRAME_READY, FRAME_DATA, FRAME_TOLD, FRAME_FAILED, FRAME_BYE, FRAME_KIND_END };
+enum rank_frame_kind { RANK_FRAME_ALIVE = 1, RANK_FRAME_READY, RANK_FRAME_DATA, RANK_FRAME_TOLD, RANK_FRAME_FAILED, RANK_FRAME_BYE, RANK_FRAME_KIND_END };
 
 /* Precedes each message on a connection. */
-struct frame {
+struct rank_frame {
     uint32_t kind, part;
     uint64_t number, bytes; /* bytes that follow */
 };
@@ -24,7 +24,7 @@ struct ranks_told {
 /* A frame to be sent, with its data. */
 struct ranks_out {
     struct ranks_out *next;
-    struct frame frame;
+    struct rank_frame frame;
     struct ranks_request *request; /* of DATA */
     char text[];                   /* of others */
 };
@@ -39,7 +39,7 @@ struct ranks_link {
     struct ranks_out *ready;                /* READY frames without a send */
     bool left;                              /* the other rank took its leave */
     uint64_t sent;                          /* bytes of the first frame of `out` */
-    struct frame frame;                     /* being read ... */
+    struct rank_frame frame;                     /* being read ... */
     uint64_t received;                      /* ... and its bytes so far, or the bytes of its data */
     bool in_data;
     struct ranks_told *told;                /* being read */
@@ -70,7 +70,7 @@ MUST_CHECK enum status ranks_meet(struct ranks *ranks, const struct ranks_option
 MUST_CHECK enum status ranks_start(struct ranks *ranks, struct error *err);
 
 /* Queues a frame to a rank, under the lock. */
-void ranks_queue(struct ranks *ranks, uint32_t to, struct frame frame, struct ranks_request *request, const void *text);
+void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request, const void *text);
 
 /* Notes the first failure, and tells the others. Under the lock. */
 void ranks_note_failure(struct ranks *ranks, uint32_t culprit, const char *text);
