@@ -1,18 +1,23 @@
 /*
  * An exchange has three meetings, as in exec/run/run_collective.c: all values are there; all slices are computed, and
  * each member copies the others'; nobody reads them any more.
+ *
+ * A member looks for the others for some microseconds before it sleeps, where there is a core for each of them: waking a
+ * thread takes longer than the sum of a small array.
  */
 #include "exec/network/unit_group.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/process/clock.h"
 
-enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096, SIZES_MAX = 4 };
+enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096, SIZES_MAX = 4, LOOKS_MAX = 1000 };
 
 /* Seconds of a member's exchanges by their bytes; the last size has all others. */
 struct exchanged {
@@ -24,8 +29,9 @@ struct unit_group {
     pthread_mutex_t lock;
     pthread_cond_t met;
     uint32_t members, arrived;
-    uint64_t meetings;
-    bool cancelled;
+    atomic_uint_fast64_t meetings; /* changed under the lock, like `cancelled` */
+    atomic_bool cancelled;
+    bool looks;         /* before it sleeps */
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
     float **values;     /* by member */
@@ -37,6 +43,7 @@ enum status unit_group_create(uint32_t members, struct unit_group **out, struct 
     struct unit_group *const group = alloc_zeroed(1, sizeof *group);
     if (!group) return error_memory(err, "a tensor group", sizeof *group);
     group->members = members;
+    group->looks = (long)members <= sysconf(_SC_NPROCESSORS_ONLN);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->met, NULL);
     group->values = alloc_zeroed(members, sizeof *group->values);
@@ -62,29 +69,46 @@ void unit_group_destroy(struct unit_group *group)
 void unit_group_cancel(struct unit_group *group)
 {
     pthread_mutex_lock(&group->lock);
-    group->cancelled = true;
+    atomic_store(&group->cancelled, true);
     pthread_cond_broadcast(&group->met);
     pthread_mutex_unlock(&group->lock);
+}
+
+static bool waits(const struct unit_group *group, uint64_t meeting)
+{
+    return atomic_load(&group->meetings) == meeting && !atomic_load(&group->cancelled);
+}
+
+/* Returns true when the others came within some microseconds. */
+static bool met_soon(const struct unit_group *group, uint64_t meeting)
+{
+    for (uint32_t i = 0; i < LOOKS_MAX; i++)
+        if (!waits(group, meeting)) return true;
+    return false;
 }
 
 /* Waits for all members; the last one decides, if there is something to decide. Returns false after a cancellation. */
 static bool meet(struct unit_group *group, unit_group_decide *decide, void *argument)
 {
     pthread_mutex_lock(&group->lock);
-    const uint64_t meeting = group->meetings;
-    if (++group->arrived == group->members) {
+    const uint64_t meeting = atomic_load(&group->meetings);
+    const bool last = ++group->arrived == group->members;
+    if (last) {
         group->arrived = 0;
-        group->meetings++;
         if (decide) {
             group->decision = decide(argument);
             group->begun_s = clock_s();
         }
+        atomic_store(&group->meetings, meeting + 1);
         pthread_cond_broadcast(&group->met);
     }
-    while (group->meetings == meeting && !group->cancelled) pthread_cond_wait(&group->met, &group->lock);
-    const bool met = !group->cancelled;
     pthread_mutex_unlock(&group->lock);
-    return met;
+    if (!last && !(group->looks && met_soon(group, meeting))) {
+        pthread_mutex_lock(&group->lock);
+        while (waits(group, meeting)) pthread_cond_wait(&group->met, &group->lock);
+        pthread_mutex_unlock(&group->lock);
+    }
+    return !atomic_load(&group->cancelled);
 }
 
 bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void *argument, double *begun_s)
