@@ -184,7 +184,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
 /* Copies rows of C, to which products then add, unless they are in place. */
 static void copy_rows(const struct transformer_unit *unit, float *to, const float *from)
 {
-    if (to != from) unit->kernels->first_forward(unit->kernels, to, from, unit->r, 1, unit->c);
+    if (to != from) transformer_copy(unit->kernels, to, from, (uint64_t)(unit->r * unit->c) * sizeof *to);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,

@@ -279,6 +279,14 @@ static void norm(const struct kernels *kernels, const struct chunk_arguments *a)
     }
 }
 
+/* Copies the newest weights. */
+static void keep_version(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct state_layout *state = &a->tables->state.layout;
+    if (!a->version) return;
+    transformer_copy(kernels, a->version, a->state, state->parts[STATE_WEIGHTS].bytes);
+}
+
 static void update(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     if (!job_clips(a->job)) add_table_gradient(kernels, a);
@@ -287,6 +295,7 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
         const struct unit_arguments unit = unit_of(a, i);
         unit_compute(kernels, &unit);
     }
+    keep_version(kernels, a);
 }
 
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)
@@ -299,7 +308,7 @@ struct unit_split chunk_split(const struct job *job, struct unit_group *group, u
 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
 {
-    assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->microbatch.alone);
+    assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->pass == PLAN_LOAD || a->microbatch.alone);
     const bool tree = a->job->parallel.tree;
     switch (a->pass) {
     case PLAN_FORWARD: forward(kernels, a); break;
@@ -314,6 +323,7 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
     case PLAN_BACKWARD_INPUT:
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: norm(kernels, a); break;
+    case PLAN_LOAD: keep_version(kernels, a); break;
     case PLAN_UPDATE: (a->tables->shares ? chunk_update_share : update)(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }

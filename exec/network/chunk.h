@@ -9,7 +9,9 @@
  *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
  *               in the second. Each adds to the sums of earlier microbatches by itself
  *     NORM      of a job that clips: the sums of squares of all tensors' gradients
- *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN or a NORM did so
+ *     LOAD      with versions of the weights: the state's weights become the first one
+ *     UPDATE    steps of all tensors, and the next version. A tied table's two gradients are added first, unless a JOIN or a
+ *               NORM did so
  */
 #ifndef SPILLWAY_EXEC_NETWORK_CHUNK_H
 #define SPILLWAY_EXEC_NETWORK_CHUNK_H
@@ -36,11 +38,12 @@ struct chunk_arguments {
     const struct chunk_tables *tables;
     const struct unit_split *split; /* NULL without a tensor group */
     uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_NORM,
-                               * PLAN_UPDATE or PLAN_EVALUATE */
+                               * PLAN_UPDATE, PLAN_EVALUATE or PLAN_LOAD */
     uint32_t rank;            /* the replica's number */
     uint64_t minibatch;
     struct unit_microbatch microbatch;
-    void *state;              /* or, in passes of replicas that share weights, the gathered weights */
+    void *state;              /* or, in passes, the gathered weights of replicas that share them, or a version */
+    void *version;            /* LOAD, UPDATE: the version made; NULL: none */
     float *gradient;          /* of backward passes: of all parameters; UPDATE: what the replica keeps of it */
     const void *table;        /* BACKWARD, BACKWARD_INPUT, EVALUATE of a head without a copy of its tied table: the
                                * embedding's state */

@@ -97,6 +97,9 @@ void transformer_update_range(const struct kernels *kernels, const struct job *j
                               const float *gradient, const struct transformer_range *range, uint64_t minibatch,
                               struct unit_guard *guard);
 
+/* Copies bytes, a multiple of 4, within a device. */
+void transformer_copy(const struct kernels *kernels, void *to, const void *from, uint64_t bytes);
+
 /* Stops the job's steps if its loss is not finite. */
 void transformer_shut_by_loss(const struct unit_arguments *arguments);
 

@@ -61,8 +61,14 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
             else
                 arguments.table = at;
             break;
-        case BUFFER_STAGED:
-        case BUFFER_PARAMETERS: arguments.state = at; break;
+        case BUFFER_PARAMETERS: /* a version is made from the state */
+            if (op->gang != PLAN_NONE && (op->unit->pass == PLAN_UPDATE || op->unit->pass == PLAN_LOAD)) {
+                if (op->uses[i].flags & ACCESS_WRITE) arguments.version = at;
+                break;
+            }
+            arguments.state = at;
+            break;
+        case BUFFER_STAGED: arguments.state = at; break;
         case BUFFER_TABLE: arguments.table = at; break;
         case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
         case BUFFER_BATCH: arguments.batch = at; break;
@@ -103,11 +109,38 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     return arguments;
 }
 
+static bool is_asynchronous(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    return op->gang != PLAN_NONE && pipeline_is_asynchronous(loop->plan->jobs.jobs[op->unit->job].parallel.schedule);
+}
+
+/* Returns the minibatch that an operation is about. The stages of an asynchronous schedule are in different ones, and each
+ * counts its own units. */
+static uint64_t minibatch_of(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    if (!is_asynchronous(loop, op)) return op->minibatch;
+    const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
+    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
+    struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
+    const uint64_t each = job->microbatches / job->parallel.data;
+    uint32_t *count;
+    switch (op->unit->pass) {
+    case PLAN_FORWARD: return passes->forward / each; /* counted by their computations, which end the unit */
+    case PLAN_BACKWARD: return passes->backward / each;
+    case PLAN_BATCH: count = &passes->batches; break;
+    case PLAN_REDUCE: count = &passes->summed; break;
+    case PLAN_UPDATE: count = &passes->updates; break;
+    default: return op->minibatch;
+    }
+    if (op->op_index == 0) ++*count;
+    return *count - 1;
+}
+
 /* Returns the replica's passes over a chunk in this minibatch. */
 static struct run_passes *passes_of(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
 {
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
-    if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
+    if (passes->minibatch != op->minibatch && !is_asynchronous(loop, op)) *passes = (struct run_passes){.minibatch = op->minibatch};
     return passes;
 }
 
@@ -141,6 +174,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .rank = op->rank,
         .minibatch = unit.minibatch,
         .state = unit.state,
+        .version = unit.version,
         .gradient = unit.gradient,
         .levels = unit.levels,
         .norms = unit.norms,
@@ -163,7 +197,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
             arguments.table_gradient = head->shares
                                            ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, op->rank)
                                            : chunk_table_gradient(head, of_head);
-    } else {
+    } else if (unit.pass != PLAN_LOAD) {
         arguments.microbatch = next_microbatch(loop, op, shard);
         if (shard == first) arguments.table = unit.state; /* a head in the same chunk */
     }
@@ -171,15 +205,16 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
 }
 
 /* Returns true for a computation without work, which only begins or ends lives of buffers. */
-static bool is_idle(const struct plan_walk_op *op)
+static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
+    if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
     return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH;
 }
 
 static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
                             struct run_flight *flight)
 {
-    if (is_idle(op)) {
+    if (is_idle(loop, op)) {
         device_call(loop->run->streams[op->stream], call_nothing, NULL, 0, &flight->timing);
         return;
     }
@@ -307,9 +342,12 @@ static enum status enqueue_work(struct run_loop *loop, const struct plan_walk_op
     return STATUS_OK;
 }
 
-enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip, struct error *err)
+enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked, bool skip, struct error *err)
 {
     enum status status = STATUS_OK;
+    struct plan_walk_op own = *walked;
+    const struct plan_walk_op *const op = &own;
+    own.minibatch = minibatch_of(loop, walked);
     if (op->join_at == 0) loop->join_skipped = skip;
     else skip = loop->join_skipped;
 
@@ -319,6 +357,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bo
     *flight = (struct run_flight){
         .number = op->number,
         .minibatch = op->minibatch,
+        .walked = walked->minibatch,
         .op = op->op,
         .unit = op->unit,
         .stream = op->stream,

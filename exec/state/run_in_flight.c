@@ -212,7 +212,7 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
         .end_s = end_s,
         .number = flight->number,
         .bytes = op->kind == OP_COMPUTE ? 0 : op->bytes,
-        .minibatch = (uint32_t)flight->minibatch,
+        .minibatch = (uint32_t)flight->walked,
         .stream = flight->stream,
         .job = flight->unit->job,
         .shard = flight->unit->shard,

@@ -11,6 +11,7 @@ enum { RUN_WINDOW = 8192, RUN_FLIGHT_WAITS = 4 };
 /* An enqueued operation. */
 struct run_flight {
     uint64_t number, minibatch, event;
+    uint64_t walked; /* the minibatch of the plan's walk, for the trace; `minibatch` is the one that it is about */
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t stream, device, op_index;
@@ -33,11 +34,13 @@ struct run_staged_state {
     bool fresh;
 };
 
-/* The passes of a rank over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
+/* The passes of a rank over a chunk that were enqueued for a minibatch: each is over the next microbatch. In asynchronous
+ * schedules all that were enqueued, with the chunk's other units. */
 struct run_passes {
     uint64_t minibatch;
     uint32_t forward, backward, weight, evaluated; /* backward: or of its first unit; weight: of its second */
     uint32_t reduced; /* microbatches whose gradients the replicas added to their shares */
+    uint32_t batches, summed, updates; /* units of asynchronous schedules */
 };
 
 struct run_loop {

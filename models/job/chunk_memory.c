@@ -35,7 +35,10 @@ static uint64_t aligned(uint64_t bytes)
 
 static void size_values(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
-    m->state_bytes = aligned(job_state(job, layers.first, layers.count).bytes);
+    const struct state_layout state = job_state(job, layers.first, layers.count);
+    assert(state.parts[STATE_WEIGHTS].offset_bytes == 0);
+    m->state_bytes = aligned(state.bytes);
+    if (pipeline_is_asynchronous(job->parallel.schedule)) m->version_bytes = aligned(state.parts[STATE_WEIGHTS].bytes);
     m->gradient_bytes = aligned(memory_parameter_bytes(&job->network, layers.first, layers.count));
     m->table_state_offset = m->state_bytes;
     m->table_gradient_offset = m->gradient_bytes;

@@ -16,6 +16,9 @@
  * stepped with the same gradient, the sum of both ends'. On one stage the head reads the embedding's table, which is
  * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's output is in the workspace only where its stage keeps nothing.
  *
+ * Asynchronous schedules keep versions of the weights, each a copy of the beginning of the state, which the passes read in
+ * its place. The state has the newest weights and their moments.
+ *
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
  *
@@ -71,6 +74,7 @@ struct chunk_memory {
     uint64_t layer_part_bytes[STATE_PARTS]; /* of the layers' state, aligned */
     struct chunk_section sections[CHUNK_SECTIONS_MAX];
     uint32_t section_count;
+    uint64_t version_bytes;       /* of an asynchronous schedule's weights */
 };
 
 /* Describes a job without slices. */

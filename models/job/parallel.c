@@ -166,9 +166,7 @@ static bool is_plain(const struct job *job)
 
 static const char *why_schedule(const struct parallel *p)
 {
-    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {[PIPELINE_PIPEDREAM] = "the schedule pipedream",
-                                                             [PIPELINE_2BW] = "the schedule 2bw",
-                                                             [PIPELINE_TERAPIPE] = "the schedule terapipe"};
+    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {[PIPELINE_TERAPIPE] = "the schedule terapipe"};
     return why[p->schedule];
 }
 
@@ -177,6 +175,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
+    const bool asynchronous = pipeline_is_asynchronous(p->schedule);
     const struct {
         bool is;
         const char *why;
@@ -192,6 +191,9 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
+        {asynchronous && p->replicated > 0, "unequal replicas of an asynchronous schedule"},
+        {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
+        {asynchronous && job->evaluation.every > 0, "evaluations in an asynchronous schedule"},
         {p->offload != OFFLOAD_NOTHING, "offloading"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},

@@ -179,18 +179,18 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Does the same for a parallel job, whose microbatches are counted. */
-static enum status check_sum_of_losses(struct check_walk *r, uint32_t job)
+/* Does the same for a parallel job after `minibatch`. Microbatches are counted. */
+static enum status check_sum_of_losses(struct check_walk *r, uint32_t job, uint64_t minibatch)
 {
     const struct check_job_progress *progress = &r->jobs[job];
     const uint64_t microbatches = parallel_microbatches(&r->plan->jobs.jobs[job], 0);
     struct buffer_extent wanted = {.end = sizeof(double),
                                    .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
-                                   .version = (progress->minibatch + 1) * microbatches};
+                                   .version = (minibatch + 1) * microbatches};
     const struct buffer_extent *found;
     if (progress->loss != PLAN_NONE && buffer_contents_hold(&r->hosts[r->index_of[progress->loss]], &wanted, &found))
         return STATUS_OK;
-    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", progress->minibatch);
+    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", minibatch);
 }
 
 /* The loss of a held-out minibatch must be on the host after its last pass. */
@@ -255,6 +255,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
     progress->evaluated += unit->pass == PLAN_EVALUATE;
+    progress->batches += unit->pass == PLAN_BATCH;
     const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
         progress->evaluated % microbatches == 0)
@@ -263,7 +264,12 @@ static enum status end_parallel_unit(struct check_walk *r)
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
-    if (ends && check_is_carried_out(r->c, unit->job)) TRY(check_sum_of_losses(r, unit->job));
+    if (check_is_carried_out(r->c, unit->job)) {
+        const bool last = unit->pass == PLAN_UPDATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count;
+        const bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule); /* the last stage is ahead */
+        if (asynchronous && last) TRY(check_sum_of_losses(r, unit->job, progress->updates - 1));
+        if (!asynchronous && ends) TRY(check_sum_of_losses(r, unit->job, r->jobs[unit->job].minibatch));
+    }
     if (ends && is_evaluated(r, unit->job)) r->jobs[unit->job].held_out += job->evaluation.minibatches;
     r->jobs[unit->job].minibatch += ends;
     return STATUS_OK;

@@ -123,7 +123,7 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
     if (!v->carried_out) return USE_NONE;
     switch (operand) {
     case CHECK_OPERAND_BATCH:
-        if (lives != USE_NONE) return check_brings_batch(v) ? lives : USE_NONE;
+        if (lives != USE_NONE) return check_brings_batch(v) && v->versions == 0 ? lives : USE_NONE;
         return (first && (back || second || pass == PLAN_FORWARD)) || (last && back) || ((first || last) && held_out)
                    ? USE_READ
                    : USE_NONE;
@@ -158,7 +158,9 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     bool copied = v->carried_out && (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE);
     bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT;
     switch (operand) {
-    case CHECK_OPERAND_STATE: return apart || copied ? USE_NONE : second ? USE_READ : own[CHECK_OPERAND_STATE];
+    case CHECK_OPERAND_STATE:
+        if (copied && v->versions > 0 && v->op->pass == PLAN_LOAD) return USE_READ; /* the first version is a copy */
+        return apart || copied ? USE_NONE : second ? USE_READ : own[CHECK_OPERAND_STATE];
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
     case CHECK_OPERAND_HELD_OUT_LOSS:
@@ -235,7 +237,7 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     case CHECK_OPERAND_BATCH: {
         bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE; /* whatever is there */
         return (struct meaning){lives ? NOTHING : v->batch_thing,
-                                v->op->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT : CHECK_CLOCK_STEP};
+                                v->op->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT : CHECK_CLOCK_DATA};
     }
     case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
     case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};

@@ -157,6 +157,7 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;
     struct check_versions versions = {.counts = {[CHECK_CLOCK_STEP] = true, [CHECK_CLOCK_SUM] = !whole}};
     versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
+    versions.of[CHECK_CLOCK_DATA] = pass == PLAN_BATCH ? progress->batches : n / m;
     versions.of[CHECK_CLOCK_SUM] = adds       ? progress->reduced
                              : whole    ? (progress->updates + 1) * m
                              : resident ? progress->updates * m

@@ -132,6 +132,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_GRADIENT] = own.gradient_bytes;
     bytes[CHECK_OPERAND_WHOLE_GRADIENT] = own.whole_gradient_bytes;
     if (own.splits_states) bytes[CHECK_OPERAND_WEIGHTS] = own.whole_weight_bytes;
+    if (v->versions > 0) bytes[CHECK_OPERAND_WEIGHTS] = bytes[CHECK_OPERAND_NEXT_WEIGHTS] = own.version_bytes;
     bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
     bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
     bytes[CHECK_OPERAND_HANDOVER] = own.handover_bytes;

@@ -125,6 +125,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
         TRY(use(r, &progress->reduced));
         TRY(use(r, &progress->evaluated));
         TRY(use(r, &progress->normed));
+        TRY(use(r, &progress->batches));
     }
     return STATUS_OK;
 }

@@ -35,7 +35,7 @@ enum status check_batch_op(struct checker *c)
     struct check_claim claim = {.thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
                                 .clock = !check_is_parallel(c, c->unit->job)  ? CHECK_CLOCK_MINIBATCH
                                          : c->unit->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT
-                                                                          : CHECK_CLOCK_STEP,
+                                                                          : CHECK_CLOCK_DATA,
                                 .makes = true,
                                 .held_out = c->unit->pass == PLAN_EVALUATE,
                                 .bytes = job->batch_bytes};

@@ -76,6 +76,7 @@ enum check_claim_clock {
     CHECK_CLOCK_MICROBATCH, /* n */
     CHECK_CLOCK_STEP, /* updates before its minibatch, less the staleness */
     CHECK_CLOCK_SUM,  /* microbatches in a gradient before it */
+    CHECK_CLOCK_DATA, /* the minibatch that it is about, however stale its weights are */
     CHECK_CLOCK_HELD_OUT, /* the evaluation's held-out minibatch ... */
     CHECK_CLOCK_HELD_OUT_SUM, /* ... and held-out microbatches before it; both with CHECK_HELD_OUT_VERSION */
     CHECK_CLOCK_COUNT
@@ -87,6 +88,7 @@ struct check_parallel_progress {
     uint64_t gathered, reduced;
     uint64_t evaluated; /* forward passes over held-out microbatches */
     uint64_t normed;    /* minibatches whose gradients' squares were computed */
+    uint64_t batches;   /* minibatches whose data were brought */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };

@@ -52,7 +52,9 @@
  *
  * Asynchronous schedules (planner/parallel/parallel_job_async.h) keep weights apart, in several versions, each in a
  * buffer of PARAMETERS. LOAD makes the first version. A pass reads its minibatch's version, the last pass with x.
- * UPDATE reads the newest version and makes the next one, or changes it in place if there is only one.
+ * UPDATE reads the newest version and makes the next one, or changes it in place if there is only one. Carried out, a
+ * state has the newest weights, too, which LOAD and UPDATE copy; several minibatches' data have variants, which a BATCH
+ * makes and the last backward pass releases.
  *
  * Variants distinguish microbatches in flight. plan_check() tracks the microbatch in every buffer, the updates in each
  * pass's weights, and the microbatches in each gradient: schedules are synchronous, or exactly as stale as

@@ -45,6 +45,10 @@
  * least common multiple of all these. The middle ticks are stored once; if they are under two periods, everything is
  * written out.
  *
+ * Jobs that are carried out. A stage's state has the newest weights, too. LOAD and UPDATE copy them to a version. Data of
+ * several minibatches are on the first stage at once, each in a buffer of its own from before its first forward pass
+ * until its last backward pass; they use the buffers in turn.
+ *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
  */
 #include "planner/parallel/parallel_job_async.h"
@@ -154,8 +158,19 @@ static void backward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
     parallel_job_emit_pass(s, &step);
 }
 
+/* Reads a minibatch's data before its first pass, on the first and the last stage. */
+static void bring_batch(struct ticks *t, uint32_t stage, uint64_t microbatch)
+{
+    struct parallel_job *s = t->s;
+    if (!s->carried_out || microbatch % (s->job->microbatches / s->parallel->data) > 0) return;
+    s->microbatch = microbatch;
+    for (uint32_t r = first_chunk(s, stage); r < first_chunk(s, stage + 1); r++)
+        if (s->of[r].brings_batch) parallel_job_emit_batch(s, r);
+}
+
 static void forward(struct ticks *t, uint32_t stage, uint64_t microbatch)
 {
+    bring_batch(t, stage, microbatch);
     for (uint32_t r = first_chunk(t->s, stage); r < first_chunk(t->s, stage + 1); r++) forward_over(t, r, microbatch);
 }
 

@@ -35,6 +35,7 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     if (memory.gathers_table) chunk->gathered_table_bytes = memory.whole_weight_bytes - memory.table_weights_offset;
     chunk->level_bytes = memory.level_bytes;
     chunk->loss_bytes = memory.loss_bytes;
+    chunk->version_bytes = memory.version_bytes;
     chunk->workspace_bytes = memory.workspace_bytes;
     chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
     chunk->pools[PARALLEL_JOB_HANDOVER].bytes = memory.handover_bytes;
@@ -425,6 +426,15 @@ static void place_alternating(struct parallel_job *s, uint32_t index)
             s->of[r].pools[PARALLEL_JOB_GRADIENT].offset[0] = offset + r % places * each;
 }
 
+/* Returns the minibatches of which a stage keeps the data. In asynchronous schedules it keeps parallel_depth()
+ * microbatches, but the last of several stages reads data only in backward passes. */
+static uint32_t count_batches(const struct parallel_job *s, uint32_t stage)
+{
+    const uint64_t each = s->job->microbatches / s->parallel->data;
+    if (!pipeline_is_asynchronous(s->parallel->schedule) || stage > 0) return 1;
+    return (uint32_t)((parallel_depth(s->parallel, stage) - 1 + each - 1) / each + 1);
+}
+
 static void place_stage(struct parallel_job *s, uint32_t index)
 {
     bool alternate = gradients_alternate(s), has_batch = false, has_loss = false;
@@ -443,7 +453,9 @@ static void place_stage(struct parallel_job *s, uint32_t index)
         has_batch |= chunk->has_batch;
         has_loss |= chunk->has_loss;
     }
-    if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
+    stage->batches = count_batches(s, index);
+    if (has_batch)
+        stage->batch_offset = reserve(stage, stage->batches * parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
     const uint64_t loss = parallel_job_range_bytes(s->of[s->chunks - 1].loss_bytes);
     if (has_loss) stage->loss_offset = reserve(stage, loss);
     if (has_loss && s->job->evaluation.every > 0)

@@ -131,6 +131,7 @@ struct parallel_job_stage {
     uint32_t turns, first_turn; /* replicas that alternate, and first of their gangs; 1: all in step */
     uint32_t start, lag;        /* asynchronous: tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
+    uint32_t batches; /* carried out: minibatches whose data are there at once */
     uint64_t batch_offset, loss_offset, held_out_offset, norms_offset; /* carried out */
     struct parallel_job_ring weights, gradients;
     struct parallel_job_ring staged_weights, staged_states; /* in each rank's host memory, on the way from storage */

@@ -37,6 +37,11 @@ struct accesses {
     uint32_t count;
 };
 
+static bool is_asynchronous(const struct parallel_job *s)
+{
+    return pipeline_is_asynchronous(s->parallel->schedule);
+}
+
 static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
@@ -193,12 +198,30 @@ static uint32_t held_out_loss(const struct parallel_job_unit *u, bool on_device)
     return plan_builder_buffer(u->s->builder, &b);
 }
 
-/* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. */
+/* Returns the microbatches of a minibatch on each replica. */
+static uint64_t microbatches_each(const struct parallel_job *s)
+{
+    return s->job->microbatches / s->parallel->data;
+}
+
+/* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. In asynchronous
+ * schedules minibatches take turns. */
 static void access_batch(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     uint64_t bytes = job_replica_batch_bytes(u->s->job);
     if (!u->s->carried_out || !u->chunk->has_batch) return;
-    add_placed(u, a, job_buffer(u, BUFFER_BATCH, true, bytes), flags, u->stage->batch_offset, bytes);
+    uint32_t slot = is_asynchronous(u->s) ? (uint32_t)(u->s->microbatch / microbatches_each(u->s) % u->stage->batches) : 0;
+    struct plan_buffer b = {.kind = BUFFER_BATCH, .job = u->s->index, .shard = PLAN_NONE, .variant = slot, .on_device = true,
+                            .bytes = bytes};
+    add_placed(u, a, plan_builder_buffer(u->s->builder, &b), flags,
+               u->stage->batch_offset + slot * parallel_job_range_bytes(bytes), bytes);
+}
+
+/* Returns ACCESS_RELEASE for a backward pass of an asynchronous schedule that reads a minibatch's data last. */
+static uint32_t ends_batch(const struct parallel_job_unit *u)
+{
+    const uint64_t each = microbatches_each(u->s);
+    return is_asynchronous(u->s) && u->s->microbatch % each == each - 1 ? ACCESS_RELEASE : 0;
 }
 
 /* Accesses the minibatch's loss, on the last chunk's stage. */
@@ -439,7 +462,7 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     access_levels(u, &a, CHANGE);
     access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
     uint32_t output = a.of[a.count - 1].buffer; /* the parameters' gradient if no boundary's leaves */
-    access_batch(u, &a, ACCESS_READ);
+    access_batch(u, &a, ACCESS_READ | ends_batch(u));
     access_loss(u, &a, CHANGE);
     if (u->chunk->has_loss && shares_table(u->s) && !u->chunk->gathers) access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
     access_workspace(u, &a, MAKE | ACCESS_RELEASE);
@@ -763,7 +786,7 @@ static void add_batch(struct parallel_job_unit *u)
     add_access(&made, read, ACCESS_WRITE);
     plan_builder_op(u->s->builder, &op, made.of, made.count, NULL, 0);
     add_access(&up, read, ACCESS_READ);
-    access_batch(u, &up, ACCESS_WRITE);
+    access_batch(u, &up, is_asynchronous(u->s) ? MAKE : ACCESS_WRITE);
     add_copy(u, STREAM_H2D, bytes, &up);
 }
 
@@ -852,10 +875,11 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     struct accesses a = {0};
     if (s->carried_out) add_state_copy(&u, load);
     else access_state(&u, &a, load ? MAKE : LAST);
+    if (s->carried_out && load && u.chunk->versions > 0) access_state(&u, &a, ACCESS_READ); /* copied to the version */
     if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
     access_levels(&u, &a, load ? MAKE : LAST);
     if (u.chunk->versions > 0) access_version(&u, &a, u.chunk->version, load ? MAKE : LAST);
-    if (u.chunk->brings_batch) access_batch(&u, &a, load ? MAKE : LAST);
+    if (u.chunk->brings_batch && !is_asynchronous(s)) access_batch(&u, &a, load ? MAKE : LAST);
     access_loss(&u, &a, load ? MAKE : LAST);
     access_held_out_loss(&u, &a, load ? MAKE : LAST);
     if (u.chunk->brings_norms) access_norms(&u, &a, load ? MAKE : LAST);

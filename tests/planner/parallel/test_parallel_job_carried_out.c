@@ -18,12 +18,12 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
- * passes in two units; from CLIPS on it clips, and from TREES on
- * adds up gradients as trees; from GROUPS on each stage is a tensor group of two. */
+ * passes in two units; from CLIPS on it clips; from TREES on it adds up gradients as trees; from GROUPS on each stage is
+ * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -35,12 +35,14 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 4;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
-                                              .chunks = 1, .schedule = 
-                                              variant < HALVES || variant >= CLIPS ? PIPELINE_1F1B : PIPELINE_ZB_H1};
+                                              .chunks = 1, .schedule = PIPELINE_1F1B};
+    if (variant >= HALVES && variant < CLIPS) jobs.jobs[0].parallel.schedule = PIPELINE_ZB_H1;
+    if (variant >= VERSIONS) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
+    if (variant >= VERSIONS) jobs.jobs[0].network.tied_head = false;
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if (variant >= CLIPS && variant < TREES) jobs.jobs[0].optimizer.clip = 0.5;
     jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
-    if (variant >= GROUPS) jobs.jobs[0].parallel.tensor = 2;
+    if (variant >= GROUPS && variant < VERSIONS) jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -268,6 +270,41 @@ static void norms_unread(struct plan *p)
 }
 static void norms_small(struct plan *p) { buffer_of(p, BUFFER_NORMS, PLAN_NONE, true)->bytes -= 8; }
 
+static struct plan_buffer *variant_of(struct plan *p, uint32_t kind, uint32_t variant)
+{
+    for (uint32_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].kind == kind && p->buffers[b].variant == variant && p->buffers[b].on_device) return &p->buffers[b];
+    fail_msg("no buffer of kind %u and variant %u", kind, variant);
+    return NULL;
+}
+static void version_small(struct plan *p) { buffer_of(p, BUFFER_PARAMETERS, 1, true)->bytes -= 64; }
+static void version_from_nothing(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_LOAD, 1, OP_COMPUTE), BUFFER_STATE)->flags = ACCESS_WRITE;
+}
+static void version_not_made(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_LOAD, 1, OP_COMPUTE), BUFFER_PARAMETERS)->flags = ACCESS_READ | ACCESS_ACQUIRE;
+}
+static void state_in_a_pass(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE), BUFFER_PARAMETERS)->buffer =
+        (uint32_t)(buffer_of(p, BUFFER_STATE, 1, true) - p->buffers);
+}
+static void data_of_another(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_BACKWARD, 0, OP_COMPUTE), BUFFER_BATCH)->buffer =
+        (uint32_t)(variant_of(p, BUFFER_BATCH, 1) - p->buffers);
+}
+static void data_released(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_FORWARD, 0, OP_COMPUTE), BUFFER_BATCH)->flags |= ACCESS_RELEASE;
+}
+static void data_twice(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_BATCH, 0, 0), test_parallel_task(p, PLAN_BATCH, 0, 1));
+}
+
 /* Each replica brings its own half of a minibatch. */
 static void replicas(void **state)
 {
@@ -389,6 +426,16 @@ static void broken(void **state)
         {head_left_out, HALVES + 2, "form: only reads the gradient of job-0 shard 1"},
         {data_written, HALVES + 2, "form: writes the batch of job-0"},
         {loss_elsewhere, HALVES + 12, "form: a copy on the h2d stream"},
+        {version_small, VERSIONS + 2, "memory: the parameters of job-0 shard 1"},
+        {version_from_nothing, VERSIONS + 2, "form: writes the state of job-0 shard 1"},
+        {version_not_made, VERSIONS + 2, "job-0 shard 1"},
+        {state_in_a_pass, VERSIONS + 2, "form: has no use for the state of job-0 shard 1"},
+        {data_of_another, VERSIONS + 2, "job-0 shard 0"},
+        {data_released, VERSIONS + 2, "job-0 shard 0"},
+        {data_twice, VERSIONS + 2, "job-0 shard 0"},
+        {data_late, VERSIONS + 2, "batch"},
+        {loss_short, VERSIONS + 12, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
+        {reduced_short, VERSIONS + 12, "0 times all-reduce of"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }

@@ -1,0 +1,385 @@
+/* label: medium
+ * Asynchronous pipelines have the bits of a slow reference that keeps every version of the weights.
+ *
+ * The reference computes one microbatch after the other over all chunks, without a plan. For update u each stage computes
+ * with its own weights after max(u - s, 0) updates: s is the number of later stages with pipedream, 1 with 2bw. Replicas'
+ * gradients are added in their order. Random cuts, microbatches, ways to recompute and numbers of updates; the runs have
+ * random pauses on every stream and NaN in all memory that was released. A run that is stopped ends the updates that any
+ * stage has begun, so it has the weights of a shorter run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/process/clock.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/files/data.h"
+#include "exec/files/weights.h"
+#include "exec/network/chunk.h"
+#include "exec/run/run.h"
+#include "planner/check/plan_check.h"
+#include "planner/strategy/planner.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_seed.h"
+
+enum { DEVICES = 8, CASES = 14, CHUNKS_MAX = 8, REPLICAS_MAX = 2, UPDATES_MAX = 20 };
+
+static const char *const configs[] = {
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
+    "\"tie_word_embeddings\": false, \"architectures\": [\"BertForMaskedLM\"]}",
+    "{\"model_type\": \"vit\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
+};
+
+static void make_plan(const struct job *wanted, const char *config, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    test_hardware(&hardware, DEVICES, 1 << 24, 1e9);
+    hardware.backend = "host";
+    hardware.threads = 1;
+    test_network_jobs(&jobs, 1, config, wanted->minibatches);
+    struct job *job = &jobs.jobs[0];
+    job->microbatch = wanted->microbatch;
+    job->microbatches = wanted->microbatches;
+    job->precision = wanted->precision;
+    job->optimizer.learning_rate = wanted->optimizer.learning_rate;
+    job->parallel = wanted->parallel;
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
+    enum status status = parallel_check(job, &err);
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
+    if (!status) status = plan_check(plan, &err);
+    if (status) fail_msg("%s", err.text);
+}
+
+/* --- the reference ---------------------------------------------------------------------------- */
+
+struct stage {
+    struct chunk_tables tables;
+    uint32_t staleness;
+    char *versions[UPDATES_MAX + 1]; /* whole states, after 0, 1, 2, ... updates */
+    float *gradient[REPLICAS_MAX], *kept, *boundary, *d_boundary, *workspace;
+};
+
+struct reference {
+    const struct job *job;
+    const struct kernels *kernels;
+    uint32_t chunks;
+    struct stage stages[CHUNKS_MAX];
+    int32_t *batch;
+    struct arena arena;
+};
+
+static void *allocate(uint64_t bytes)
+{
+    void *memory = aligned_alloc(MEMORY_ALIGNMENT, size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT));
+    if (!memory) abort();
+    memset(memory, 0xff, bytes); /* NaN */
+    return memory;
+}
+
+static void make_reference(struct reference *r, const struct job *job, const struct kernels *kernels)
+{
+    const struct parallel *p = &job->parallel;
+    struct error err = {0};
+    *r = (struct reference){.job = job, .kernels = kernels, .chunks = parallel_chunks(p),
+                            .batch = allocate(job_batch_bytes(job))};
+    const uint64_t boundary = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32);
+    for (uint32_t c = 0; c < r->chunks; c++) {
+        struct stage *s = &r->stages[c];
+        const struct chunk_memory *m = &s->tables.memory;
+        if (chunk_tables_init(job, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
+        s->staleness = p->schedule == PIPELINE_2BW ? 1 : p->pipeline - 1 - c / (r->chunks / p->pipeline);
+        for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
+        weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
+        for (uint32_t d = 0; d < p->data; d++) s->gradient[d] = allocate(m->gradient_bytes);
+        s->kept = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
+        s->boundary = c > 0 ? allocate(boundary) : NULL;
+        s->d_boundary = c > 0 ? allocate(boundary) : NULL;
+        s->workspace = allocate(m->workspace_bytes);
+    }
+}
+
+static void free_reference(struct reference *r)
+{
+    for (uint32_t c = 0; c < r->chunks; c++) {
+        struct stage *s = &r->stages[c];
+        for (uint64_t u = 0; u <= r->job->minibatches; u++) free(s->versions[u]);
+        for (uint32_t d = 0; d < r->job->parallel.data; d++) free(s->gradient[d]);
+        free(s->kept);
+        free(s->boundary);
+        free(s->d_boundary);
+        free(s->workspace);
+    }
+    free(r->batch);
+    arena_release(&r->arena);
+}
+
+/* Passes a replica's n-th microbatch of an update over a chunk. */
+static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t update, uint32_t replica, uint32_t n, double *loss)
+{
+    struct stage *s = &r->stages[c], *next = c + 1 < r->chunks ? s + 1 : NULL;
+    const uint32_t each = (uint32_t)(r->job->microbatches / r->job->parallel.data);
+    const uint64_t version = update > s->staleness ? update - s->staleness : 0;
+    const bool back = pass == PLAN_BACKWARD;
+    const struct chunk_arguments a = {
+        .job = r->job, .tables = &s->tables, .pass = pass, .minibatch = update,
+        .microbatch = {.alone = true, .adds = n > 0, .index = replica * each + n},
+        .state = s->versions[version], .table = r->chunks == 1 ? s->versions[version] : NULL,
+        .gradient = back ? s->gradient[replica] : NULL, .batch = r->batch, .loss = loss,
+        .boundary_in = s->boundary, .boundary_out = back || !next ? NULL : next->boundary,
+        .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
+        .activations = s->kept, .workspace = s->workspace};
+    chunk_compute(r->kernels, &a);
+}
+
+static void step(struct reference *r, uint32_t c, uint64_t update)
+{
+    struct stage *s = &r->stages[c];
+    const uint64_t numbers = s->tables.memory.gradient_bytes / sizeof(float);
+    for (uint32_t d = 1; d < r->job->parallel.data; d++)
+        for (uint64_t i = 0; i < numbers; i++) s->gradient[0][i] += s->gradient[d][i];
+    memcpy(s->versions[update + 1], s->versions[update], s->tables.memory.state_bytes);
+    const struct chunk_arguments a = {
+        .job = r->job, .tables = &s->tables, .pass = PLAN_UPDATE, .minibatch = update, .state = s->versions[update + 1],
+        .gradient = s->gradient[0], .table_gradient = chunk_table_gradient(&s->tables, s->gradient[0])};
+    chunk_compute(r->kernels, &a);
+}
+
+static double train(struct reference *r, const struct data_source *data, uint64_t update)
+{
+    const uint32_t each = (uint32_t)(r->job->microbatches / r->job->parallel.data);
+    struct error err = {0};
+    double sum = 0;
+    if (data_batch(data, update, r->batch, &err)) fail_msg("%s", err.text);
+    for (uint32_t d = 0; d < r->job->parallel.data; d++) {
+        double loss = NAN;
+        for (uint32_t n = 0; n < each; n++) {
+            for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, d, n, NULL);
+            for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, d, n, &loss);
+        }
+        sum = d == 0 ? loss : sum + loss;
+    }
+    for (uint32_t c = 0; c < r->chunks; c++) step(r, c, update);
+    return sum;
+}
+
+struct outcome {
+    double losses[UPDATES_MAX];
+    uint64_t fingerprints[UPDATES_MAX + 1]; /* after 0, 1, 2, ... updates */
+};
+
+static void follow_reference(const struct job *job, struct outcome *out)
+{
+    struct reference r;
+    struct kernels *kernels;
+    struct data_source *data;
+    struct error err = {0};
+    struct state_tables tables[CHUNKS_MAX];
+    float *states[CHUNKS_MAX];
+    if (kernels_host_create(1, &kernels, &err) || data_open(job, &data, &err)) fail_msg("%s", err.text);
+    make_reference(&r, job, kernels);
+    for (uint64_t u = 0; u < job->minibatches; u++) out->losses[u] = train(&r, data, u);
+    for (uint64_t u = 0; u <= job->minibatches; u++) {
+        for (uint32_t c = 0; c < r.chunks; c++) {
+            tables[c] = r.stages[c].tables.state;
+            states[c] = (float *)(void *)r.stages[c].versions[u];
+        }
+        out->fingerprints[u] = weights_fingerprint(job, tables, r.chunks, states);
+    }
+    free_reference(&r);
+    data_close(data);
+    kernels_host_destroy(kernels);
+}
+
+/* --- cases ------------------------------------------------------------------------------------ */
+
+static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    struct job job = *from;
+    uint64_t key = 16 * n;
+    struct parallel p = {.tensor = 1, .prefetch = 1, .chunks = 1};
+    p.pipeline = 1 + (uint32_t)random_below(seed, key++, 4);
+    p.data = p.pipeline == 1 ? 2 : 1 + (uint32_t)random_below(seed, key++, 2);
+    p.buckets = p.pipeline == 1 || p.pipeline == 4 ? 1 : 1 + (uint32_t)random_below(seed, key++, 2);
+    p.schedule = random_below(seed, key++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
+    p.recompute = recompute[random_below(seed, key++, 3)];
+    p.blocking = random_below(seed, key++, 4) == 0;
+    job.microbatch = 2;
+    job.microbatches = p.data * (p.schedule == PIPELINE_PIPEDREAM ? 1 : p.pipeline + random_below(seed, key++, 3));
+    job.minibatches = 1 + random_below(seed, key++, UPDATES_MAX);
+    job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    job.optimizer.learning_rate = 0.01;
+    job.parallel = p;
+    return job;
+}
+
+static void describe(const struct job *job, const char *config, char what[200])
+{
+    const struct parallel *p = &job->parallel;
+    snprintf(what, 200, "%.24s: %s, %u stages, %u buckets, %u replicas, recompute %s, %u microbatches, %u updates%s", config,
+             pipeline_schedule_names[p->schedule], p->pipeline, p->buckets, p->data, recompute_names[p->recompute],
+             (unsigned)job->microbatches, (unsigned)job->minibatches, p->blocking ? ", blocking" : "");
+    print_message("%s\n", what);
+}
+
+static void assert_same(const char *what, const struct outcome *wanted, const struct run_job_result *found)
+{
+    for (uint64_t u = 0; u < found->minibatches; u++)
+        if (memcmp(&wanted->losses[u], &found->losses[u], sizeof(double)) != 0)
+            fail_msg("%s: loss %u is %.17g, not %.17g", what, (unsigned)u, found->losses[u], wanted->losses[u]);
+    if (found->weights_fingerprint != wanted->fingerprints[found->minibatches]) fail_msg("%s: other weights", what);
+}
+
+static volatile bool stop;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    stop = true;
+}
+
+/* Sets `stop` after a while, as a signal does. */
+static void stop_after(long microseconds)
+{
+    stop = false;
+    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    const struct itimerval timer = {.it_value = {.tv_usec = microseconds}};
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+/* Runs the plan and compares with the reference. Returns the seconds that it took. */
+static double run_and_compare(const struct job *job, const char *config, const struct run_options *options, const char *what,
+                              const struct outcome *wanted)
+{
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    make_plan(job, config, &plan);
+    const double begin_s = clock_s();
+    if (run_plan(&plan, options, &result, &trace, &err)) fail_msg("%s: %s", what, err.text);
+    const double seconds = clock_s() - begin_s;
+    if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s: %s", what, err.text);
+    if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(&plan));
+    if (!options->stop) assert_int_equal(result.jobs[0].minibatches, job->minibatches);
+    else print_message("  ended after %u updates\n", (unsigned)result.jobs[0].minibatches);
+    assert_same(what, wanted, &result.jobs[0]);
+    trace_release(&trace);
+    run_result_release(&result);
+    plan_release(&plan);
+    return seconds;
+}
+
+static void test_bits_of_the_reference(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("asynchronous");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < CASES; n++) {
+            struct job_set jobs;
+            struct outcome wanted;
+            char what[200];
+            test_network_jobs(&jobs, 1, configs[c], 1);
+            const struct job job = draw(seed, c * CASES + n, &jobs.jobs[0]);
+            describe(&job, configs[c], what);
+            follow_reference(&job, &wanted);
+            const struct run_options options = {.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true};
+            run_and_compare(&job, configs[c], &options, what, &wanted);
+            job_set_release(&jobs);
+        }
+}
+
+/* Stops each run at some time of a whole one. */
+static void test_stop(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("stops");
+    for (uint64_t n = 0; n < 12; n++) {
+        struct job_set jobs;
+        const char *config = configs[n % ARRAY_COUNT(configs)];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, &jobs.jobs[0]);
+        struct outcome wanted;
+        char what[200];
+        job.minibatches = UPDATES_MAX;
+        describe(&job, config, what);
+        follow_reference(&job, &wanted);
+        struct run_options options = {.poison = true, .delay_seed = seed + n};
+        const double seconds = run_and_compare(&job, config, &options, what, &wanted);
+        options.stop = &stop;
+        stop_after((long)(fmin(seconds, 0.9) * 1e6 * (0.2 + 0.8 * random_unit(seed, n))));
+        run_and_compare(&job, config, &options, what, &wanted);
+        stop_after(0);
+        job_set_release(&jobs);
+    }
+}
+
+static void test_no_trees(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    struct error err = {0};
+    test_network_jobs(&jobs, 1, configs[0], 3);
+    struct job *job = &jobs.jobs[0];
+    job->microbatches = 2;
+    job->parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1, .tree = true,
+                                      .schedule = PIPELINE_2BW};
+    assert_int_equal(parallel_check(job, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "'sum' 'tree' with a schedule without a flush");
+    job_set_release(&jobs);
+}
+
+/* Stages are never in the same minibatch, so no checkpoint has the weights of one. */
+static void test_no_checkpoints(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    test_network_jobs(&jobs, 1, configs[0], 3);
+    struct job job = jobs.jobs[0];
+    job.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1,
+                                     .schedule = PIPELINE_PIPEDREAM};
+    make_plan(&job, configs[0], &plan);
+    const struct run_checkpoints checkpoints = {.folder = "/tmp/never", .keep = 2};
+    assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "job 'job-0' has the asynchronous schedule 'pipedream', whose stages are never in the same "
+                                  "minibatch, so it has no checkpoints (expected a run without them, or another schedule)");
+    run_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    job_set_release(&jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits_of_the_reference),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_no_checkpoints),
+        cmocka_unit_test(test_no_trees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
