@@ -345,10 +345,12 @@ static enum status allocate(struct what_if_floor_view *v, struct arena *scratch,
 static enum status parallel_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
                                   struct error *err)
 {
-    struct what_if_floor_view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
+    struct job own = *job; /* as planned */
+    struct what_if_floor_view v = {.hardware = hardware, .job = &own, .parallel = &own.parallel};
     struct arena scratch = {0};
     bool linked = true;
     bool offloads = parallel_offloads(v.parallel);
+    if (parallel_may_be_carried_out(hardware, job)) own.parallel.carrying = PARALLEL_CARRIED_OUT;
     if (!is_known(v.parallel) || parallel_devices(v.parallel) > hardware->device_count) return STATUS_OK;
     if (offloads && !hardware_has_cpu(hardware)) return STATUS_OK;
     find_memory(&v, out);

@@ -233,8 +233,9 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     struct growth updates = next_growth(repeats, at), gathered = next_growth(repeats, at);
     struct growth reduced = next_growth(repeats, at), evaluated = next_growth(repeats, at);
     even = even && (m == 0 || evaluated.by % m == 0);
-    struct growth normed = next_growth(repeats, at);
+    struct growth normed = next_growth(repeats, at), batches = next_growth(repeats, at);
     (void)normed; /* follows the updates */
+    even = even && batches.by == (batches.from > 0 ? minibatches : 0);
     (void)gathered; /* is compared at the end only */
     bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;
     return even && reduces_evenly && (parallel_has_own_pace(p) || updates.by == minibatches);

@@ -559,7 +559,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
 static uint64_t held_out_units(const struct plan *plan, uint32_t job)
 {
     const struct job *of = &plan->jobs.jobs[job];
-    return parallel_is_set(&of->parallel) ? of->microbatches / of->parallel.data : 1;
+    return parallel_is_set(&of->parallel) && of->evaluation.every > 0 ? of->microbatches / of->parallel.data : 1;
 }
 
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
