@@ -345,12 +345,10 @@ static enum status allocate(struct what_if_floor_view *v, struct arena *scratch,
 static enum status parallel_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
                                   struct error *err)
 {
-    struct job own = *job; /* as planned */
-    struct what_if_floor_view v = {.hardware = hardware, .job = &own, .parallel = &own.parallel};
+    struct what_if_floor_view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
     bool linked = true;
     bool offloads = parallel_offloads(v.parallel);
-    if (parallel_may_be_carried_out(hardware, job)) own.parallel.carrying = PARALLEL_CARRIED_OUT;
     if (!is_known(v.parallel) || parallel_devices(v.parallel) > hardware->device_count) return STATUS_OK;
     if (offloads && !hardware_has_cpu(hardware)) return STATUS_OK;
     find_memory(&v, out);
@@ -360,6 +358,22 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
     arena_release(&scratch);
     return status;
+}
+
+/* Computes the floor as the job is planned: carried out if it can be. A way that may keep less may then be one that is
+ * only simulated, with other costs. */
+static enum status parallel_floors(const struct hardware *hardware, const struct job *job, const struct what_if_way *way,
+                                   struct what_if_floor *out, struct error *err)
+{
+    struct job own = *job;
+    struct what_if_floor simulated = {0};
+    if (!parallel_may_be_carried_out(hardware, job)) return parallel_floor(hardware, job, out, err);
+    own.parallel.carrying = PARALLEL_CARRIED_OUT;
+    TRY(parallel_floor(hardware, &own, out, err));
+    if (!way->keeps_less) return STATUS_OK;
+    TRY(parallel_floor(hardware, job, &simulated, err));
+    out->run_s = min_s(out->run_s, simulated.run_s);
+    return STATUS_OK;
 }
 
 /* Computes the floor of a way that uses only the first device. */
@@ -383,7 +397,7 @@ enum status what_if_floor(const struct hardware *hardware, const struct job *job
     own.parallel = way->fit.parallel;
     *out = (struct what_if_floor){0};
     bool single = parallel_is_alone(hardware, &own);
-    if (parallel_is_set(&own.parallel) && !single) return parallel_floor(hardware, &own, out, err);
+    if (parallel_is_set(&own.parallel) && !single) return parallel_floors(hardware, &own, way, out, err);
     alone_floor(hardware, &own, single ? 1 : way->fit.devices, out);
     return STATUS_OK;
 }

@@ -267,7 +267,8 @@ static void leaving_out_finds_what_all_finds(void **state)
             assert_false(other->slower);
             assert_false(t->fits && t->slower);
             if (t->fits) assert_true(other->fits && t->run_s == other->run_s);
-            if (t->slower && other->fits) assert_true(other->run_s * (1 + 1e-9) >= t->run_s);
+            if (t->slower && other->fits && other->run_s * (1 + 1e-9) < t->run_s)
+                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, all.tries[k].way.fit.name, other->run_s, t->run_s);
             if (t->slower) assert_true(t->run_s > some.tries[some.best].run_s);
         }
         what_if_release(&some);
