@@ -1,15 +1,8 @@
 #include "exec/state/run_peers.h"
 
-#include <stdio.h>
-#include <time.h>
-
-#include "base/try.h"
-#include "exec/state/run_in_flight.h"
-
 /* Minibatches that may begin beyond the last one with a loss, and further ones for each stage of an asynchronous
  * pipeline. */
 enum { AHEAD = 2 };
-static const double POLL_S = 0.05;
 
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
@@ -49,100 +42,4 @@ void run_peers_ask_stop(struct run *run)
     if (run->peers->stop_asked) return;
     run->peers->stop_asked = true;
     ranks_tell(run->peers->ranks, 0, &message, sizeof message);
-}
-
-/* --- waiting --------------------------------------------------------------------------------------- */
-
-/* Waits for a loss or a limit, or a moment. Under run.lock. */
-static void await_change(struct run *run)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += (long)(POLL_S * 1e9);
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        end.tv_sec++;
-    }
-    pthread_cond_timedwait(&run->peers->changed, &run->lock, &end);
-}
-
-static bool may_begin(struct run *run, uint32_t job, uint64_t minibatch, bool waits)
-{
-    pthread_mutex_lock(&run->lock);
-    bool may = minibatch < permitted(run, job) || atomic_load(&run->jobs[job].limit) != UINT64_MAX;
-    if (!may && waits) await_change(run);
-    pthread_mutex_unlock(&run->lock);
-    return may;
-}
-
-enum status run_peers_await_turn(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
-{
-    const uint32_t job = op->unit->job;
-    if (may_begin(loop->run, job, op->minibatch, false)) return STATUS_OK;
-    struct run_watch watch = run_watch_begin(loop);
-    do {
-        TRY(run_retire_ended(loop, err));
-        TRY(run_watch_keep(loop, &watch, err));
-    } while (!may_begin(loop->run, job, op->minibatch, true));
-    return STATUS_OK;
-}
-
-static bool has_losses(struct run *run, const struct run_loop *loop, bool waits)
-{
-    pthread_mutex_lock(&run->lock);
-    bool has = true;
-    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
-        const uint64_t limit = atomic_load(&run->jobs[j].limit);
-        has &= run->jobs[j].losses >= (loop->walked[j] < limit ? loop->walked[j] : limit);
-    }
-    if (!has && waits) await_change(run);
-    pthread_mutex_unlock(&run->lock);
-    return has;
-}
-
-enum status run_peers_await_losses(struct run_loop *loop, struct error *err)
-{
-    struct run_watch watch = run_watch_begin(loop);
-    while (!has_losses(loop->run, loop, true)) TRY(run_watch_keep(loop, &watch, err));
-    return run_peers_check(loop, err);
-}
-
-/* --- failures -------------------------------------------------------------------------------------- */
-
-/* Returns true for an operation that waits for the rank: a copy to or from it, or a sum, which waits for all members. */
-static bool waits_for(const struct run_loop *loop, const struct run_flight *flight, uint32_t rank)
-{
-    const struct run_peers *const peers = loop->run->peers;
-    if (flight->op->kind == OP_COLLECTIVE) return true;
-    return flight->peer != flight->device &&
-           (peers->rank_of[flight->peer] == rank || peers->rank_of[flight->device] == rank);
-}
-
-static const struct run_flight *first_waiting(const struct run_loop *loop, uint32_t rank)
-{
-    for (uint64_t n = loop->oldest; n < loop->next; n++) {
-        const struct run_flight *const flight = run_flight_of(loop, n);
-        const bool ended = device_reached(loop->run->streams[flight->stream], flight->event);
-        if (!ended && waits_for(loop, flight, rank)) return flight;
-    }
-    return NULL;
-}
-
-enum status run_peers_check(struct run_loop *loop, struct error *err)
-{
-    struct run *const run = loop->run;
-    uint32_t rank;
-    struct error why = {0}, fatal = {0};
-    if (run->peers->own > 0) { /* rank 0 ends the run by itself */
-        pthread_mutex_lock(&run->lock);
-        fatal = run->fatal;
-        pthread_mutex_unlock(&run->lock);
-        if (fatal.status != STATUS_OK) return error_set(err, fatal.status, "%s", fatal.text);
-    }
-    if (ranks_failed(run->peers->ranks, &rank, &why) == STATUS_OK) return STATUS_OK;
-    const struct run_flight *const flight = first_waiting(loop, rank);
-    char what[PLAN_TEXT_BYTES];
-    if (!flight) return error_set(err, STATUS_DEVICE, "%s", why.text);
-    return error_set(err, STATUS_DEVICE, "%s; it had not reached '%s' of minibatch %llu", why.text,
-                     plan_op_text(loop->plan, flight->unit, flight->op, what), (unsigned long long)flight->minibatch + 1);
 }

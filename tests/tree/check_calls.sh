@@ -19,7 +19,9 @@ sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
 exec/run setup run_(setup|checks|result|fill|keep)
-exec/state saver run_(files|in_flight|write_back|saver(_cut)?)
+exec/network transformer transformer(_pass|_split)?
+exec/ranks ranks rank(s_.*|_mesh)
+exec/state saver run_(files|in_flight|peers_wait|write_back|saver(_cut)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 
