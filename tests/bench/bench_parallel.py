@@ -134,7 +134,7 @@ def bubbles(path, options, microbatches):
         return None, None
     device = max(busy, key=busy.get)
     measured = 1 - busy[device] / (end - begin)
-    degrees = dict(part.split("=") for part in options[options.index("--parallel") + 1].split(","))
+    degrees = dict((part.split("=") + [""])[:2] for part in options[options.index("--parallel") + 1].split(","))
     schedule = options[options.index("--schedule") + 1] if "--schedule" in options else "1f1b"
     if set(degrees) - {"pp", "v"}:
         return measured, None
