@@ -23,20 +23,7 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
 {
     float largest = math_row_max(z, v);
     double at_target = (double)z[target] - (double)largest;
-    float lanes[HOST_LANES] = {0};
-    int64_t i = 0;
-    for (; i + HOST_LANES <= v; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) {
-            float weight = math_exp(z[i + l] - largest);
-            z[i + l] = weight;
-            lanes[l] += weight;
-        }
-    for (int l = 0; l < v - i; l++) {
-        float weight = math_exp(z[i + l] - largest);
-        z[i + l] = weight;
-        lanes[l] += weight;
-    }
-    float sum = math_fold(lanes);
+    float sum = math_row_exp(z, v, largest);
 
     float factor = scale / sum;
     for (int64_t j = 0; j < v; j++) z[j] *= factor;

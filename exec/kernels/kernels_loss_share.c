@@ -44,20 +44,7 @@ void host_loss_largest(const struct kernels *kernels, const struct kernel_loss_s
 /* Replaces z(v) by its exponentials; returns their sum. */
 CLONES static float sum_of_row(float *z, int64_t v, float largest)
 {
-    float lanes[HOST_LANES] = {0};
-    int64_t i = 0;
-    for (; i + HOST_LANES <= v; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) {
-            float weight = math_exp(z[i + l] - largest);
-            z[i + l] = weight;
-            lanes[l] += weight;
-        }
-    for (int l = 0; l < v - i; l++) {
-        float weight = math_exp(z[i + l] - largest);
-        z[i + l] = weight;
-        lanes[l] += weight;
-    }
-    return math_fold(lanes);
+    return math_row_exp(z, v, largest);
 }
 
 void host_loss_sums(const struct kernels *kernels, const struct kernel_loss_share *s)

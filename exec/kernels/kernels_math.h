@@ -108,4 +108,23 @@ CLONES_PART float math_row_max(const float *x, int64_t n)
     return lanes[0];
 }
 
+/* Replaces z(v) by exp(z - largest); returns their sum. */
+CLONES_PART float math_row_exp(float *z, int64_t v, float largest)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= v; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) {
+            float weight = math_exp(z[i + l] - largest);
+            z[i + l] = weight;
+            lanes[l] += weight;
+        }
+    for (int l = 0; l < v - i; l++) {
+        float weight = math_exp(z[i + l] - largest);
+        z[i + l] = weight;
+        lanes[l] += weight;
+    }
+    return math_fold(lanes);
+}
+
 #endif

@@ -16,8 +16,9 @@
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/process/clock.h"
+#include "exec/kernels/kernels_sum.h"
 
-enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096, SIZES_MAX = 4, LOOKS_MAX = 1000 };
+enum { PIECE_FLOATS = 4096, SIZES_MAX = 4, LOOKS_MAX = 1000 };
 
 /* Seconds of a member's exchanges by their bytes; the last size has all others. */
 struct exchanged {
@@ -154,28 +155,16 @@ static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double s
 
 typedef void combine(float *restrict result, const float *x, uint64_t count);
 
-CLONES static void add(float *restrict sum, const float *x, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) sum[i] += x[i];
-}
-
 CLONES static void take_larger(float *restrict largest, const float *x, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
-/* The slices' borders are lines, so that no two members write to one. */
-static uint64_t slice_begin(const struct unit_group *group, uint64_t count, uint32_t rank)
-{
-    const uint64_t lines = (count + LINE_FLOATS - 1) / LINE_FLOATS, begin = lines * rank / group->members * LINE_FLOATS;
-    return begin < count ? begin : count;
-}
-
 static void combine_slice(struct unit_group *group, uint32_t rank, uint64_t count, combine *each)
 {
-    const uint64_t end = slice_begin(group, count, rank + 1);
+    const uint64_t end = kernels_sum_slice(count, rank + 1, group->members);
     float result[PIECE_FLOATS];
-    for (uint64_t at = slice_begin(group, count, rank); at < end; at += PIECE_FLOATS) {
+    for (uint64_t at = kernels_sum_slice(count, rank, group->members); at < end; at += PIECE_FLOATS) {
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
         memcpy(result, group->values[0] + at, n * sizeof *result);
         for (uint32_t m = 1; m < group->members; m++) each(result, group->values[m] + at, n);
@@ -191,7 +180,7 @@ static void exchange(struct unit_group *group, uint32_t rank, float *values, uin
     combine_slice(group, rank, count, each);
     if (!meet(group, NULL, NULL)) return;
     for (uint32_t m = 0; m < group->members; m++) {
-        const uint64_t begin = slice_begin(group, count, m), bytes = (slice_begin(group, count, m + 1) - begin) * sizeof(float);
+        const uint64_t begin = kernels_sum_slice(count, m, group->members), bytes = (kernels_sum_slice(count, m + 1, group->members) - begin) * sizeof(float);
         if (m != rank) memcpy(values + begin, group->values[m] + begin, bytes);
     }
     (void)meet(group, NULL, NULL); /* a member's slice stays until all have it */
@@ -200,7 +189,7 @@ static void exchange(struct unit_group *group, uint32_t rank, float *values, uin
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
-    exchange(group, rank, values, count, add);
+    exchange(group, rank, values, count, kernels_sum_add);
 }
 
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)

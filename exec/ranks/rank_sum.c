@@ -4,14 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clones.h"
+#include "exec/kernels/kernels_sum.h"
 
 enum { PIECE = 1 << 16, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
-
-CLONES void rank_sum_add(float *restrict sum, const float *x, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) sum[i] += x[i];
-}
 
 /* Members [first, end) of one rank. */
 struct station {
@@ -81,7 +76,7 @@ static void add_members(const struct work *w, const struct station *station, uin
     float *const into = sum->values[station->first] + at;
     uint32_t m = station->first;
     if (first) memcpy(w->partial, sum->values[m++] + at, n * sizeof(float));
-    for (; m < station->end; m++) rank_sum_add(w->partial, sum->values[m] + at, n);
+    for (; m < station->end; m++) kernels_sum_add(w->partial, sum->values[m] + at, n);
     memcpy(into, w->partial, n * sizeof(float));
 }
 

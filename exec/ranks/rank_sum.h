@@ -29,7 +29,4 @@ struct rank_sum {
  * not be. Returns false when the ranks were left meanwhile, or no memory is left: that is noted as a failure. */
 bool rank_sum_work(const struct rank_sum *sum, uint32_t worker);
 
-/* Adds `count` numbers. */
-void rank_sum_add(float *restrict sum, const float *x, uint64_t count);
-
 #endif

@@ -309,9 +309,8 @@ static double sum_in_order(const double *parts, uint32_t count)
 /* Adds up as collectives add up gradients. */
 static double sum_of_tree(const double *parts, uint32_t count)
 {
-    uint32_t half = 1;
     if (count == 1) return parts[0];
-    while (2 * half < count) half *= 2;
+    const uint32_t half = parallel_tree_half(count);
     return sum_of_tree(parts, half) + sum_of_tree(parts + half, count - half);
 }
 

@@ -19,11 +19,12 @@
 #include "base/alloc.h"
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "exec/kernels/kernels_sum.h"
 #include "exec/ranks/rank_sum.h"
 #include "exec/run/run_collective_time.h"
 #include "exec/state/run_peers.h"
 
-enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096 };
+enum { PIECE_FLOATS = 4096 };
 
 struct run_collective {
     struct run_collective *next, **link; /* of those in flight */
@@ -148,12 +149,9 @@ void run_collective_release(struct run *run)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
-/* The slices' borders are lines, so that no two members write to one. */
 static uint64_t slice_begin(const struct run_collective *c, uint32_t member)
 {
-    const uint64_t count = c->data[0].count, lines = (count + LINE_FLOATS - 1) / LINE_FLOATS;
-    const uint64_t begin = lines * member / c->members * LINE_FLOATS;
-    return begin < count ? begin : count;
+    return kernels_sum_slice(c->data[0].count, member, c->members);
 }
 
 static const float *value_of(const struct run_collective *c, uint32_t member, uint64_t at)
@@ -169,17 +167,16 @@ static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t
         return;
     }
     float right[PIECE_FLOATS];
-    uint32_t half = 1;
-    while (2 * half < count) half *= 2;
+    const uint32_t half = parallel_tree_half(count);
     add_up_tree(c, first, half, at, n, sum);
     add_up_tree(c, first + half, count - half, at, n, right);
-    rank_sum_add(sum, right, n);
+    kernels_sum_add(sum, right, n);
 }
 
 static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
     memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
-    for (uint32_t m = 1; m < c->members; m++) rank_sum_add(sum, value_of(c, m, at), n);
+    for (uint32_t m = 1; m < c->members; m++) kernels_sum_add(sum, value_of(c, m, at), n);
 }
 
 /* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */
@@ -190,7 +187,7 @@ static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end,
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
         if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
         else add_up(c, at, n, sum);
-        if (adds) rank_sum_add(to + (at - begin), sum, n);
+        if (adds) kernels_sum_add(to + (at - begin), sum, n);
         else memcpy(to + (at - begin), sum, n * sizeof *sum);
     }
 }

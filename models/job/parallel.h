@@ -432,6 +432,14 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
 /* Returns true for a job that a planner would have carried out. */
 bool parallel_may_be_carried_out(const struct hardware *hardware, const struct job *job);
 
+/* Returns the leaves of the left branch of a tree of `count` leaves, at least 2: the largest power of two below it. */
+static inline uint32_t parallel_tree_half(uint32_t count)
+{
+    uint32_t half = 1;
+    while (2 * half < count) half *= 2;
+    return half;
+}
+
 /* Returns true for a job of a plan that is carried out. */
 static inline bool parallel_is_carried_out(const struct parallel *parallel)
 {

@@ -14,11 +14,9 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
 #include "base/process/clock.h"
 #include "base/random.h"
@@ -29,6 +27,7 @@
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
+#include "tests/support/exec/support_stop.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
@@ -249,24 +248,6 @@ static void assert_same(const char *what, const struct outcome *wanted, const st
     if (found->weights_fingerprint != wanted->fingerprints[found->minibatches]) fail_msg("%s: other weights", what);
 }
 
-static volatile bool stop;
-
-static void on_alarm(int number)
-{
-    (void)number;
-    stop = true;
-}
-
-/* Sets `stop` after a while, as a signal does. */
-static void stop_after(long microseconds)
-{
-    stop = false;
-    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    const struct itimerval timer = {.it_value = {.tv_usec = microseconds}};
-    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
-}
-
 /* Runs the plan and compares with the reference. Returns the seconds that it took. */
 static double run_and_compare(const struct job *job, const char *config, const struct run_options *options, const char *what,
                               const struct outcome *wanted)
@@ -326,10 +307,10 @@ static void test_stop(void **state)
         follow_reference(&job, &wanted);
         struct run_options options = {.poison = true, .delay_seed = seed + n};
         const double seconds = run_and_compare(&job, config, &options, what, &wanted);
-        options.stop = &stop;
-        stop_after((long)(fmin(seconds, 0.9) * 1e6 * (0.2 + 0.8 * random_unit(seed, n))));
+        options.stop = &support_stop;
+        support_stop_after((long)(fmin(seconds, 0.9) * 1e6 * (0.2 + 0.8 * random_unit(seed, n))));
         run_and_compare(&job, config, &options, what, &wanted);
-        stop_after(0);
+        support_stop_after(0);
         job_set_release(&jobs);
     }
 }

@@ -14,12 +14,10 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/files/file.h"
@@ -28,6 +26,7 @@
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
+#include "tests/support/exec/support_stop.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_disk.h"
 #include "tests/support/support_seed.h"
@@ -320,23 +319,6 @@ static void test_a_job_alone_outruns_no_copy(void **state)
 
 /* --- while it runs ----------------------------------------------------------------------------------- */
 
-static volatile bool stop;
-
-static void on_alarm(int number)
-{
-    (void)number;
-    stop = true;
-}
-
-static void stop_after(long microseconds)
-{
-    stop = false;
-    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    const struct itimerval timer = {.it_value = {.tv_usec = microseconds}};
-    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
-}
-
 /* Checks that the newest checkpoints and the best one are there, and nothing else. */
 static void assert_kept(const char *folder, uint32_t job, const struct outcome *out, uint64_t keep)
 {
@@ -372,10 +354,10 @@ static void test_stopped_many_times(void **state)
         const struct run_options options = {.poison = true,
                                             .delay_seed = runs % 2 ? seed + runs : 0,
                                             .checkpoints = &checkpoints,
-                                            .stop = &stop};
+                                            .stop = &support_stop};
         struct plan plan;
         assert_true(make_plan(setting, LONG, first, &plan));
-        stop_after(runs > 30 ? 999999 : 30000 + (long)random_below(seed, runs, 120000));
+        support_stop_after(runs > 30 ? 999999 : 30000 + (long)random_below(seed, runs, 120000));
         run(&plan, &options, &out);
         for (uint32_t j = 0; j < JOBS; j++) {
             assert_int_equal(out.checkpoints[j], out.minibatches[j]);
@@ -383,7 +365,7 @@ static void test_stopped_many_times(void **state)
             first[j] = out.minibatches[j];
         }
     }
-    stop_after(0);
+    support_stop_after(0);
     for (uint32_t j = 0; j < JOBS; j++) {
         print_message("job %u: %u minibatches in %u runs\n", j, (unsigned)out.minibatches[j], runs);
         for (uint64_t i = 0; i < out.minibatches[j]; i++)

@@ -13,11 +13,9 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/files/file.h"
@@ -26,6 +24,7 @@
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
+#include "tests/support/exec/support_stop.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 
@@ -214,24 +213,6 @@ static void test_every_plan_gives_the_same_bits(void **state)
 
 /* --- stopping --------------------------------------------------------------------------------- */
 
-static volatile bool stop;
-
-static void on_alarm(int number)
-{
-    (void)number;
-    stop = true;
-}
-
-/* Sets `stop` after a while, as a signal does. */
-static void stop_after(long microseconds)
-{
-    stop = false;
-    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    const struct itimerval timer = {.it_value = {.tv_usec = microseconds}};
-    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
-}
-
 /* Stop in the middle: the completed steps and the weights are the same as in a run that was shorter from
  * the start, wherever the state lay. */
 static void check_stop(const struct setting *setting, long microseconds)
@@ -239,9 +220,9 @@ static void check_stop(const struct setting *setting, long microseconds)
     struct plan plan;
     assert_int_equal(make_plan(setting, &plan), STATUS_OK);
     const struct run_options options = {
-        .record_spans = true, .poison = true, .delay_seed = 3, .stop = &stop};
+        .record_spans = true, .poison = true, .delay_seed = 3, .stop = &support_stop};
     struct outcome stopped, reference;
-    stop_after(microseconds);
+    support_stop_after(microseconds);
     run(&plan, &options, &stopped);
     plan_release(&plan);
     assert_true(stopped.stopped);
@@ -284,8 +265,8 @@ static void test_stop_before_the_first_minibatch(void **state)
     const struct setting setting = {.policy = "sharded-lrtf", .jobs = 2, .shards = 3};
     struct plan plan;
     assert_int_equal(make_plan(&setting, &plan), STATUS_OK);
-    stop = true;
-    const struct run_options options = {.record_spans = true, .stop = &stop};
+    support_stop = true;
+    const struct run_options options = {.record_spans = true, .stop = &support_stop};
     struct outcome out;
     run(&plan, &options, &out);
     assert_true(out.stopped);
