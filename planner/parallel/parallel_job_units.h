@@ -25,6 +25,9 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r);
 
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch);
 
+/* Emits an update by the host: sums whole gradients of the ranks, reads and writes back stored states. */
+void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch);
+
 /* Emits the copy of host-updated weights to the devices. */
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r);
 

@@ -1,0 +1,193 @@
+/* Units at a minibatch's ends: its data, norm, update and evaluation, and the load and end of states. */
+#include "base/extreme.h"
+#include "planner/parallel/parallel_job_gang.h"
+#include "planner/parallel/parallel_job_units.h"
+
+/* Copies the minibatch's loss to the host. */
+static void add_loss(struct gang_unit *u)
+{
+    struct gang_accesses a = {0};
+    if (!u->s->carried_out || !u->chunk->has_loss) return;
+    gang_access_loss(u, &a, ACCESS_READ);
+    gang_access(&a, gang_job_buffer(u, BUFFER_LOSS, false, sizeof(double)), ACCESS_WRITE);
+    gang_copy(u, STREAM_D2H, sizeof(double), &a);
+}
+
+/* Copies squares of gradients between host and device: the chunk's to the host, or all to the device. */
+static void add_norms_copy(struct gang_unit *u, bool up)
+{
+    const struct network *network = &u->s->job->network;
+    const struct parallel_layers layers = u->chunk->layers;
+    const uint64_t all = memory_norm_bytes(network);
+    const uint64_t offset = up ? 0 : memory_tensor_count(network, 0, layers.first) * sizeof(double);
+    const uint64_t bytes = up ? all : memory_tensor_count(network, layers.first, layers.count) * sizeof(double);
+    const uint32_t host = gang_job_buffer(u, BUFFER_NORMS, false, all);
+    const uint32_t device = gang_job_buffer(u, BUFFER_NORMS, true, all);
+    struct gang_accesses a = {.of = {{.buffer = up ? host : device, .flags = ACCESS_READ, .offset_bytes = offset},
+                                {.buffer = up ? device : host, .flags = ACCESS_WRITE, .offset_bytes = offset}},
+                         .count = 2};
+    gang_copy(u, up ? STREAM_H2D : STREAM_D2H, bytes, &a);
+}
+
+/* Accesses the head's gradient of a tied table on the first chunk's stage, which the first chunk adds to its own. */
+static void access_table_gradient(struct gang_unit *u, struct gang_accesses *a)
+{
+    const struct parallel_job *s = u->s;
+    if (u->r == 0 && gang_shares_table(s))
+        gang_access_other(u, a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
+}
+
+void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_NORM, false);
+    struct gang_accesses a = {0};
+    gang_access_gradient(&u, &a, r == 0 && gang_shares_table(s) ? GANG_CHANGE : ACCESS_READ);
+    gang_access_norms(&u, &a, ACCESS_WRITE);
+    access_table_gradient(&u, &a);
+    gang_compute(&u, PLAN_NORM, gang_work(&u, PARALLEL_NORM), &a);
+    add_loss(&u);
+    add_norms_copy(&u, false);
+    gang_end(&u);
+}
+
+/* Emits an update. If ranks have shares of states but whole weights, weights are gathered after it. */
+void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+{
+    if (parallel_offloads(s->parallel)) {
+        parallel_job_emit_host_update(s, r, ends_minibatch);
+        return;
+    }
+    struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, ends_minibatch);
+    struct gang_accesses a = {0}, state = {0};
+    gang_access_state(&u, &a, GANG_CHANGE);
+    gang_access_gradient(&u, &a, GANG_CHANGE);
+    if (u.chunk->versions == 1) {
+        gang_access_version(&u, &a, u.chunk->version, GANG_CHANGE);
+    } else if (u.chunk->versions > 1) {
+        gang_access_version(&u, &a, u.chunk->version, ACCESS_READ | (u.chunk->version_ends ? ACCESS_RELEASE : 0));
+        gang_access_version(&u, &a, u.chunk->version + 1, GANG_MAKE);
+    }
+    if (job_clips(s->job)) add_norms_copy(&u, true);
+    else access_table_gradient(&u, &a);
+    gang_access_norms(&u, &a, ACCESS_READ);
+    gang_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
+    gang_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
+    gang_compute(&u, PLAN_UPDATE, gang_work(&u, PARALLEL_UPDATE), &a);
+    if (!job_clips(s->job)) add_loss(&u);
+    gang_access_state(&u, &state, GANG_CHANGE);
+    if (parallel_splits(s->parallel, ZERO_STATES) && !u.chunk->gathers && u.chunk->whole_weight_bytes > 0)
+        gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &state);
+    gang_end(&u);
+}
+
+/* Reads a minibatch's data and copies them to the device. */
+static void add_batch(struct gang_unit *u)
+{
+    uint64_t bytes = job_replica_batch_bytes(u->s->job);
+    uint32_t read = gang_job_buffer(u, BUFFER_BATCH, false, bytes);
+    struct gang_accesses made = {0}, up = {0};
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};
+    gang_access(&made, read, ACCESS_WRITE);
+    plan_builder_op(u->s->builder, &op, made.of, made.count, NULL, 0);
+    gang_access(&up, read, ACCESS_READ);
+    gang_access_batch(u, &up, pipeline_is_asynchronous(u->s->parallel->schedule) ? GANG_MAKE : ACCESS_WRITE);
+    gang_copy(u, STREAM_H2D, bytes, &up);
+}
+
+void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_BATCH, false);
+    add_batch(&u);
+    gang_end(&u);
+}
+
+/* --- evaluation ----------------------------------------------------------------------------- */
+
+/* Passes forward over a held-out microbatch; the last chunk's pass adds to the loss. A replica's first pass brings the
+ * data, and its last one copies the loss to the host. */
+static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool ends_minibatch)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_EVALUATE, ends_minibatch);
+    struct gang_accesses a = {0}, loss = {0};
+    u.gang = gang_in_turn(s, u.stage);
+    if (u.chunk->brings_batch && n < u.stage->turns) add_batch(&u);
+    gang_fetch(&u, PARALLEL_JOB_BOUNDARY, r, n, r - 1);
+    gang_access_weights(&u, &a);
+    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, GANG_LAST);
+    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, GANG_MAKE);
+    gang_access_batch(&u, &a, ACCESS_READ);
+    gang_access_held_out_loss(&u, &a, GANG_CHANGE);
+    if (u.chunk->has_loss && gang_shares_table(s) && !u.chunk->gathers)
+        gang_access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
+    gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
+    gang_compute(&u, PLAN_EVALUATE, gang_work(&u, PARALLEL_EVALUATE), &a);
+    if (u.chunk->has_loss && n + u.stage->turns >= s->microbatches) {
+        gang_access_held_out_loss(&u, &loss, ACCESS_READ);
+        gang_access(&loss, gang_held_out_loss(&u, false), ACCESS_WRITE);
+        gang_copy(&u, STREAM_D2H, sizeof(double), &loss);
+    }
+    gang_end(&u);
+}
+
+/* Returns how many microbatches pass a chunk before the next chunk begins: a turn of the stages, as far as there are
+ * places for boundaries. */
+static uint32_t held_out_at_once(const struct parallel_job *s)
+{
+    uint32_t count = s->parallel->pipeline;
+    for (uint32_t r = 1; r < s->chunks; r++) count = min_u32(count, s->of[r].pools[PARALLEL_JOB_BOUNDARY].made);
+    return count;
+}
+
+/* Places of boundaries are used in turn: none is in use between minibatches. */
+static void assign_boundary(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_BOUNDARY];
+    if (s->parallel->replicated > 0) parallel_job_assign_place(s, r, PARALLEL_JOB_BOUNDARY, n);
+    else pool->variant_of[n] = n % pool->made;
+}
+
+void parallel_job_emit_evaluation(struct parallel_job *s)
+{
+    const uint64_t minibatches = s->job->evaluation.minibatches;
+    const uint32_t group = held_out_at_once(s), m = s->microbatches;
+    for (uint64_t h = 0; h < minibatches; h++)
+        for (uint32_t first = 0; first < m; first += group)
+            for (uint32_t r = 0; r < s->chunks; r++)
+                for (uint32_t n = first; n < min_u32(first + group, m); n++) {
+                    s->microbatch = n;
+                    if (r + 1 < s->chunks) assign_boundary(s, r + 1, n);
+                    const struct pipeline_step step = {.pass = PIPELINE_FORWARD, .chunk = r, .microbatch = n};
+                    if (s->of[r].gathers) parallel_job_emit_gather(s, &step);
+                    emit_evaluate(s, r, n, h + 1 == minibatches && r + 1 == s->chunks && n + 1 == m);
+                }
+}
+
+/* Copies a chunk's state from the host, or back. */
+static void add_state_copy(struct gang_unit *u, bool load)
+{
+    struct gang_accesses a = {0};
+    uint32_t host = gang_host_buffer(u, BUFFER_STATE, 0, u->chunk->state_bytes);
+    if (load) gang_access(&a, host, ACCESS_READ);
+    gang_access_state(u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (!load) gang_access(&a, host, ACCESS_WRITE);
+    gang_copy(u, load ? STREAM_H2D : STREAM_D2H, u->chunk->state_bytes, &a);
+}
+
+void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
+{
+    struct gang_unit u = gang_begin(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
+    struct gang_accesses a = {0};
+    if (s->carried_out) add_state_copy(&u, load);
+    else gang_access_state(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ); /* copied to the version */
+    if (!parallel_offloads(s->parallel)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    gang_access_levels(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (u.chunk->versions > 0) gang_access_version(&u, &a, u.chunk->version, load ? GANG_MAKE : GANG_LAST);
+    if (u.chunk->brings_batch && !pipeline_is_asynchronous(s->parallel->schedule))
+        gang_access_batch(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    gang_access_loss(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    gang_access_held_out_loss(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (u.chunk->brings_norms) gang_access_norms(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    gang_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
+    gang_end(&u);
+}
