@@ -1,0 +1,313 @@
+/* Workspace of a pass: each entry has the largest need of its layers. */
+#include <assert.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+#include "base/try.h"
+#include "models/job/memory_layout.h"
+#include "models/network/network_graph.h"
+#include "models/network/network_traits.h"
+
+/* Elements of each entry. */
+struct workspace {
+    uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
+    uint64_t layer, head, inputs; /* kept by a layer, and by the head; inputs of all */
+    uint64_t rounded, d_rounded; /* inputs of linear layers, gradients of outputs */
+    uint64_t attention[2]; /* scratch of attention that rounds: forward, backward */
+    uint64_t library[2];   /* the same with rounded operands */
+    uint64_t d_logits;     /* gradients of 16-bit logits */
+};
+
+static uint64_t gradient_words(const struct network *network, uint64_t layer)
+{
+    bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
+    if (embedding && network_has_plain_tables(network)) return 0;
+    if (embedding && network->word_width > 0) return network->width * network->word_width; /* its projection's */
+    if (embedding && network->family == NETWORK_BERT) return 4 * network->width; /* its norm's, of two microbatches */
+    return memory_words(memory_parameter_bytes(network, layer, 1));
+}
+
+/* Leaves out the output, which is a stream. */
+static uint64_t keep_words(const struct memory_range *range, uint64_t layer)
+{
+    struct memory_range one = *range;
+    one.first = layer;
+    one.count = 1;
+    return memory_words(memory_range_bytes(&one));
+}
+
+uint64_t memory_attention_tiles(struct attention_sizes s)
+{
+    uint64_t lanes = s.samples * s.heads, rows = s.tokens;
+    if (lanes > MEMORY_ATTENTION_LANES) lanes = MEMORY_ATTENTION_LANES;
+    if (rows > MEMORY_ATTENTION_TILE) rows = MEMORY_ATTENTION_TILE;
+    return 2 * rows * s.tokens * lanes;
+}
+
+uint64_t memory_attention_library(struct attention_sizes s, bool back)
+{
+    enum { ROUND = 64, SLACK_BYTES = 1024 };
+    const uint64_t group = s.heads / s.kv_heads, padded = (s.tokens + ROUND - 1) / ROUND * ROUND;
+    const uint64_t each = 2 * padded * padded + (group > 1 ? 4 * s.tokens * s.head_width : 0);
+    const uint64_t bytes = (back ? group * each : 0) + SLACK_BYTES;
+    return bytes > MEMORY_LIBRARY_BYTES_MAX ? 0 : bytes / sizeof(float);
+}
+
+uint64_t memory_attention_workspace(struct attention_sizes s, bool back)
+{
+    return max_u64(memory_attention_tiles(s), memory_attention_library(s, back));
+}
+
+uint64_t memory_attention_copies(struct attention_sizes s, bool back)
+{
+    const uint64_t rows = s.samples * s.tokens, heads = s.heads + s.kv_heads;
+    if (!back) return rows * s.head_width * (heads + s.kv_heads);
+    return rows * (2 * s.head_width * heads + s.heads);
+}
+
+static void need_attention(const struct network *network, struct memory_sizes s, struct workspace *w)
+{
+    const struct attention_sizes attention = {.samples = s.batch,
+                                              .tokens = max_u64(s.tokens, s.seen_tokens),
+                                              .heads = s.heads,
+                                              .kv_heads = network_kv_heads(network),
+                                              .head_width = network->head_width};
+    w->scratch = max_u64(w->scratch, memory_attention_tiles(attention));
+    for (int back = 0; back < 2; back++) {
+        w->library[back] = max_u64(w->library[back], memory_attention_workspace(attention, back));
+        w->attention[back] = max_u64(w->attention[back], memory_attention_workspace(attention, back) +
+                                                             memory_attention_copies(attention, back));
+    }
+}
+
+/* Returns words: two bf16 numbers take one. */
+static uint64_t half_words(uint64_t elements)
+{
+    return elements / 2 + elements % 2;
+}
+
+/* Takes the widest linear layer, forward and backward. */
+static void need_rounded(const struct network *network, struct memory_sizes s, uint64_t layer,
+                         struct workspace *w)
+{
+    uint64_t rows = s.rows, in = 0, out = 0, qkv = network_traits(network)->fused_qkv ? 3 : 1;
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING:
+        if (network->word_width > 0) {
+            in = network->word_width;
+            out = s.width;
+        }
+        if (network->family != NETWORK_VIT) break;
+        rows = s.batch * (s.tokens - 1);
+        in = network->channels * network->patch * network->patch;
+        out = s.width;
+        break;
+    case LAYER_BLOCK:
+        rows = max_u64(s.rows, s.seen);
+        in = max_u64(max_u64(s.width, s.inner), max_u64(s.ff, network->shared_width));
+        out = max_u64(max_u64(s.width, qkv * s.inner), max_u64(s.ff, network->shared_width));
+        break;
+    case LAYER_HEAD:
+        rows = network_classifies(network) ? s.batch : s.rows;
+        in = s.width;
+        out = network->family == NETWORK_VIT ? network->classes : max_u64(s.width, network->classes);
+        if (!network_classifies(network)) /* a piece at a time */
+            w->d_rounded = max_u64(w->d_rounded, half_words(network_logit_rows(network, rows) *
+                                                            network->vocabulary));
+        break;
+    case LAYER_OPAQUE: return;
+    }
+    w->rounded = max_u64(w->rounded, half_words(rows * in));
+    w->d_rounded = max_u64(w->d_rounded, half_words(rows * out));
+}
+
+static uint64_t embedding_words(const struct network *network, struct memory_sizes s)
+{
+    if (network->family == NETWORK_VIT)
+        return s.batch * (s.tokens - 1) *
+               (network->channels * network->patch * network->patch + s.width);
+    uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
+    return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* and their gradients */
+}
+
+/* Counts the gradients that a listed layer works on. */
+static uint64_t need_listed(const struct network *network, struct memory_sizes s, uint64_t layer, struct workspace *w)
+{
+    if (!network->graph)
+        return memory_words(network_profile_share(network, network->profile[layer].boundary_bytes, s.batch));
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, s.batch);
+    w->logits = max_u64(w->logits, kept.logits);
+    return kept.widest;
+}
+
+/* Counts gradients as wide as the feed-forward part. */
+static uint64_t wide_words(const struct network *network, struct memory_sizes s)
+{
+    uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
+    if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
+    each = max_u64(each, 2 * network->shared_width);
+    return s.rows * each;
+}
+
+/* Takes maxima: a range needs the largest of each. */
+static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
+{
+    const struct network *network = range->network;
+    const struct memory_sizes s = memory_sizes_of(range, layer);
+    uint64_t row_words = s.stream * s.width;
+    bool streams = true;
+    w->gradients = max_u64(w->gradients, gradient_words(network, layer));
+    need_rounded(network, s, layer, w);
+    uint64_t keep = keep_words(range, layer);
+    bool head = network_layer_kind(network, layer) == LAYER_HEAD;
+    w->keep = max_u64(w->keep, keep);
+    if (head) w->head = keep;
+    else w->layer = max_u64(w->layer, keep);
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING:
+        w->scratch = max_u64(w->scratch, embedding_words(network, s));
+        streams = false;
+        break;
+    case LAYER_BLOCK:
+        w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
+        w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
+        w->d_wide = max_u64(w->d_wide, wide_words(network, s));
+        need_attention(network, s, w);
+        break;
+    case LAYER_HEAD:
+        w->logits = network_classifies(network)
+                        ? s.batch * network->classes
+                        : network_logit_rows(network, s.rows) * network->vocabulary;
+        w->d_logits = half_words(w->logits);
+        break;
+    case LAYER_OPAQUE: row_words = need_listed(network, s, layer, w); break;
+    }
+    if (!streams) return;
+    w->d_stream = max_u64(w->d_stream, row_words);
+    w->d_stream2 = max_u64(w->d_stream2, row_words);
+}
+
+static struct workspace need_range(const struct memory_range *range)
+{
+    struct workspace w = {0};
+    uint64_t end = range->first + range->count;
+    for (uint64_t layer = range->first; layer < end; layer = network_alike_end(range->network, layer))
+        need_layer(range, layer, &w);
+    return w;
+}
+
+static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forward)
+{
+    if (how & UNIT_ROUNDED) return max_u64(w->scratch, w->attention[!forward]);
+    return how & UNIT_HALF ? max_u64(w->scratch, w->library[!forward]) : w->scratch;
+}
+
+/* Numbers have the precision of activations. */
+static void put_numbers(struct memory_layout *layout, const char *name, uint64_t elements, uint32_t how)
+{
+    memory_put(layout, name, how & UNIT_HALF ? half_words(elements) : elements);
+}
+
+static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32_t how,
+                          struct memory_layout *layout)
+{
+    bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
+    bool streams = !forward || !keep, out = how & UNIT_GRADIENTS_OUT;
+    bool accumulate = how & UNIT_ACCUMULATE, inputs = unit_holds_inputs(pass, how);
+    if (forward)
+        memory_put(layout, "keep", keep && !inputs ? 0 : w->keep);
+    else
+        memory_put(layout, "gradients", out && !accumulate ? 0 : w->gradients);
+    put_numbers(layout, "d_stream", forward && streams ? w->d_stream : 0, how);
+    put_numbers(layout, "d_stream2", streams ? w->d_stream2 : 0, how);
+    if (!forward) {
+        put_numbers(layout, "d_qkv", w->d_qkv, how);
+        put_numbers(layout, "d_wide", w->d_wide, how);
+    }
+    memory_put(layout, "scratch", scratch_words(w, how, forward));
+    memory_put(layout, "logits", w->logits);
+    if (!forward) memory_put(layout, "activations", inputs ? w->layer : w->activations);
+    if (!forward && accumulate) memory_put(layout, "sums", out ? 0 : w->sums);
+    if (how & UNIT_ROUNDED) memory_put(layout, "rounded", w->rounded);
+    if ((how & UNIT_ROUNDED) && !forward) memory_put(layout, "d_rounded", w->d_rounded);
+    if ((how & UNIT_HALF) && !forward) memory_put(layout, "d_rounded", w->d_logits);
+    if (forward || !inputs) return;
+    memory_put(layout, "head", w->head);
+    if (pass == UNIT_LOSS) memory_put(layout, "inputs", w->inputs);
+}
+
+enum { WORKSPACE_ENTRIES_MAX = 13 };
+
+static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
+                                  uint64_t microbatch, uint64_t sequence)
+{
+    uint32_t precision = how & UNIT_HALF ? PRECISION_BF16 : PRECISION_FP32;
+    struct memory_range range =
+        memory_pass_range(network, first, count, microbatch, sequence, precision_bytes(precision), memory_lay_activations);
+    struct workspace w = need_range(&range);
+    w.activations = memory_words(memory_range_bytes(&range));
+    w.inputs = memory_words(memory_input_bytes(network, first, count, microbatch, sequence, precision));
+    w.sums = memory_words(memory_parameter_bytes(network, first, count));
+    return w;
+}
+
+static struct memory_layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass, uint32_t how,
+                                             struct memory_entry *entries)
+{
+    struct workspace w = *need;
+    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
+    if (!recompute) w.activations = 0;
+    struct memory_layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
+    lay_workspace(&w, pass, how, &layout);
+    assert(layout.count <= WORKSPACE_ENTRIES_MAX);
+    return layout;
+}
+
+enum status memory_workspace(const struct network *network, uint64_t first_layer,
+                             uint64_t layer_count, enum unit_pass pass, uint32_t how,
+                             uint64_t microbatch, uint64_t sequence, struct arena *arena,
+                             struct memory_table *out, struct error *err)
+{
+    struct memory_entry *entries;
+    TRY(ARENA_NEW(arena, WORKSPACE_ENTRIES_MAX, entries, err));
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
+    struct memory_layout layout = workspace_layout(&need, first_layer, pass, how, entries);
+    *out = (struct memory_table){entries, layout.count, memory_layout_end(&layout)};
+    return STATUS_OK;
+}
+
+uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_layer,
+                                uint64_t layer_count, enum unit_pass pass, uint32_t how,
+                                uint64_t microbatch, uint64_t sequence)
+{
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
+    struct memory_layout layout = workspace_layout(&need, first_layer, pass, how, NULL);
+    return memory_layout_end(&layout);
+}
+
+void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                       uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS])
+{
+    struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
+    for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
+        for (uint32_t way = 0; way < UNIT_WAYS; way++) {
+            struct memory_layout layout = workspace_layout(&need, first_layer, (enum unit_pass)pass, way | how, NULL);
+            bytes[pass][way] = memory_layout_end(&layout);
+        }
+}
+
+struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
+                                                     uint64_t sequence)
+{
+    const struct memory_range range =
+        memory_pass_range(network, layer, 1, microbatch, sequence, sizeof(float), memory_lay_activations);
+    const struct memory_sizes s = memory_sizes_of(&range, layer);
+    assert(network_layer_kind(network, layer) == LAYER_BLOCK);
+    const uint64_t stream = size_align(s.stream * s.width * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t qkv = size_align(s.rows * (s.inner + 2 * s.shared) * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t wide = size_align(wide_words(network, s) * sizeof(float), MEMORY_ALIGNMENT);
+    return (struct memory_block_gradients){.d_middle_offset = stream,
+                                           .d_qkv_offset = 2 * stream,
+                                           .d_wide_offset = 2 * stream + qkv,
+                                           .bytes = 2 * stream + qkv + wide};
+}
