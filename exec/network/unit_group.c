@@ -1,5 +1,5 @@
 /*
- * An exchange has three meetings, as in exec/run/run_collective.c: all values are there; all slices are computed, and
+ * An exchange has three meetings, as in exec/group/run_collective.c: all values are there; all slices are computed, and
  * each member copies the others'; nobody reads them any more.
  *
  * A member looks for the others for some microseconds before it sleeps, where there is a core for each of them: waking a

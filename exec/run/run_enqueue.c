@@ -10,14 +10,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "exec/group/run_members.h"
+#include "exec/group/run_split.h"
 #include "exec/run/run_callbacks.h"
-#include "exec/run/run_members.h"
 #include "exec/run/run_ranks.h"
-#include "exec/run/run_split.h"
 #include "exec/state/run_files.h"
-#include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
+#include "exec/state/run_write_back.h"
 
 static void call_nothing(void *argument)
 {

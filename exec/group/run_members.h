@@ -1,8 +1,8 @@
 /* The data that members of a plan's collective have of it. */
-#ifndef SPILLWAY_EXEC_RUN_RUN_MEMBERS_H
-#define SPILLWAY_EXEC_RUN_RUN_MEMBERS_H
+#ifndef SPILLWAY_EXEC_GROUP_RUN_MEMBERS_H
+#define SPILLWAY_EXEC_GROUP_RUN_MEMBERS_H
 
-#include "exec/run/run_collective.h"
+#include "exec/group/run_collective.h"
 
 /* Returns a member's data. `at`: addresses of the operation's accesses. `adds`: a reduced microbatch is not the
  * minibatch's first. */

@@ -5,7 +5,7 @@
  *     UPDATE   all-gather of updated weights, in place
  *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares
  */
-#include "exec/run/run_members.h"
+#include "exec/group/run_members.h"
 
 #include <assert.h>
 

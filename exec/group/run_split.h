@@ -3,8 +3,8 @@
  * compute streams of all members. The plan has these collectives after the pass, all of a size as one operation, which
  * only tells what they took.
  */
-#ifndef SPILLWAY_EXEC_RUN_RUN_SPLIT_H
-#define SPILLWAY_EXEC_RUN_RUN_SPLIT_H
+#ifndef SPILLWAY_EXEC_GROUP_RUN_SPLIT_H
+#define SPILLWAY_EXEC_GROUP_RUN_SPLIT_H
 
 #include "exec/state/run_loop.h"
 

@@ -1,4 +1,4 @@
-#include "exec/run/run_split.h"
+#include "exec/group/run_split.h"
 
 const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op)
 {

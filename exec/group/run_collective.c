@@ -10,7 +10,7 @@
  * A reduce-scatter ends after the sums, at the second meeting. An all-gather has no sums: after the first meeting each
  * member copies the others' shares, and the second ends it.
  */
-#include "exec/run/run_collective.h"
+#include "exec/group/run_collective.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -19,9 +19,9 @@
 #include "base/alloc.h"
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "exec/group/run_collective_time.h"
 #include "exec/kernels/kernels_sum.h"
 #include "exec/ranks/rank_sum.h"
-#include "exec/run/run_collective_time.h"
 #include "exec/state/run_peers.h"
 
 enum { PIECE_FLOATS = 4096 };

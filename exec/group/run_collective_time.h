@@ -1,6 +1,6 @@
 /* Seconds of collectives over emulated links. */
-#ifndef SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_TIME_H
-#define SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_TIME_H
+#ifndef SPILLWAY_EXEC_GROUP_RUN_COLLECTIVE_TIME_H
+#define SPILLWAY_EXEC_GROUP_RUN_COLLECTIVE_TIME_H
 
 #include "planner/walk/plan_walk.h"
 

@@ -4,8 +4,8 @@
  *
  * Order of sums: by member, ((x0 + x1) + x2) + ..., or as a tree (models/job/parallel.h), whatever the timing.
  */
-#ifndef SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_H
-#define SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_H
+#ifndef SPILLWAY_EXEC_GROUP_RUN_COLLECTIVE_H
+#define SPILLWAY_EXEC_GROUP_RUN_COLLECTIVE_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"

@@ -1,4 +1,4 @@
-#include "exec/run/run_collective_time.h"
+#include "exec/group/run_collective_time.h"
 
 #include "base/try.h"
 #include "models/cost/collective_group.h"
