@@ -192,9 +192,13 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
         command->follows = command->quiet = command->no_weights = true;
         command->log = command->result = command->trace = NULL;
     }
+    char compared[96];
+    snprintf(compared, sizeof compared, "--on-nan %s, %s", nan_choices[command->on_nan],
+             command->checkpoint ? "--checkpoint" : "no --checkpoint");
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
                                           .meet_file = launch.meet_file, .patience_s = command->patience_s,
-                                          .plan = plan_fingerprint(plan), .machine = kernels_host_machine()};
+                                          .plan = plan_fingerprint(plan), .machine = kernels_host_machine(),
+                                          .options = compared};
     return ranks_join(&options, out, err);
 }
 

@@ -33,7 +33,8 @@ struct ranks_options {
     const char *meet_file;   /* written by rank 0 */
     double patience_s;       /* for ranks that do not come or do not answer */
     uint64_t plan;           /* a fingerprint; equal on all ranks, as the version of the program and ... */
-    const char *machine;     /* ... what decides about bits */
+    const char *machine;     /* ... what decides about bits, and ... */
+    const char *options;     /* ... options by which ranks decide the same */
 };
 
 /* Joins the other ranks. Errors: STATUS_DEVICE when a rank does not come, or differs from rank 0: the same line on all

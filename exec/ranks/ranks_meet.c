@@ -28,7 +28,7 @@ struct hello {
     char magic[8], version[24]; /* these two stay where they are in all versions */
     uint32_t rank, count, port, unused;
     uint64_t plan;
-    char machine[160], name[RANKS_NAME_BYTES];
+    char machine[160], options[96], name[RANKS_NAME_BYTES];
 };
 
 struct place {
@@ -63,6 +63,7 @@ static void introduce(struct meeting *m)
     hello->count = m->options->count;
     hello->plan = m->options->plan;
     snprintf(hello->machine, sizeof hello->machine, "%s", m->options->machine);
+    snprintf(hello->options, sizeof hello->options, "%s", m->options->options);
     snprintf(hello->name, sizeof hello->name, "rank %" PRIu32 " (%s, process %ld)", hello->rank, host, (long)getpid());
 }
 
@@ -84,6 +85,9 @@ static bool fits(const struct hello *own, const struct hello *other, char *line,
     else if (strcmp(own->machine, other->machine) != 0)
         snprintf(line, bytes, "the ranks' machines compute different bits: %.100s has '%.90s', %.100s has '%.90s'", own->name,
                  own->machine, other->name, other->machine);
+    else if (strcmp(own->options, other->options) != 0)
+        snprintf(line, bytes, "the ranks have different options: %.100s has '%.90s', %.100s has '%.90s'", own->name,
+                 own->options, other->name, other->options);
     return line[0] == '\0';
 }
 
@@ -98,7 +102,7 @@ static void admit(struct meeting *m, int socket, const char *host, struct welcom
         return;
     }
     hello.version[sizeof hello.version - 1] = hello.machine[sizeof hello.machine - 1] = '\0';
-    hello.name[sizeof hello.name - 1] = '\0';
+    hello.options[sizeof hello.options - 1] = hello.name[sizeof hello.name - 1] = '\0';
     const bool in_range = hello.rank > 0 && hello.rank < ranks->count;
     welcome->fits = fits(&m->hello, &hello, welcome->line, sizeof welcome->line);
     if (welcome->fits && (!in_range || ranks->links[hello.rank].socket >= 0)) {

@@ -17,6 +17,7 @@
 #include "exec/files/weights.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
+#include "exec/state/run_saver.h"
 #include "models/job/learning_rate.h"
 
 /* --- minibatches --------------------------------------------------------------------------------- */
@@ -353,7 +354,11 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
         progress->last_loss_s = now_s;
         run->last_job = j;
         run->last_loss = loss;
-        if (run->peers && run->peers->own == 0) tell_loss(run, PEERS_LOSS, j, 0, minibatch, loss);
+        if (run->peers && run->peers->own == 0) {
+            const uint64_t cut = run_saver_plan_cut(run->saver, j);
+            if (cut > 0) run->peers->cuts[j] = cut;
+            tell_loss(run, PEERS_LOSS, j, cut > 0, minibatch, loss);
+        }
         if (run->peers) pthread_cond_broadcast(&run->peers->changed);
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;

@@ -22,7 +22,6 @@ static enum status refuse_options(const struct run *run, struct error *err)
         {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
         {options->on_nan == RUN_NAN_SKIP, "'--on-nan skip'"},
-        {options->checkpoints != NULL, "checkpoints"},
         {options->writer || options->record_spans, "a measured trace"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
         {plan_staged_bytes(run->plan) > 0, "states on storage"},
@@ -76,6 +75,8 @@ static enum status place_all(struct run *run, struct error *err)
     TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->rank_of, err));
     TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->p2p_rates, err));
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->job_here, err));
+    TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->cuts, err));
+    TRY(ARENA_NEW(&run->arena, 1, peers->moved, err));
     TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->shard_count, peers->shard_at, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, peers->home, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
@@ -127,6 +128,25 @@ static void take_limit(struct run *run, const struct run_peers_message *message)
     pthread_mutex_unlock(&run->lock);
 }
 
+static void take_loss(struct run *run, const struct run_peers_message *message)
+{
+    pthread_mutex_lock(&run->lock);
+    if (message->replica) run->peers->cuts[message->job] = message->minibatch + 1 + RUN_PEERS_AHEAD;
+    pthread_mutex_unlock(&run->lock);
+    run_take_loss(run, message->job, message->minibatch, message->loss);
+}
+
+static void take_verdict(struct run *run, const struct run_peers_message *message)
+{
+    struct run_peers *const peers = run->peers;
+    pthread_mutex_lock(&run->lock);
+    peers->verdict_job = message->job;
+    peers->verdict_minibatch = message->minibatch;
+    peers->verdict_made = message->replica;
+    pthread_cond_broadcast(&peers->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
 static void take_stop(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -145,7 +165,9 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
     if (message.kind == PEERS_PART && run->peers->own == 0)
         run_take_partial_loss(run, message.job, message.replica, message.minibatch, message.loss);
     else if (message.kind == PEERS_LOSS && by_first)
-        run_take_loss(run, message.job, message.minibatch, message.loss);
+        take_loss(run, &message);
+    else if (message.kind == PEERS_CUT && by_first)
+        take_verdict(run, &message);
     else if (message.kind == PEERS_LIMIT && by_first)
         take_limit(run, &message);
     else if (message.kind == PEERS_STOP)
@@ -238,18 +260,10 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job)
 static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state, uint64_t bytes,
                               struct error *err)
 {
-    struct ranks *const ranks = run->peers->ranks;
-    struct ranks_request request;
-    uint32_t culprit;
-    const bool sends = (run->peers->own == 0) == (what == PEERS_STATES);
-    const uint32_t other = run->peers->own == 0 ? rank : 0;
-    if (sends) ranks_send(ranks, other, run_peers_number(what, number), 0, state, bytes, &request);
-    else ranks_receive(ranks, other, run_peers_number(what, number), 0, state, bytes, &request);
-    while (!ranks_arrived(ranks, &request)) {
-        TRY(ranks_failed(ranks, &culprit, err));
-        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    }
-    return STATUS_OK;
+    const struct run_peers_data data = {.what = what, .number = number, .other = run->peers->own == 0 ? rank : 0,
+                                        .sends = (run->peers->own == 0) == (what == PEERS_STATES), .at = state,
+                                        .bytes = bytes};
+    return run_peers_move(run, &data, run->peers->moved, err);
 }
 
 enum status run_ranks_scatter(struct run *run, struct error *err)

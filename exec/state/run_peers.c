@@ -1,9 +1,5 @@
 #include "exec/state/run_peers.h"
 
-/* Minibatches that may begin beyond the last one with a loss, and further ones for each stage of an asynchronous
- * pipeline. */
-enum { AHEAD = 2 };
-
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
     if (!run->peers) return true;
@@ -11,12 +7,12 @@ bool run_is_here(const struct run *run, const struct plan_walk_op *op)
     return run_has_device(run, op->device);
 }
 
-/* Returns the minibatches that may begin. */
+/* Returns the minibatches that may begin: further ones for each stage of an asynchronous pipeline. */
 static uint64_t permitted(const struct run *run, uint32_t job)
 {
     const struct parallel *const p = &run->plan->jobs.jobs[job].parallel;
     const bool asynchronous = parallel_is_set(p) && pipeline_is_asynchronous(p->schedule);
-    return run->jobs[job].losses + AHEAD + (asynchronous ? p->pipeline : 0);
+    return run->jobs[job].losses + RUN_PEERS_AHEAD + (asynchronous ? p->pipeline : 0);
 }
 
 uint64_t run_job_end(const struct run *run, uint32_t job)

@@ -23,20 +23,28 @@ struct run_peers {
     pthread_cond_t changed;   /* with run.lock: a loss or a limit has come */
     bool stopping;            /* rank 0 has ended all jobs */
     bool stop_asked;          /* rank 0: another rank was stopped by its user; others: rank 0 knows */
+    struct ranks_request *moved; /* of the main thread */
+    uint64_t *cuts;           /* per job: the minibatches after which all cut next, for a checkpoint; 0: none. Under run.lock */
+    uint32_t verdict_job;     /* rank 0's last word on a cut, whether it is made. Under run.lock */
+    bool verdict_made;
+    uint64_t verdict_minibatch;
 };
 
+/* Minibatches that may begin beyond the last one with a loss. */
+enum { RUN_PEERS_AHEAD = 2 };
+
 /* Messages between ranks. */
-enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP };
+enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP, PEERS_CUT };
 struct run_peers_message {
     uint32_t kind, job;
-    uint32_t replica;   /* PART: of the loss; LIMIT: 1 when all jobs end */
+    uint32_t replica;   /* PART: of the loss; LIMIT: 1 when all jobs end; LOSS: 1 with a cut to come; CUT: 1 when it is made */
     uint32_t unused;
-    uint64_t minibatch; /* of the loss; LIMIT: the limit */
+    uint64_t minibatch; /* of the loss; LIMIT: the limit; CUT: of the cut */
     double loss;
 };
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
-enum { PEERS_STATES = 1, PEERS_FINAL };
+enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;
@@ -58,6 +66,21 @@ void run_end_job(struct run *run, uint32_t job, bool all);
 
 /* Asks rank 0, once, to stop the run. Under run.lock. */
 void run_peers_ask_stop(struct run *run);
+
+/* Data that move between this rank and another one, from or to memory that outlives the run's messages. */
+struct run_peers_data {
+    uint32_t what, number, other; /* other: the rank */
+    bool sends;
+    void *at;
+    uint64_t bytes;
+};
+
+/* Moves data, and waits for their end. The request must outlive the run's messages. Errors: as ranks_failed(). */
+MUST_CHECK enum status run_peers_move(struct run *run, const struct run_peers_data *data, struct ranks_request *request,
+                                      struct error *err);
+
+/* Waits for a loss, a limit or a cut, or a moment. Under run.lock. */
+void run_peers_await_change(struct run *run);
 
 /* Waits until all losses of minibatches that were enqueued have come. */
 MUST_CHECK enum status run_peers_await_losses(struct run_loop *loop, struct error *err);

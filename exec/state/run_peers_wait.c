@@ -11,8 +11,7 @@ static const double POLL_S = 0.05;
 
 /* --- waiting --------------------------------------------------------------------------------------- */
 
-/* Waits for a loss or a limit, or a moment. Under run.lock. */
-static void await_change(struct run *run)
+void run_peers_await_change(struct run *run)
 {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -28,7 +27,7 @@ static bool may_begin(struct run *run, uint32_t job, uint64_t minibatch, bool wa
 {
     pthread_mutex_lock(&run->lock);
     bool may = minibatch < run_job_end(run, job) || atomic_load(&run->jobs[job].limit) != UINT64_MAX;
-    if (!may && waits) await_change(run);
+    if (!may && waits) run_peers_await_change(run);
     pthread_mutex_unlock(&run->lock);
     return may;
 }
@@ -53,7 +52,7 @@ static bool has_losses(struct run *run, const struct run_loop *loop, bool waits)
         const uint64_t limit = atomic_load(&run->jobs[j].limit);
         has &= run->jobs[j].losses >= (loop->walked[j] < limit ? loop->walked[j] : limit);
     }
-    if (!has && waits) await_change(run);
+    if (!has && waits) run_peers_await_change(run);
     pthread_mutex_unlock(&run->lock);
     return has;
 }
@@ -63,6 +62,21 @@ enum status run_peers_await_losses(struct run_loop *loop, struct error *err)
     struct run_watch watch = run_watch_begin(loop);
     while (!has_losses(loop->run, loop, true)) TRY(run_watch_keep(loop, &watch, err));
     return run_peers_check(loop, err);
+}
+
+enum status run_peers_move(struct run *run, const struct run_peers_data *data, struct ranks_request *request,
+                           struct error *err)
+{
+    struct ranks *const ranks = run->peers->ranks;
+    const uint64_t number = run_peers_number(data->what, data->number);
+    uint32_t culprit;
+    if (data->sends) ranks_send(ranks, data->other, number, 0, data->at, data->bytes, request);
+    else ranks_receive(ranks, data->other, number, 0, data->at, data->bytes, request);
+    while (!ranks_arrived(ranks, request)) {
+        TRY(ranks_failed(ranks, &culprit, err));
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return STATUS_OK;
 }
 
 /* --- failures -------------------------------------------------------------------------------------- */
@@ -86,6 +100,19 @@ static const struct run_flight *first_waiting(const struct run_loop *loop, uint3
     return NULL;
 }
 
+/* Returns true if a loss has not come, of a minibatch that was enqueued here. */
+static bool lacks_loss(struct run *run, const struct run_loop *loop, uint64_t *minibatch)
+{
+    bool lacks = false;
+    pthread_mutex_lock(&run->lock);
+    for (uint32_t j = 0; j < run->plan->jobs.count && !lacks; j++) {
+        *minibatch = run->jobs[j].losses;
+        lacks = *minibatch < loop->walked[j];
+    }
+    pthread_mutex_unlock(&run->lock);
+    return lacks;
+}
+
 enum status run_peers_check(struct run_loop *loop, struct error *err)
 {
     struct run *const run = loop->run;
@@ -100,6 +127,10 @@ enum status run_peers_check(struct run_loop *loop, struct error *err)
     if (ranks_failed(run->peers->ranks, &rank, &why) == STATUS_OK) return STATUS_OK;
     const struct run_flight *const flight = first_waiting(loop, rank);
     char what[PLAN_TEXT_BYTES];
+    uint64_t minibatch;
+    if (!flight && lacks_loss(run, loop, &minibatch))
+        return error_set(err, STATUS_DEVICE, "%s; it had not reached the loss of minibatch %llu", why.text,
+                         (unsigned long long)minibatch + 1);
     if (!flight) return error_set(err, STATUS_DEVICE, "%s", why.text);
     return error_set(err, STATUS_DEVICE, "%s; it had not reached '%s' of minibatch %llu", why.text,
                      plan_op_text(loop->plan, flight->unit, flight->op, what), (unsigned long long)flight->minibatch + 1);

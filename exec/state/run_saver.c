@@ -21,6 +21,7 @@
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
+#include "exec/state/run_peers.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "models/job/evaluation.h"
@@ -111,7 +112,7 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
     for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
         const size_t bytes = run->tables[s].state.layout.bytes;
         struct error why = {0};
-        if (covered && covered[s]) continue;
+        if ((covered && covered[s]) || !saver_has_shard(saver, s)) continue;
         if (run_is_split(run, s)) {
             run_shares_gather(run, s, saver->copies[s], bytes);
         } else if (!run_is_stored(run, s)) {
@@ -147,19 +148,23 @@ static void serve_cut(struct run_saver *saver)
     if (saver->phase == SAVER_REACHED) {
         pthread_mutex_unlock(&saver->lock);
         pause_at_random(saver, saver->cut_number);
-        const bool copied = !dropped && copy_state(saver, job, saver->covered);
+        const bool made = !saver->run->peers || saver_agrees(saver);
+        const bool copied = !dropped && made && copy_state(saver, job, saver->covered);
         pthread_mutex_lock(&saver->lock);
         saver->dropped = !copied;
         saver->copied_number = saver->cut_number;
         saver->phase = SAVER_COPIED;
     } else {
         /* A lost device's state did not arrive. */
-        const bool whole = !dropped && run_job_is_sound(saver->run, job);
+        const bool among_ranks = saver->run->peers != NULL;
+        bool whole = !dropped && (among_ranks || run_job_is_sound(saver->run, job));
         saver->phase = SAVER_WRITING;
         pthread_mutex_unlock(&saver->lock);
-        if (whole) write_checkpoint(saver, job, minibatch, saver->copies);
+        if (whole && among_ranks) whole = saver_brings_together(saver, job);
+        if (whole && saver->folder) write_checkpoint(saver, job, minibatch, saver->copies);
         pthread_mutex_lock(&saver->lock);
         saver->phase = SAVER_IDLE;
+        saver->planned = false;
     }
     pthread_cond_broadcast(&saver->changed);
 }
@@ -276,11 +281,12 @@ enum status run_saver_create(struct run *run, const struct run_device_state *sta
         {plan->hardware.device_count, sizeof *saver->brought, &saver->brought},
         {plan->shard_count, sizeof *saver->covered, &saver->covered},
         {plan->jobs.count, sizeof *saver->jobs, &saver->jobs},
+        {run->peers ? plan->shard_count : 0, sizeof *saver->parts, &saver->parts},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays && status == STATUS_OK; i++)
         status = arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && (!run->peers || run->peers->own == 0))
         status = checkpoint_folder_open(run_checkpoint_disk(run), options->folder,
                                         options->keep, &saver->folder, err);
     if (status == STATUS_OK) status = start_thread(saver, err);
@@ -303,6 +309,7 @@ static void write_last(struct run_saver *saver, uint32_t job)
     const struct run *const run = saver->run;
     const struct run_progress *const progress = &run->jobs[job];
     const uint64_t first = run->plan->jobs.jobs[job].first_minibatch;
+    if (!saver->folder) return; /* rank 0 has it */
     if (progress->losses > 0 && !progress->diverged && !progress->damaged && !saver->jobs[job].gave_up &&
         run->result->jobs[job].checkpoint < first + progress->losses)
         write_final(saver, job, progress->losses);

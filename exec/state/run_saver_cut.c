@@ -30,6 +30,7 @@
 
 #include "base/process/clock.h"
 #include "exec/state/run_faults.h"
+#include "exec/state/run_peers.h"
 #include "models/job/evaluation.h"
 
 /* --- on the streams' threads -------------------------------------------------------------------- */
@@ -67,7 +68,7 @@ static void call_reached(void *argument)
 {
     const struct saver_call *const call = argument;
     struct run_saver *const saver = call->saver;
-    const bool there = is_there(saver->run, call->job, call->minibatch);
+    const bool there = saver->run->peers || is_there(saver->run, call->job, call->minibatch); /* else all ranks agree */
     const bool best = is_best(saver->run, call->job, call->minibatch);
     pthread_mutex_lock(&saver->lock);
     saver->dropped = !there || (saver->cut_if_best && !best);
@@ -157,6 +158,7 @@ static void bring_from(struct run_saver *saver, uint32_t device, const struct sa
 static bool device_has_newer(const struct run_saver *saver, uint32_t device, uint32_t job)
 {
     bool any = false;
+    if (!run_has_device(saver->run, device)) return false;
     for (uint32_t b = 0; b < saver->run->plan->buffer_count && !any; b++)
         any = is_newer(saver, device, b, job);
     return any;
@@ -203,7 +205,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
         saver->brought[d] = 0;
         if (device_has_newer(saver, d, job)) bring_from(saver, d, &call);
     }
-    if (if_best) return; /* other checkpoints' times do not change */
+    if (if_best || saver->run->peers) return; /* other checkpoints' times do not change */
     saver->jobs[job].minibatch = minibatch;
     saver->jobs[job].at_s = clock_s();
     saver->jobs[job].due_since = 0;
@@ -216,7 +218,7 @@ static bool ends_minibatch(const struct plan_walk_op *op)
     return op->unit->ends_minibatch && op->ends_unit;
 }
 
-static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
+bool run_saver_is_due(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     const struct saver_job *const saved = &saver->jobs[job];
     const struct job *const about = &saver->run->plan->jobs.jobs[job];
@@ -251,8 +253,8 @@ static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked)
 {
     const uint32_t job = op->unit->job;
-    if (!saver || !ends_minibatch(op)) return false;
-    if (!is_due(saver, job, walked) && !is_evaluated(saver, job, walked)) return false;
+    if (!saver || saver->run->peers || !ends_minibatch(op)) return false;
+    if (!run_saver_is_due(saver, job, walked) && !is_evaluated(saver, job, walked)) return false;
     struct run_saver *const changing = (struct run_saver *)(uintptr_t)saver;
     pthread_mutex_lock(&changing->lock);
     const bool ahead = saver->phase == SAVER_ENQUEUED || saver->phase == SAVER_REACHED;
@@ -278,7 +280,7 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
 {
     const uint32_t job = op->unit->job;
     struct saver_job *const saved = &saver->jobs[job];
-    const bool due = is_due(saver, job, walked), evaluated = is_evaluated(saver, job, walked);
+    const bool due = run_saver_is_due(saver, job, walked), evaluated = is_evaluated(saver, job, walked);
     const bool must = evaluated || saver->options->each;
     if (!due && !evaluated) return;
     if (due && saved->due_since == 0) saved->due_since = ++saver->due_counter;
@@ -347,6 +349,10 @@ void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uin
             (kind == BUFFER_STATE || kind == BUFFER_STORED || kind == BUFFER_LOSS))
             saver->wrote[(size_t)job * plan_stream_count(run->plan) + op->stream] =
                 device_record(run->streams[op->stream]);
+    }
+    if (run->peers) { /* rank 0 writes last checkpoints at the end */
+        if (ends_minibatch(op) && saver_cuts_at(saver, job, walked)) cut(saver, op, walked, false);
+        return;
     }
     if (atomic_load(&run->jobs[job].limit) != UINT64_MAX) return; /* it ends early: see finish */
     if (walked == run->plan->jobs.jobs[job].minibatches) {

@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_EXEC_STATE_RUN_SAVER_STATE_H
 #define SPILLWAY_EXEC_STATE_RUN_SAVER_STATE_H
 
+#include "exec/ranks/rank_mesh.h"
 #include "exec/state/run_saver.h"
 
 enum saver_phase {
@@ -26,7 +27,7 @@ struct run_saver {
     struct run *run;
     const struct run_checkpoints *options;
     const struct run_device_state *states;
-    struct checkpoint_folder *folder;
+    struct checkpoint_folder *folder; /* NULL: rank 0's */
     char libraries[128];
     float **copies;          /* per shard: its place in the copy */
     uint64_t *wrote;         /* [job][stream]: event after the last write of state or loss */
@@ -48,6 +49,27 @@ struct run_saver {
     bool dropped;            /* the cut's minibatch was left out */
     uint32_t finals;         /* asked for and not yet done */
     bool quit;
+    bool planned;            /* rank 0: all ranks were told of a cut that is not over */
+    struct ranks_request *parts; /* per shard: its way to rank 0 */
 };
+
+/* Returns true if a checkpoint of the job is due after a minibatch. */
+bool run_saver_is_due(const struct run_saver *saver, uint32_t job, uint64_t minibatch);
+
+/* --- several processes (run_saver_peers.c) ------------------------------------------------------------ */
+
+/* Returns true if all ranks cut here, after the copy before is over. On the enqueueing thread. */
+bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked);
+
+/* The others are called on the saver's thread, without its lock. */
+
+/* Returns true if the cut is made, as on all ranks. */
+bool saver_agrees(struct run_saver *saver);
+
+/* Returns true if this process has the shard's state; one process has all. */
+bool saver_has_shard(const struct run_saver *saver, uint32_t shard);
+
+/* Sends copies to rank 0, or receives them. Returns false when a rank has failed. */
+bool saver_brings_together(struct run_saver *saver, uint32_t job);
 
 #endif

@@ -52,7 +52,7 @@ static float value(const struct group *g, uint32_t member, uint64_t i)
 static enum status join(struct one *one)
 {
     const struct ranks_options options = {.rank = one->rank, .count = one->group->ranks, .meet_file = one->group->meet,
-                                          .patience_s = 60, .plan = 1, .machine = "test"};
+                                          .patience_s = 60, .plan = 1, .machine = "test", .options = ""};
     return ranks_join(&options, &one->ranks, &one->err);
 }
 

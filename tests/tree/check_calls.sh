@@ -21,7 +21,7 @@ sim/swarm swarm swarm_(run|peers)
 exec/run setup run_(setup|devices|checks|result|fill|keep)
 exec/network transformer transformer(_halves|_pass|_place|_split)?
 exec/ranks ranks rank(s_.*|_mesh)
-exec/state saver run_(files|in_flight|peers_wait|write_back|saver(_cut)?)
+exec/state saver run_(files|in_flight|peers_wait|write_back|saver(_cut|_peers)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 

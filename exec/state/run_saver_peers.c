@@ -1,0 +1,125 @@
+/*
+ * Checkpoints of a run in several processes.
+ *
+ *     rank 0           takes a loss, and a checkpoint is due: with the loss it tells all where to cut, behind the
+ *                      minibatches that any rank may have begun
+ *     all ranks        cut there (run_saver_cut.c)
+ *     rank 0           knows whether all losses before the cut have come, and tells all: copy, or drop the cut
+ *     all ranks        copy the states of their own devices, and send them to rank 0
+ *     rank 0           writes one file, which no longer tells who had what
+ *
+ * One cut is under way at a time. A cut beyond the limit of its job is dropped by each rank: all have the same limit.
+ * Last checkpoints are written by rank 0 alone, when all states have come to it.
+ */
+#include "exec/state/run_saver_state.h"
+
+#include <stdatomic.h>
+
+#include "base/process/clock.h"
+#include "exec/state/run_faults.h"
+#include "exec/state/run_peers.h"
+
+/* --- where ---------------------------------------------------------------------------------------- */
+
+uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job)
+{
+    if (!saver) return 0;
+    struct run *const run = saver->run;
+    const uint64_t minibatch = run->jobs[job].losses + RUN_PEERS_AHEAD;
+    struct saver_job *const saved = &saver->jobs[job];
+    pthread_mutex_lock(&saver->lock);
+    const bool cuts = !saver->planned && saver->phase == SAVER_IDLE && !saved->gave_up &&
+                      atomic_load(&run->jobs[job].limit) == UINT64_MAX && run_saver_is_due(saver, job, minibatch);
+    if (cuts) {
+        saver->planned = true;
+        saved->minibatch = minibatch;
+        saved->at_s = clock_s();
+    }
+    pthread_mutex_unlock(&saver->lock);
+    return cuts ? minibatch : 0;
+}
+
+bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked)
+{
+    struct run *const run = saver->run;
+    pthread_mutex_lock(&run->lock);
+    const bool cuts = run->peers->cuts[job] == walked;
+    pthread_mutex_unlock(&run->lock);
+    pthread_mutex_lock(&saver->lock); /* the copy before it may still be on its way to rank 0, which has all of it */
+    while (cuts && saver->phase != SAVER_IDLE && !saver->quit) pthread_cond_wait(&saver->changed, &saver->lock);
+    pthread_mutex_unlock(&saver->lock);
+    return cuts;
+}
+
+/* --- whether -------------------------------------------------------------------------------------- */
+
+static bool has_quit(struct run_saver *saver)
+{
+    pthread_mutex_lock(&saver->lock);
+    const bool quit = saver->quit;
+    pthread_mutex_unlock(&saver->lock);
+    uint32_t rank;
+    struct error ignored = {0};
+    return quit || ranks_failed(saver->run->peers->ranks, &rank, &ignored) != STATUS_OK;
+}
+
+/* Returns true when it is known whether the cut is made; that is in *made. Under run.lock. */
+static bool is_decided(const struct run_saver *saver, uint32_t job, uint64_t minibatch, bool *made)
+{
+    const struct run *const run = saver->run;
+    const struct run_peers *const peers = run->peers;
+    const struct run_progress *const progress = &run->jobs[job];
+    if (atomic_load(&progress->limit) < minibatch) {
+        *made = false;
+        return true;
+    }
+    if (peers->own == 0) {
+        *made = !progress->diverged && !progress->damaged;
+        return progress->losses >= minibatch;
+    }
+    *made = peers->verdict_made;
+    return peers->verdict_job == job && peers->verdict_minibatch == minibatch;
+}
+
+bool saver_agrees(struct run_saver *saver)
+{
+    struct run *const run = saver->run;
+    const uint32_t job = saver->cut_job;
+    const uint64_t minibatch = saver->cut_minibatch;
+    bool made = false;
+    while (!has_quit(saver)) {
+        pthread_mutex_lock(&run->lock);
+        const bool decided = is_decided(saver, job, minibatch, &made);
+        if (!decided) run_peers_await_change(run);
+        pthread_mutex_unlock(&run->lock);
+        if (!decided) continue;
+        const struct run_peers_message message = {.kind = PEERS_CUT, .job = job, .replica = made, .minibatch = minibatch};
+        if (run->peers->own == 0) ranks_tell_all(run->peers->ranks, &message, sizeof message);
+        return made;
+    }
+    return false;
+}
+
+/* --- what ----------------------------------------------------------------------------------------- */
+
+bool saver_has_shard(const struct run_saver *saver, uint32_t shard)
+{
+    return !saver->run->peers || saver->run->peers->home[shard] == saver->run->peers->own;
+}
+
+bool saver_brings_together(struct run_saver *saver, uint32_t job)
+{
+    struct run *const run = saver->run;
+    const struct plan *const plan = run->plan;
+    struct run_peers *const peers = run->peers;
+    struct error ignored = {0}; /* the run ends with it */
+    for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
+        const uint32_t home = peers->home[s];
+        if (home == 0 || (peers->own > 0 && peers->own != home)) continue;
+        const struct run_peers_data data = {.what = PEERS_SAVED, .number = s, .other = peers->own == 0 ? home : 0,
+                                            .sends = peers->own > 0, .at = saver->copies[s],
+                                            .bytes = run->tables[s].state.layout.bytes};
+        if (run_peers_move(run, &data, &saver->parts[s], &ignored) != STATUS_OK) return false;
+    }
+    return true;
+}
