@@ -98,6 +98,7 @@ enum status device_open_host(const struct device_options *options, struct device
     if (options->poison && device->arena) memset(device->arena, 0xff, options->arena_bytes);
     status = kernels_host_create(options->threads, &device->kernels, err);
     if (status != STATUS_OK) goto out;
+    if (options->dilation > 1) kernels_host_take_turns(device->kernels);
     for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
         if (options->stands_in && kind != STREAM_COMPUTE && kind != STREAM_P2P && kind != STREAM_HOST) continue;
         if (kind == STREAM_CPU || kind == STREAM_FILE || (kind == STREAM_HOST && options->index != 0)) continue;

@@ -87,9 +87,9 @@ double measure_best_product(const struct device_type *type, enum kernel forward)
 /* Takes the largest optimizer step, which only moves memory. */
 double measure_step_bandwidth(const struct compute_profile *profile)
 {
-    const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW];
+    const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW_APART];
     const struct rate_point *const point = &rate->points[rate->point_count - 1];
-    const struct work_item item = {KERNEL_ADAMW, 1, point->m, point->n, point->k};
+    const struct work_item item = {KERNEL_ADAMW_APART, 1, point->m, point->n, point->k};
     return work_item_bytes(&item, sizeof(float)) / point->seconds;
 }
 

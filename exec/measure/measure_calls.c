@@ -326,9 +326,9 @@ static void call_loss(const struct measure_call *c)
                      s.b, s.t, c->n, (struct kernel_loss_rows){.count = c->m, .parts = 1});
 }
 
-/* Steps the tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters and gradients are
- * hot. */
-static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)
+/* Steps the tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. `apart`: parameters and gradients
+ * come from memory, and a pass over the gradient asks first whether it is finite; else they are hot. */
+static void update_tensors(const struct measure_call *c, const struct job_optimizer *optimizer, bool apart)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
     const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
@@ -336,17 +336,34 @@ static void update_block(const struct measure_call *c, const struct job_optimize
     const uint64_t bytes = precision_bytes(optimizer->moments);
     const bool rounded = optimizer->moments == PRECISION_BF16;
     /* a bf16 moment takes half of its room */
-    char *const first = moments > 0 ? (char *)state(c, moments * c->m) : NULL;
+    float *const cold = moments > 0 || apart ? state(c, (moments + (apart ? 2 : 0)) * c->m) : NULL;
+    char *const first = moments > 0 ? (char *)(cold + (apart ? 2 * c->m : 0)) : NULL;
+    static _Thread_local volatile double keep; /* else there is nothing to do */
+    int64_t at = 0;
     struct kernel_parameters all = {.m = first,
                                     .v = moments > 1 ? first + (uint64_t)c->m * bytes : NULL};
     for (size_t i = 0; i < ARRAY_COUNT(twelfths) + ARRAY_COUNT(vector_widths); i++) {
         const bool matrix = i < ARRAY_COUNT(twelfths);
         const int64_t n = matrix ? matrices * twelfths[i] / 12
                                  : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
-        all.p = hot(c, 1, n);
-        c->kernels->update(c->kernels, &all, hot(c, 0, n), n, optimizer, matrix, 1);
+        const float *const gradients = apart ? cold + c->m + at : hot(c, 0, n);
+        all.p = apart ? cold + at : hot(c, 1, n);
+        if (apart && c->kernels->squares) keep = c->kernels->squares(c->kernels, gradients, n);
+        c->kernels->update(c->kernels, &all, gradients, n, optimizer, matrix, 1);
         all = kernel_parameters_from(all, n, rounded);
+        at += n;
     }
+    (void)keep;
+}
+
+static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)
+{
+    update_tensors(c, optimizer, false);
+}
+
+static void update_block_apart(const struct measure_call *c, const struct job_optimizer *optimizer)
+{
+    update_tensors(c, optimizer, true);
 }
 
 static void call_sgd(const struct measure_call *c)
@@ -372,6 +389,31 @@ static void call_adamw_bf16(const struct measure_call *c)
 static void call_momentum_bf16(const struct measure_call *c)
 {
     update_block(c, &momentum_bf16);
+}
+
+static void call_sgd_apart(const struct measure_call *c)
+{
+    update_block_apart(c, &sgd);
+}
+
+static void call_adamw_apart(const struct measure_call *c)
+{
+    update_block_apart(c, &adamw);
+}
+
+static void call_momentum_apart(const struct measure_call *c)
+{
+    update_block_apart(c, &momentum);
+}
+
+static void call_adamw_bf16_apart(const struct measure_call *c)
+{
+    update_block_apart(c, &adamw_bf16);
+}
+
+static void call_momentum_bf16_apart(const struct measure_call *c)
+{
+    update_block_apart(c, &momentum_bf16);
 }
 
 static bf16 *halves(float *array)
@@ -440,6 +482,11 @@ const struct measure_kernel_class measure_kernel_classes[KERNEL_COUNT] = {
     [KERNEL_SQUARES] = {call_squares, .need = offsetof(struct kernels, squares)},
     [KERNEL_ADAMW_BF16] = {call_adamw_bf16},
     [KERNEL_MOMENTUM_BF16] = {call_momentum_bf16},
+    [KERNEL_SGD_APART] = {call_sgd_apart},
+    [KERNEL_ADAMW_APART] = {call_adamw_apart},
+    [KERNEL_MOMENTUM_APART] = {call_momentum_apart},
+    [KERNEL_ADAMW_BF16_APART] = {call_adamw_bf16_apart},
+    [KERNEL_MOMENTUM_BF16_APART] = {call_momentum_bf16_apart},
     [KERNEL_ROUND] = {call_round},
     /* the host widens operands to fp32 */
     [KERNEL_MATMUL_BF16_FORWARD] = {call_matmul_bf16_forward, .gpu_only = true},

@@ -119,7 +119,8 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
 static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
-    struct work_item item = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
+    const bool apart = parallel_is_carried_out(&job->parallel);
+    struct work_item item = {.kernel = optimizer_kernel(job_state_format(job), apart), .count = 1,
                              .m = parallel_updated_parameters(job, layers),
                              .n = job->precision != PRECISION_FP32};
     if (pass == PARALLEL_NORM) item.kernel = KERNEL_SQUARES, item.n = 0;

@@ -59,6 +59,12 @@ enum kernel {
     /* with moments in bf16; n as above */
     KERNEL_ADAMW_BF16,
     KERNEL_MOMENTUM_BF16,
+    /* the same in a pass of its own, in the order above: parameters and gradients come from memory */
+    KERNEL_SGD_APART,
+    KERNEL_ADAMW_APART,
+    KERNEL_MOMENTUM_APART,
+    KERNEL_ADAMW_BF16_APART,
+    KERNEL_MOMENTUM_BF16_APART,
     /*
      * Convolutions with several taps: a linear layer's products with in = taps * channels. An image is not moved tap
      * by tap: a matrix of `in` columns counts a ninth of them, which is exact for 3 x 3 taps of stride 1. Taps of 7 x

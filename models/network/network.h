@@ -337,8 +337,9 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX]);
 
-/* Returns the kernel that updates such states. */
-enum kernel optimizer_kernel(struct state_format format);
+/* Returns the kernel that updates such states. `apart`: in a pass of its own, where parameters and gradients come from
+ * memory, not right after the gradients were made. */
+enum kernel optimizer_kernel(struct state_format format, bool apart);
 
 /* --- a layer that the devices of a tensor group share --------------------------------------- */
 

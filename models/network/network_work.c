@@ -531,7 +531,7 @@ static void opaque_work(const struct network *network, uint64_t layer, enum netw
     if (ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
 }
 
-enum kernel optimizer_kernel(struct state_format format)
+enum kernel optimizer_kernel(struct state_format format, bool apart)
 {
     static const enum kernel kernels[PRECISION_NUMBERS][OPTIMIZER_COUNT] = {
         [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD,
@@ -540,8 +540,15 @@ enum kernel optimizer_kernel(struct state_format format)
         [PRECISION_BF16] = {[OPTIMIZER_SGD] = KERNEL_SGD,
                             [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16,
                             [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16}};
+    static const enum kernel apart_kernels[PRECISION_NUMBERS][OPTIMIZER_COUNT] = {
+        [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD_APART,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW_APART,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_APART},
+        [PRECISION_BF16] = {[OPTIMIZER_SGD] = KERNEL_SGD_APART,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16_APART,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16_APART}};
     assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_NUMBERS);
-    return kernels[format.moments][format.optimizer];
+    return (apart ? apart_kernels : kernels)[format.moments][format.optimizer];
 }
 
 /* Adds all parameters as one item; vectors count as rounded. */
@@ -550,7 +557,7 @@ static void update_work(const struct network *network, uint64_t layer, struct st
 {
     uint64_t parameters = network_layer_parameters(network, layer);
     if (parameters > 0)
-        add(list, optimizer_kernel(format), parameters, format.weights != PRECISION_FP32, 0);
+        add(list, optimizer_kernel(format, false), parameters, format.weights != PRECISION_FP32, 0);
 }
 
 static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass, struct network_work_sizes s,

@@ -359,10 +359,14 @@ static double parallel_passes_s(const struct hardware *hw, uint32_t device, cons
 
 static double one_step_s(const struct hardware *hw, uint32_t device, const struct job *job)
 {
-    const struct work_item step = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
-                                   .m = network_parameters(&job->network), .n = job->precision != PRECISION_FP32};
+    struct work_item step = {.count = 1, .m = network_parameters(&job->network), .n = job->precision != PRECISION_FP32};
+    double best = HUGE_VAL;
     if (job->network.family == NETWORK_PROFILE) return 0;
-    return cost_device_s(hw, device, &step, 1);
+    for (int apart = 0; apart < 2; apart++) {
+        step.kernel = optimizer_kernel(job_state_format(job), apart);
+        best = min_s(best, cost_device_s(hw, device, &step, 1));
+    }
+    return best;
 }
 
 /* Returns the least seconds of a layer's passes, by the faster list of kernels. */

@@ -61,6 +61,11 @@ static const struct {
     /* g, p in and p out, of four bytes; m, v in and out, of two; and weights of two out */
     {{KERNEL_ADAMW_BF16, 2, 11, 0, 0}, 0, 440},
     {{KERNEL_MOMENTUM_BF16, 2, 11, 0, 0}, 0, 352},
+    {{KERNEL_SGD_APART, 2, 11, 0, 0}, 0, 264},
+    {{KERNEL_ADAMW_APART, 2, 11, 0, 0}, 0, 616},
+    {{KERNEL_MOMENTUM_APART, 2, 11, 0, 0}, 0, 440},
+    {{KERNEL_ADAMW_BF16_APART, 2, 11, 0, 0}, 0, 440},
+    {{KERNEL_MOMENTUM_BF16_APART, 2, 11, 0, 0}, 0, 352},
     /* two products of 2 * 3 * 5 * 63; 3 * 63 / 9 = 21 in, 63 * 5 weights, 15 out: 351 elements */
     {{KERNEL_CONVOLUTION_FORWARD, 2, 3, 5, 63}, 3780, 2808},
     /* 3 * 7 in, 7 * 45 weights, 3 * 45 / 9 = 15 out */

@@ -136,6 +136,39 @@ static void test_embedding(void **state)
     job_set_release(&jobs);
 }
 
+/* Returns the only kernel that steps parameters. */
+static uint32_t stepping_kernel(const struct work_item *items, uint32_t count)
+{
+    uint32_t found = KERNEL_COUNT;
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i].kernel == KERNEL_ADAMW || items[i].kernel == KERNEL_ADAMW_APART) {
+            assert_int_equal(found, KERNEL_COUNT);
+            found = items[i].kernel;
+        }
+    return found;
+}
+
+/* A step right after a layer's backward pass finds gradients in the cache. A unit of its own does not, nor do the steps
+ * after the last of several microbatches. */
+static void test_steps_apart(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    make_jobs(&jobs);
+    struct job job = jobs.jobs[0];
+    uint32_t count = plan_work_items(&job, 1, 1, PLAN_BACKWARD, false, 0, 0, items);
+    assert_int_equal(stepping_kernel(items, count), KERNEL_ADAMW);
+    count = plan_work_items(&job, 1, 1, PLAN_UPDATE, false, 0, 0, items);
+    assert_int_equal(stepping_kernel(items, count), KERNEL_ADAMW_APART);
+    job.microbatches = 2;
+    count = plan_work_items(&job, 1, 1, PLAN_BACKWARD, false, 0, 0, items);
+    assert_int_equal(stepping_kernel(items, count), KERNEL_ADAMW_APART);
+    count = plan_work_items(&job, 0, 1, PLAN_BACKWARD, false, 0, 0, items); /* takes all samples at once */
+    assert_int_equal(stepping_kernel(items, count), KERNEL_ADAMW);
+    job_set_release(&jobs);
+}
+
 /* Rows 0..49, 50..99, 100..127: the first gathers and adds, each sweeps and updates its own. */
 static void test_slices(void **state)
 {
@@ -188,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes),      cmocka_unit_test(test_from_inputs),
         cmocka_unit_test(test_many_blocks), cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_steps_apart),
         cmocka_unit_test(test_slices),      cmocka_unit_test(test_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,51 @@
+/*
+ * Several emulated devices share this machine's memory, each as slow as it is because its core sleeps. Devices that work
+ * in step also step parameters at the same moment, and halve each other's bandwidth, which real devices would not do. A
+ * kernel that mostly moves memory therefore waits until no other one moves: it has time, since its device sleeps longer
+ * than it computes.
+ */
+#include <pthread.h>
+
+#include "exec/kernels/kernels_host.h"
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void update_in_turn(const struct kernels *kernels, const struct kernel_parameters *parameters, const float *g,
+                           int64_t n, const struct job_optimizer *optimizer, bool decays, uint64_t step)
+{
+    pthread_mutex_lock(&turn);
+    host_update(kernels, parameters, g, n, optimizer, decays, step);
+    pthread_mutex_unlock(&turn);
+}
+
+static void update_scaled_in_turn(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                                  const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
+                                  uint64_t step, float scale)
+{
+    pthread_mutex_lock(&turn);
+    host_update_scaled(kernels, parameters, g, n, optimizer, decays, step, scale);
+    pthread_mutex_unlock(&turn);
+}
+
+static double squares_in_turn(const struct kernels *kernels, const float *g, int64_t n)
+{
+    pthread_mutex_lock(&turn);
+    const double sum = host_squares(kernels, g, n);
+    pthread_mutex_unlock(&turn);
+    return sum;
+}
+
+static void residual_in_turn(const struct kernels *kernels, float *z, const float *x, const float *y, int64_t n)
+{
+    pthread_mutex_lock(&turn);
+    host_residual(kernels, z, x, y, n);
+    pthread_mutex_unlock(&turn);
+}
+
+void kernels_host_take_turns(struct kernels *kernels)
+{
+    kernels->update = update_in_turn;
+    kernels->update_scaled = update_scaled_in_turn;
+    kernels->squares = squares_in_turn;
+    kernels->residual = residual_in_turn;
+}
