@@ -15,8 +15,8 @@
 
 #include "base/json/json_rows.h"
 #include "base/try.h"
-#include "models/network/network_config_parts.h"
-#include "models/network/network_foreign.h"
+#include "models/network/config/network_config_parts.h"
+#include "models/network/config/network_foreign.h"
 
 static enum status check_size(const struct json_object *o, const struct network *n,
                               struct error *err)

@@ -1,5 +1,5 @@
 /* "cnn" in our form, and transformers' "resnet" (configuration_resnet.py and modeling_resnet.py of 4.57). */
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 #include <inttypes.h>
 

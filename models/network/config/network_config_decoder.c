@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 /* A family's names of keys. */
 struct keys {

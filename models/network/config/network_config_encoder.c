@@ -1,5 +1,5 @@
 /* config.json of bert and vit. Source: configuration_bert.py and configuration_vit.py of transformers 4.57 and 5.0. */
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 #include <inttypes.h>
 

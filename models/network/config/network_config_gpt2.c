@@ -1,5 +1,5 @@
 /* config.json of gpt2. Source: configuration_gpt2.py of transformers 4.57 and 5.0. */
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 
 #include "base/json/json_out.h"

@@ -5,7 +5,7 @@
  * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py,
  * _mixtral.py and _qwen3_moe.py, and modeling_rope_utils.py, of transformers 4.57 and 5.0.
  */
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 #include <assert.h>
 #include <inttypes.h>

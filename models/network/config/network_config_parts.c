@@ -1,4 +1,4 @@
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Shared by readers and writers of config.json; only for network_config*.c. */
-#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
-#define SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
+#ifndef SPILLWAY_MODELS_NETWORK_CONFIG_NETWORK_CONFIG_PARTS_H
+#define SPILLWAY_MODELS_NETWORK_CONFIG_NETWORK_CONFIG_PARTS_H
 
 #include "base/json/json_out.h"
 #include "models/network/network.h"

@@ -1,5 +1,5 @@
 /* Equal neighbours are folded into "repeat". */
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 #include <inttypes.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "models/network/network_config_parts.h"
+#include "models/network/config/network_config_parts.h"
 
 enum { T5_POSITIONS = 512 };
 static const char *const projections[] = {"relu", "gated-gelu"};

@@ -3,7 +3,7 @@
  * Well-known unsupported types are listed with the nearest family and the difference in work or memory, by
  * transformers' modelling code.
  */
-#include "models/network/network_foreign.h"
+#include "models/network/config/network_foreign.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Unsupported networks of transformers: the nearest supported family, and the difference. */
-#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_FOREIGN_H
-#define SPILLWAY_MODELS_NETWORK_NETWORK_FOREIGN_H
+#ifndef SPILLWAY_MODELS_NETWORK_CONFIG_NETWORK_FOREIGN_H
+#define SPILLWAY_MODELS_NETWORK_CONFIG_NETWORK_FOREIGN_H
 
 enum { NETWORK_FOREIGN_BYTES = 448 };
 
