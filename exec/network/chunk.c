@@ -302,7 +302,8 @@ struct unit_split chunk_split(const struct job *job, struct unit_group *group, u
 {
     const uint64_t words = job->network.vocabulary, slice = network_slice(&job->network, job->parallel.tensor).vocabulary;
     const struct tensor_range own = tensor_share_range(words, slice, rank);
-    return (struct unit_split){.group = group, .rank = rank, .members = job->parallel.tensor, .vocabulary = words,
+    return (struct unit_split){.group = group, .rank = rank, .members = job->parallel.tensor,
+                               .whole = &job->network, .vocabulary = words,
                                .first_word = own.first, .words = own.count};
 }
 

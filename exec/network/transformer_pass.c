@@ -14,7 +14,8 @@
  *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
  *
  * Clipping. Each tensor's sum of squares has an order that depends only on its size, and the sums are added in the
- * order of the network's tensors: the norm has the same bits in every sharding.
+ * order of the network's tensors: the norm has the same bits in every sharding. A tensor group first adds up the squares
+ * of a tensor's parts in the order of its members.
  *
  * Several microbatches go through a shard before the next shard's turn (vertical order): parameters cross the link
  * once. The first one's gradients start the sums, later ones' are added when complete, in the order of microbatches;
@@ -28,6 +29,8 @@
 
 #include <assert.h>
 #include <math.h>
+
+#include "models/network/tensor_share.h"
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
 
@@ -174,6 +177,22 @@ float transformer_clip_scale(const struct unit_arguments *a)
     return scale >= 1 ? 1 : (float)scale;
 }
 
+/* Adds up the squares of the group's parts of tensors. Tensors that all devices have whole count once. */
+static void join_squares(const struct transformer_unit *unit, double *sums)
+{
+    const struct plan_shard *shard = unit->arguments->shard;
+    uint64_t index = 0;
+    if (!unit->split) return;
+    for (uint64_t layer = shard->first_layer; layer < shard->first_layer + shard->layer_count; layer++) {
+        struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
+        const uint32_t count = network_layer_shapes(unit->split->whole, layer, whole);
+        (void)network_layer_shapes(unit->network, layer, parts);
+        for (uint32_t i = 0; i < count; i++, index++)
+            if (unit->split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) sums[index] = 0;
+    }
+    unit_group_sum_doubles(unit->split->group, unit->split->rank, sums, index);
+}
+
 static void compute_norm(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -184,6 +203,7 @@ static void compute_norm(const struct transformer_unit *unit)
         sums[i] = unit->kernels->squares(unit->kernels, transformer_at(a->gradient, entry->offset_bytes),
                                          (int64_t)(entry->bytes / sizeof(float)));
     }
+    join_squares(unit, sums);
 }
 
 static void compute_update(const struct transformer_unit *unit)

@@ -35,7 +35,7 @@ struct unit_group {
     bool looks;         /* before it sleeps */
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
-    float **values;     /* by member */
+    void **values;      /* by member */
     struct exchanged *exchanged; /* by member */
 };
 
@@ -154,45 +154,74 @@ static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double s
 /* --- exchanges -------------------------------------------------------------------------------- */
 
 typedef void combine(float *restrict result, const float *x, uint64_t count);
+typedef void combine_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end);
 
 CLONES static void take_larger(float *restrict largest, const float *x, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
-static void combine_slice(struct unit_group *group, uint32_t rank, uint64_t count, combine *each)
+static void combine_floats(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end, combine *each)
 {
-    const uint64_t end = kernels_sum_slice(count, rank + 1, group->members);
+    float *const *const values = (float *const *)(void *)group->values;
     float result[PIECE_FLOATS];
-    for (uint64_t at = kernels_sum_slice(count, rank, group->members); at < end; at += PIECE_FLOATS) {
+    for (uint64_t at = begin; at < end; at += PIECE_FLOATS) {
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
-        memcpy(result, group->values[0] + at, n * sizeof *result);
-        for (uint32_t m = 1; m < group->members; m++) each(result, group->values[m] + at, n);
-        memcpy(group->values[rank] + at, result, n * sizeof *result);
+        memcpy(result, values[0] + at, n * sizeof *result);
+        for (uint32_t m = 1; m < group->members; m++) each(result, values[m] + at, n);
+        memcpy(values[rank] + at, result, n * sizeof *result);
     }
 }
 
-static void exchange(struct unit_group *group, uint32_t rank, float *values, uint64_t count, combine *each)
+static void sum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
+{
+    combine_floats(group, rank, begin, end, kernels_sum_add);
+}
+
+static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
+{
+    combine_floats(group, rank, begin, end, take_larger);
+}
+
+static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
+{
+    double *const *const values = (double *const *)(void *)group->values;
+    for (uint64_t i = begin; i < end; i++) {
+        double sum = values[0][i];
+        for (uint32_t m = 1; m < group->members; m++) sum += values[m][i];
+        values[rank][i] = sum;
+    }
+}
+
+/* Exchanges `count` numbers of `size` bytes. */
+static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
+                     combine_slice *combine_own)
 {
     const double begun_s = clock_s();
     group->values[rank] = values;
     if (!meet(group, NULL, NULL)) return;
-    combine_slice(group, rank, count, each);
+    combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
     if (!meet(group, NULL, NULL)) return;
     for (uint32_t m = 0; m < group->members; m++) {
-        const uint64_t begin = kernels_sum_slice(count, m, group->members), bytes = (kernels_sum_slice(count, m + 1, group->members) - begin) * sizeof(float);
-        if (m != rank) memcpy(values + begin, group->values[m] + begin, bytes);
+        const uint64_t begin = size * kernels_sum_slice(count, m, group->members);
+        const uint64_t end = size * kernels_sum_slice(count, m + 1, group->members);
+        if (m != rank) memcpy((char *)values + begin, (const char *)group->values[m] + begin, end - begin);
     }
     (void)meet(group, NULL, NULL); /* a member's slice stays until all have it */
-    count_exchange(&group->exchanged[rank], count * sizeof *values, clock_s() - begun_s);
+    count_exchange(&group->exchanged[rank], count * size, clock_s() - begun_s);
 }
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
-    exchange(group, rank, values, count, kernels_sum_add);
+    exchange(group, rank, values, count, sizeof *values, sum_slice);
 }
 
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
-    exchange(group, rank, values, count, take_larger);
+    exchange(group, rank, values, count, sizeof *values, maximum_slice);
+}
+
+void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count)
+{
+    exchange(group, rank, values, count, sizeof *values, sum_slice_of_doubles);
 }

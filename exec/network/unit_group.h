@@ -22,6 +22,7 @@ void unit_group_destroy(struct unit_group *group);
 /* Replace `values` of `count` numbers by the sum or the maximum over all members. */
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
+void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count);
 
 /* Begins a pass when all members have come. The last one decides for all whether it begins. Returns the decision, and
  * when it was made; false after a cancellation. */

@@ -18,6 +18,7 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "models/job/memory.h"
 #include "models/job/parallel_memory.h"
 #include "models/kernel/work_list.h"
 #include "models/network/network_traits.h"
@@ -247,7 +248,7 @@ static void cross_exchange(struct exchange *list, const struct job *job, uint64_
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     bool again = back && recompute_repeats(job->parallel.recompute);
     seen.row_bytes = job->microbatch * job->sequence * job->network.width * precision_bytes(job->precision);
-    if (pass == PARALLEL_FORWARD || again) gather(&seen, blocks, false);
+    if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) gather(&seen, blocks, false);
     if (back) sum(&seen, blocks, true);
     if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(&seen, blocks, true);
     list->count = seen.count;
@@ -264,7 +265,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     /* an output that nothing reads is left out, see add_carried_out_again() */
     bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
                   network_norms_first(&job->network);
-    if (pass == PARALLEL_FORWARD || again) {
+    if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) {
         gather(list, sums - (unread ? blocks : 0), false);
         sum(list, sums - (unread ? blocks : 0), false);
     }
@@ -281,6 +282,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
 static bool goes_forward(const struct job *job, enum parallel_pass pass, bool head)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    if (pass == PARALLEL_EVALUATE) return true;
     if (head && parallel_is_carried_out(&job->parallel)) return back;
     return pass == PARALLEL_FORWARD || (back && job->parallel.recompute == RECOMPUTE_STAGE);
 }
@@ -292,7 +294,11 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
         if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);
     }
-    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 1, false);
+    if (pass != PARALLEL_BACKWARD && pass != PARALLEL_WEIGHT) return;
+    /* its backward pass makes the norm's input again */
+    if (job->network.family == NETWORK_BERT && parallel_is_carried_out(&job->parallel))
+        exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
+    gather(list, 1, false);
 }
 
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
@@ -342,8 +348,12 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     struct exchange list = {.items = out,
                             .sequence = job->parallel.sequence,
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
-    if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
-    if (pass == PARALLEL_EVALUATE) pass = PARALLEL_FORWARD;
+    if (pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
+    if (pass == PARALLEL_NORM) { /* squares of the gradients of tensors */
+        exchange(&list, COLLECTIVE_ALL_REDUCE, 1, memory_tensor_count(network, layers.first, layers.count) * sizeof(double),
+                 false);
+        return list.count;
+    }
     if (pass == PARALLEL_UPDATE) {
         update_exchange(&list, job, layers);
         return list.count;

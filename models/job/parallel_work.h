@@ -21,7 +21,7 @@ enum parallel_pass {
     PARALLEL_UPDATE,   /* once per minibatch */
     PARALLEL_SUM,      /* a microbatch's share of the gradient is added (models/job/parallel_offload.h) */
     PARALLEL_ENCODE,   /* once per minibatch, for compressed gradients */
-    PARALLEL_NORM,     /* once per minibatch if it clips: squares of gradients (without the sum over devices) */
+    PARALLEL_NORM,     /* once per minibatch if it clips: squares of gradients */
     PARALLEL_EVALUATE, /* forward over held-out data, with the head's loss */
     PARALLEL_PASS_COUNT
 };

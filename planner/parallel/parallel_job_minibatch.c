@@ -45,6 +45,7 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
     gang_access_norms(&u, &a, ACCESS_WRITE);
     access_table_gradient(&u, &a);
     gang_compute(&u, PLAN_NORM, gang_work(&u, PARALLEL_NORM), &a);
+    gang_tensor_collectives(&u, PARALLEL_NORM, false, STREAM_COMPUTE, a.of[1].buffer);
     add_loss(&u);
     add_norms_copy(&u, false);
     gang_end(&u);
@@ -115,12 +116,15 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_access_weights(&u, &a);
     gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, GANG_LAST);
     gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, GANG_MAKE);
+    uint32_t output = a.of[a.count - 1].buffer;
     gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_held_out_loss(&u, &a, GANG_CHANGE);
+    if (u.chunk->has_loss) output = a.of[a.count - 1].buffer;
     if (u.chunk->has_loss && gang_shares_table(s) && !u.chunk->gathers)
         gang_access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_EVALUATE, gang_work(&u, PARALLEL_EVALUATE), &a);
+    gang_tensor_collectives(&u, PARALLEL_EVALUATE, false, STREAM_COMPUTE, output);
     if (u.chunk->has_loss && n + u.stage->turns >= s->microbatches) {
         gang_access_held_out_loss(&u, &loss, ACCESS_READ);
         gang_access(&loss, gang_held_out_loss(&u, false), ACCESS_WRITE);

@@ -93,22 +93,26 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_end(&u);
 }
 
-/* The collectives gather the kept activations. Carried out, units find tensors in the state, and the first chunk's reads
- * data. */
+/* The collectives gather the kept activations. Carried out, units find tensors in the state, the first chunk's reads
+ * data, and collectives are those of the embedding, within the pass. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct gang_unit u = gang_begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
     struct gang_accesses a = {0};
     gang_access_inputs(&u, &a, n, ACCESS_RELEASE);
     uint32_t kept = a.of[r > 0 ? 1 : 0].buffer;
-    gang_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
-    gang_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
+    if (!s->carried_out) {
+        gang_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
+        gang_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
+    }
     gang_access_sum(&u, &a);
+    const uint32_t gradient = a.of[a.count - 1].buffer;
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_LAST);
     if (s->carried_out) gang_access_weights(&u, &a);
     if (r == 0) gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_BACKWARD_WEIGHT, gang_work(&u, PARALLEL_WEIGHT), &a);
+    if (s->carried_out) gang_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, gradient);
     gang_end(&u);
 }
 

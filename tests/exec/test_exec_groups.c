@@ -53,15 +53,17 @@ struct setting {
     struct parallel parallel; /* tensor 0: spilled on one device */
     uint64_t microbatches, first, last; /* first: minibatches that are done; last: the job's minibatches */
     uint32_t precision;
+    double clip;                  /* 0: none */
+    uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
 };
 
 static char *setting_text(const struct setting *s, char text[256])
 {
     char how[PARALLEL_TEXT_BYTES];
-    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u", s->config,
+    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u, clip %g, evaluation %u", s->config,
              s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
              pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute], (unsigned)s->microbatches,
-             s->precision);
+             s->precision, s->clip, (unsigned)s->every);
     return text;
 }
 
@@ -82,11 +84,13 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->precision = s->precision;
     job->optimizer.kind = OPTIMIZER_MOMENTUM;
     job->optimizer.learning_rate = 0.01;
+    job->optimizer.clip = s->clip;
+    job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     job->first_minibatch = s->first;
     job->minibatches = s->last - s->first;
     job->parallel = s->parallel;
     const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
-                                            .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
+                                            .activations = PLANNER_AUTO, .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
     enum status status = parallel_check(job, &err);
     if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
     if (!status) status = plan_check(plan, &err);
@@ -97,6 +101,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
 struct outcome {
     double losses[MANY_STEPS];
     uint64_t fingerprint, minibatches;
+    struct evaluation_progress evaluations[STEPS];
+    uint64_t evaluation_count;
     bool stopped;
 };
 
@@ -119,6 +125,9 @@ static void carry_out_until(const struct setting *s, const char *folder, uint64_
     *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
                             .stopped = result.stopped};
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+    out->evaluation_count = result.jobs[0].evaluation_count;
+    assert_true(out->evaluation_count <= STEPS);
+    memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
     trace_release(&trace);
     run_result_release(&result);
     plan_release(&plan);
@@ -138,6 +147,11 @@ static void compare_losses(const struct setting *s, const struct outcome *wanted
         if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= tolerance))
             fail_msg("%s: loss %u is %.9g (expected %.9g)", setting_text(s, text), (unsigned)i, found->losses[i],
                      wanted->losses[i]);
+    assert_int_equal(found->evaluation_count, wanted->evaluation_count);
+    for (uint64_t i = 0; i < found->evaluation_count; i++)
+        if (!(fabs(found->evaluations[i].loss / wanted->evaluations[i].loss - 1) <= tolerance))
+            fail_msg("%s: evaluation %u is %.9g (expected %.9g)", setting_text(s, text), (unsigned)i,
+                     found->evaluations[i].loss, wanted->evaluations[i].loss);
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
@@ -195,6 +209,22 @@ static void compare_checkpoints(const struct setting *s, const char *wanted, con
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
+/* Jobs of bert and vit do not clip. */
+static bool network_is_clipped(const char *config)
+{
+    return !strstr(config, "bert") && !strstr(config, "vit");
+}
+
+/* Draws a schedule with backward passes in two units for half of the pipelines. */
+static void draw_schedule(uint64_t seed, uint64_t n, struct parallel *p)
+{
+    static const uint32_t halves[] = {PIPELINE_ZB_H1, PIPELINE_ZB_H2, PIPELINE_ZB_V};
+    if (p->pipeline == 1 || random_below(seed, n, 2)) return;
+    p->schedule = halves[random_below(seed, n + 1, 3)];
+    p->chunks = p->schedule == PIPELINE_ZB_V ? 2 : 1;
+    p->buckets = 1;
+}
+
 static struct setting draw(uint64_t seed, uint64_t n, const char *config)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
@@ -210,8 +240,13 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                                    .blocking = random_below(seed, 10 * n + 6, 4) == 0};
     s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
                           : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
+    draw_schedule(seed, 1000 + 10 * n, &s.parallel);
+    if (random_below(seed, 1000 + 10 * n + 2, 2) && network_is_clipped(config))
+        s.clip = 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
+    s.every = random_below(seed, 1000 + 10 * n + 4, 4);
+    s.held_out = s.every > 0 ? 1 + random_below(seed, 1000 + 10 * n + 5, 3) : 0;
     s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));
-    s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0;
+    s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule);
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     return s;
 }

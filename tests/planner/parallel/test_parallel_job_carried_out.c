@@ -18,12 +18,13 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
  * passes in two units; from CLIPS on it clips; from TREES on it adds up gradients as trees; from GROUPS on each stage is
- * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table. */
+ * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table; from GROUPS_CLIP on it is
+ * of tensor groups and clips. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -37,12 +38,12 @@ static void make_plan(struct plan *out, uint32_t variant)
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                               .chunks = 1, .schedule = PIPELINE_1F1B};
     if (variant >= HALVES && variant < CLIPS) jobs.jobs[0].parallel.schedule = PIPELINE_ZB_H1;
-    if (variant >= VERSIONS) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
-    if (variant >= VERSIONS) jobs.jobs[0].network.tied_head = false;
+    if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
+    if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].network.tied_head = false;
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    if (variant >= CLIPS && variant < TREES) jobs.jobs[0].optimizer.clip = 0.5;
+    if ((variant >= CLIPS && variant < TREES) || variant >= GROUPS_CLIP) jobs.jobs[0].optimizer.clip = 0.5;
     jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
-    if (variant >= GROUPS && variant < VERSIONS) jobs.jobs[0].parallel.tensor = 2;
+    if ((variant >= GROUPS && variant < VERSIONS) || variant >= GROUPS_CLIP) jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -357,6 +358,8 @@ static void slices(void **state)
 
 static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_parallel_op(p, pass, 0, OP_COLLECTIVE); }
 static void exchange_left_out(struct plan *p) { exchange_of(p, PLAN_FORWARD)->rounds--; }
+static void norms_apart(struct plan *p) { exchange_of(p, PLAN_NORM)->rounds++; }
+static void norms_of_replicas(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_DATA; }
 static void exchange_short(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->bytes /= 2; }
 static void exchange_aside(struct plan *p) { exchange_of(p, PLAN_FORWARD)->stream = STREAM_GROUP; }
 static void exchange_of_replicas(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->axes = 1u << AXIS_DATA; }
@@ -408,6 +411,8 @@ static void broken(void **state)
         {norm_short, CLIPS + 2, "bytes of the norms at 0 (expected"},
         {norm_elsewhere, CLIPS + 2, "bytes of the norms at 0 (expected"},
         {norms_unread, CLIPS + 2, "form: writes the norms of job-0"},
+        {norms_apart, GROUPS_CLIP + 2, "times all-reduce of"},
+        {norms_of_replicas, GROUPS_CLIP + 2, "job-0"},
         {norms_small, CLIPS + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
         {one_more, 2, "job-0 shard 0 has 16 forward and 16 backward passes and 4 updates (expected 12, 12, 3)"},
         {one_more, 102, "job-0"},
