@@ -244,7 +244,7 @@ static bool sum_over_ranks(const struct collective_call *call)
                                  .ranks_of = c->ranks_of, .values = c->values, .count = c->data[call->member].count,
                                  .workers = c->here};
     assert(c->kind == COLLECTIVE_ALL_REDUCE);
-    return rank_sum_work(&sum, call->worker) && meet(call->run, c);
+    return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(call->run, c);
 }
 
 static void call_join(void *argument)

@@ -29,4 +29,7 @@ struct rank_sum {
  * not be. Returns false when the ranks were left meanwhile, or no memory is left: that is noted as a failure. */
 bool rank_sum_work(const struct rank_sum *sum, uint32_t worker);
 
+/* The same for sums as a tree of members (models/job/parallel.h): the values go to one rank, which adds them. */
+bool rank_tree_work(const struct rank_sum *sum, uint32_t worker);
+
 #endif

@@ -402,51 +402,57 @@ static void call_loss(void *argument)
         tell_loss(run, PEERS_PART, call->job, call->rank, call->minibatch, *call->loss);
 }
 
-/* Takes a loss; the last one completes the evaluation. */
+/* Takes a loss in the mean, under the lock. Returns true when the evaluation is complete. */
+static bool add_held_out(struct run *run, uint32_t j, uint64_t minibatch, double loss, struct run_log_evaluation *out)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    struct run_progress *const progress = &run->jobs[j];
+    struct run_job_result *const result = &run->result->jobs[j];
+    if (minibatch >= atomic_load(&progress->limit) || progress->held_out_failed) return false;
+    progress->held_out_sum += loss;
+    if (++progress->held_out < job->evaluation.minibatches) return false;
+    const double mean = progress->held_out_sum / (double)progress->held_out, now_s = clock_s();
+    const uint64_t number = result->evaluation_count++, before = result->best_evaluation;
+    const uint64_t step = job->first_minibatch + minibatch + 1;
+    result->evaluations[number] = (struct evaluation_progress){.step = step, .loss = mean};
+    const bool best = isfinite(mean) && (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
+    if (best) result->best_evaluation = number;
+    if (best) progress->improved = minibatch + 1;
+    progress->last_loss_s = now_s; /* its time is no minibatch's */
+    progress->held_out_sum = 0;
+    progress->held_out = 0;
+    *out = (struct run_log_evaluation){.step = step, .loss = mean, .best = best, .elapsed_s = now_s - run->start_s};
+    return true;
+}
+
+void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t minibatch, uint64_t held_out, double loss)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
+    struct run_progress *const progress = &run->jobs[j];
+    const uint32_t replicas = replicas_of(job);
+    const uint64_t turn = held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
+    if (replicas > 1 && !add_partial_loss(run, j, replica, replicas, progress->held_out_parts + turn * replicas,
+                                          &progress->held_out_count[turn], &loss))
+        return;
+    struct run_log_evaluation evaluation;
+    pthread_mutex_lock(&run->lock);
+    const bool complete = add_held_out(run, j, minibatch, loss, &evaluation);
+    if (run->peers) pthread_cond_broadcast(&run->peers->changed);
+    pthread_mutex_unlock(&run->lock);
+    if (complete) run_log_evaluation(run->log, j, &evaluation);
+}
+
 static void call_held_out(void *argument)
 {
     const struct loss_call *const call = argument;
     struct run *const run = call->run;
-    const struct job *const job = &run->plan->jobs.jobs[call->job];
-    struct run_progress *const progress = &run->jobs[call->job];
-    struct run_job_result *const result = &run->result->jobs[call->job];
-    const uint32_t replicas = replicas_of(job);
-    const uint64_t turn = call->held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
-    double loss = *call->loss;
-    if (replicas > 1 && !add_partial_loss(run, call->job, call->rank, replicas, progress->held_out_parts + turn * replicas,
-                                          &progress->held_out_count[turn], &loss))
+    if (!run->peers || run->peers->own == 0) {
+        run_take_held_out(run, call->job, call->rank, call->minibatch, call->held_out, *call->loss);
         return;
-
-    pthread_mutex_lock(&run->lock);
-    const bool counts =
-        call->minibatch < atomic_load(&progress->limit) && !progress->held_out_failed;
-    const uint64_t step = job->first_minibatch + call->minibatch + 1;
-    bool complete = false, best = false;
-    double mean = 0, now_s = clock_s();
-    if (counts) {
-        progress->held_out_sum += loss;
-        complete = ++progress->held_out == job->evaluation.minibatches;
     }
-    if (complete) {
-        mean = progress->held_out_sum / (double)progress->held_out;
-        const uint64_t number = result->evaluation_count++, before = result->best_evaluation;
-        result->evaluations[number] = (struct evaluation_progress){.step = step, .loss = mean};
-        best = isfinite(mean) &&
-               (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
-        if (best) result->best_evaluation = number;
-        if (best) progress->improved = call->minibatch + 1;
-        progress->last_loss_s = now_s; /* its time is no minibatch's */
-        progress->held_out_sum = 0;
-        progress->held_out = 0;
-    }
-    pthread_mutex_unlock(&run->lock);
-    if (!complete) return;
-    run_log_evaluation(run->log, call->job, &(struct run_log_evaluation){
-        .step = step,
-        .loss = mean,
-        .best = best,
-        .elapsed_s = now_s - run->start_s,
-    });
+    const struct run_peers_message message = {.kind = PEERS_HELD_OUT, .job = call->job, .replica = call->rank,
+                                              .minibatch = call->minibatch, .held_out = call->held_out, .loss = *call->loss};
+    ranks_tell(run->peers->ranks, 0, &message, sizeof message);
 }
 
 void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss)

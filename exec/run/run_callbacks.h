@@ -19,6 +19,9 @@ void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct de
 void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double part);
 void run_take_loss(struct run *run, uint32_t job, uint64_t minibatch, double loss);
 
+/* Takes a replica's loss of a held-out minibatch; the last one completes the evaluation. From any thread. */
+void run_take_held_out(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, uint64_t held_out, double loss);
+
 /* Logs a loss or adds it up, on the stream of its copy to the host. */
 void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss);
 

@@ -37,10 +37,9 @@ static const char *refuse_job(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
     const bool parallel = parallel_is_set(&job->parallel);
-    if (job->evaluation.every > 0) return "evaluations";
+    if (job->keep_best) return "weights of the best evaluation to keep";
     if (job_clips(job)) return "clipping by the norm of all gradients";
     if (parallel && job->parallel.zero > 0) return "ZeRO";
-    if (parallel && job->parallel.tree) return "sums as a tree";
     if (parallel && job->parallel.tensor > 1) return "tensor groups";
     if (parallel && pipeline_is_asynchronous(job->parallel.schedule)) return "an asynchronous pipeline";
     return NULL;
@@ -164,6 +163,8 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
     if (message.kind != PEERS_STOP && message.job >= run->plan->jobs.count) return;
     if (message.kind == PEERS_PART && run->peers->own == 0)
         run_take_partial_loss(run, message.job, message.replica, message.minibatch, message.loss);
+    else if (message.kind == PEERS_HELD_OUT && run->peers->own == 0 && run->plan->jobs.jobs[message.job].evaluation.every > 0)
+        run_take_held_out(run, message.job, message.replica, message.minibatch, message.held_out, message.loss);
     else if (message.kind == PEERS_LOSS && by_first)
         take_loss(run, &message);
     else if (message.kind == PEERS_CUT && by_first)

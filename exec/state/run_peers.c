@@ -1,5 +1,7 @@
 #include "exec/state/run_peers.h"
 
+#include "models/job/evaluation.h"
+
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
     if (!run->peers) return true;
@@ -38,4 +40,14 @@ void run_peers_ask_stop(struct run *run)
     if (run->peers->stop_asked) return;
     run->peers->stop_asked = true;
     ranks_tell(run->peers->ranks, 0, &message, sizeof message);
+}
+
+bool run_has_evaluation(const struct run *run, uint32_t job, uint64_t minibatches)
+{
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    const struct run_job_result *const result = &run->result->jobs[job];
+    if (run->peers->own > 0 || minibatches == 0 || run->jobs[job].held_out_failed) return true;
+    if (about->evaluation.every == 0 || !evaluation_follows(about, minibatches - 1)) return true;
+    const uint64_t count = result->evaluation_count;
+    return count > 0 && result->evaluations[count - 1].step >= about->first_minibatch + minibatches;
 }

@@ -34,12 +34,13 @@ struct run_peers {
 enum { RUN_PEERS_AHEAD = 2 };
 
 /* Messages between ranks. */
-enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP, PEERS_CUT };
+enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP, PEERS_CUT, PEERS_HELD_OUT };
 struct run_peers_message {
     uint32_t kind, job;
-    uint32_t replica;   /* PART: of the loss; LIMIT: 1 when all jobs end; LOSS: 1 with a cut to come; CUT: 1 when it is made */
+    uint32_t replica;   /* PART, HELD_OUT: of the loss; LIMIT: 1 when all jobs end; LOSS: 1 with a cut to come; CUT: 1 when it is made */
     uint32_t unused;
-    uint64_t minibatch; /* of the loss; LIMIT: the limit; CUT: of the cut */
+    uint64_t minibatch; /* of the loss, or before the evaluation; LIMIT: the limit; CUT: of the cut */
+    uint64_t held_out;  /* HELD_OUT: number of the held-out minibatch */
     double loss;
 };
 
@@ -82,7 +83,10 @@ MUST_CHECK enum status run_peers_move(struct run *run, const struct run_peers_da
 /* Waits for a loss, a limit or a cut, or a moment. Under run.lock. */
 void run_peers_await_change(struct run *run);
 
-/* Waits until all losses of minibatches that were enqueued have come. */
+/* Returns true if rank 0 has the evaluation that follows a job's first minibatches, or there is none. Under run.lock. */
+bool run_has_evaluation(const struct run *run, uint32_t job, uint64_t minibatches);
+
+/* Waits until all losses of minibatches that were enqueued have come, and evaluations to rank 0. */
 MUST_CHECK enum status run_peers_await_losses(struct run_loop *loop, struct error *err);
 
 /* Waits until the operation's minibatch may begin. */

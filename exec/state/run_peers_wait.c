@@ -50,7 +50,8 @@ static bool has_losses(struct run *run, const struct run_loop *loop, bool waits)
     bool has = true;
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const uint64_t limit = atomic_load(&run->jobs[j].limit);
-        has &= run->jobs[j].losses >= (loop->walked[j] < limit ? loop->walked[j] : limit);
+        const uint64_t last = loop->walked[j] < limit ? loop->walked[j] : limit;
+        has &= run->jobs[j].losses >= last && run_has_evaluation(run, j, last);
     }
     if (!has && waits) run_peers_await_change(run);
     pthread_mutex_unlock(&run->lock);

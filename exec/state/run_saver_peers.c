@@ -75,7 +75,7 @@ static bool is_decided(const struct run_saver *saver, uint32_t job, uint64_t min
     }
     if (peers->own == 0) {
         *made = !progress->diverged && !progress->damaged;
-        return progress->losses >= minibatch;
+        return progress->losses >= minibatch && run_has_evaluation(run, job, minibatch);
     }
     *made = peers->verdict_made;
     return peers->verdict_job == job && peers->verdict_minibatch == minibatch;

@@ -28,7 +28,7 @@ plan() { # NAME DEVICES KEYS-OF-THE-JOB
 JSON
     spillway plan "$1-jobs.json" --hw host-2-cores --devices "$2" --device-memory 64MiB --quiet -o "$1.json" >/dev/null
 }
-losses() { sed -n 's/, "lr.*//; /"loss"/p' "$1"; }
+losses() { sed -n 's/, "lr.*//; s/, "elapsed.*//; /loss"/p' "$1"; }
 
 # Starts ranks 0 ... N-1 of a plan, whose process numbers are in `ranks`. Each has its own output.
 begin() { # N PLAN [OPTIONS]
@@ -61,7 +61,9 @@ plans=()
 plan both 4 '"minibatches": 4, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
 plan deep 4 '"minibatches": 3, "parallel": {"pipeline": 4, "schedule": "1f1b"}'
 plan wide 4 '"minibatches": 3, "parallel": {"data": 4}'
-for name in both deep wide; do
+plan tree 4 '"minibatches": 3, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b", "sum": "tree"}'
+plan held 4 '"minibatches": 5, "evaluate": {"every": 2, "minibatches": 3}, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
+for name in both deep wide tree held; do
     rm -f a.safetensors
     spillway-exec run $name.json --quiet --log $name.log
     mv a.safetensors $name.safetensors
@@ -124,7 +126,7 @@ for ((victim = 0; victim < 4; victim++)); do
         grep -Eq "rank $victim( \(|')|127.0.0.1:|rank 0 ended|has not come" err.$r || fail "rank $r does not name rank $victim: $(cat err.$r)"
     done
     ((SECONDS - begun <= 10)) || fail "the others ended $((SECONDS - begun)) s after rank $victim"
-    [[ -z $(ls -- *.safetensors* | grep -v -E '^(both|deep|wide).safetensors$') ]] || fail "weights were written without rank $victim"
+    [[ -z $(ls -- *.safetensors* | grep -v -E '^(both|deep|wide|tree|held).safetensors$') ]] || fail "weights were written without rank $victim"
 done
 
 # A rank that does not answer.

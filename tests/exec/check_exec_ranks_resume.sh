@@ -27,11 +27,11 @@ plan() { # NAME MINIBATCHES PARALLEL
     cat >"$1-jobs.json" <<JSON
 {"spillway_jobs": 1,
  "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
- "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "parallel": {$3}}]}
+ "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "evaluate": {"every": 3, "minibatches": 2}, "parallel": {$3}}]}
 JSON
     spillway plan "$1-jobs.json" --hw host-2-cores --devices 4 --device-memory 64MiB --quiet -o "$1.json" >/dev/null
 }
-losses() { sed -n 's/, "lr.*//; /"loss"/p' "$1"; }
+losses() { grep '"loss"' "$1"; }
 
 # The executor of `spillway run`, in several processes.
 mkdir ranks

@@ -1,6 +1,6 @@
 /*
  * Ranks without a plan, as threads of one process: sums over members in any order of ranks have the bits of a loop over
- * the members; sends that cross each other arrive; a rank that ends early is named by all others.
+ * the members, or of a tree; sends that cross each other arrive; a rank that ends early is named by all others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,11 +19,12 @@
 #include "exec/ranks/rank_sum.h"
 #include "tests/support/support_seed.h"
 
-enum { RANKS_MOST = 5, MEMBERS_MOST = 9, CASES = 12 };
+enum { RANKS_MOST = 5, MEMBERS_MOST = 9, CASES = 16 };
 
 struct group {
     uint32_t ranks, members, ranks_of[MEMBERS_MOST];
     uint64_t count, seed;
+    bool tree;
     char meet[64];
 };
 
@@ -40,7 +41,7 @@ struct one {
 struct worker {
     const struct rank_sum *sum;
     uint32_t number;
-    bool done;
+    bool tree, done;
     pthread_t thread;
 };
 
@@ -56,10 +57,21 @@ static enum status join(struct one *one)
     return ranks_join(&options, &one->ranks, &one->err);
 }
 
+/* In the order of members, or as a tree: pairs, then pairs of pairs; who has no partner waits for the next round. */
+static float sum_of(const struct group *g, const float *values)
+{
+    float sums[MEMBERS_MOST];
+    memcpy(sums, values, g->members * sizeof *sums);
+    for (uint32_t m = 1; !g->tree && m < g->members; m++) sums[0] += sums[m];
+    for (uint32_t step = 1; g->tree && step < g->members; step *= 2)
+        for (uint32_t m = 0; m + step < g->members; m += 2 * step) sums[m] += sums[m + step];
+    return sums[0];
+}
+
 static void *work(void *pointer)
 {
     struct worker *const worker = pointer;
-    worker->done = rank_sum_work(worker->sum, worker->number);
+    worker->done = (worker->tree ? rank_tree_work : rank_sum_work)(worker->sum, worker->number);
     return NULL;
 }
 
@@ -73,7 +85,7 @@ static void add_up(struct one *one)
     for (sum.number = 1; sum.number <= 2 && sum.workers > 0; sum.number++) {
         struct worker workers[MEMBERS_MOST];
         for (uint32_t w = 0; w < sum.workers; w++) {
-            workers[w] = (struct worker){.sum = &sum, .number = w};
+            workers[w] = (struct worker){.sum = &sum, .number = w, .tree = g->tree};
             assert_int_equal(pthread_create(&workers[w].thread, NULL, work, &workers[w]), 0);
         }
         for (uint32_t w = 0; w < sum.workers; w++) {
@@ -118,6 +130,7 @@ static void test_sums_in_the_order_of_members(void **state)
         struct one ones[RANKS_MOST] = {0};
         static const uint64_t counts[] = {1, 63, 65536, 65537, 200001, 400000};
         name_meeting(&g);
+        g.tree = random_below(seed, 50 * n + 20, 2) > 0;
         g.ranks = 2 + (uint32_t)random_below(seed, 50 * n, RANKS_MOST - 1);
         g.members = g.ranks + (uint32_t)random_below(seed, 50 * n + 1, MEMBERS_MOST - RANKS_MOST + 1);
         g.count = counts[random_below(seed, 50 * n + 2, 6)];
@@ -131,10 +144,10 @@ static void test_sums_in_the_order_of_members(void **state)
         for (uint32_t r = 0; r < g.ranks; r++)
             if (ones[r].err.status != STATUS_OK) fail_msg("rank %u: %s", r, ones[r].err.text);
         for (uint64_t i = 0; i < g.count; i++) {
-            float wanted = value(&g, 0, i);
-            for (uint32_t m = 1; m < g.members; m++) wanted += value(&g, m, i);
-            float twice = wanted;
-            for (uint32_t m = 1; m < g.members; m++) twice += wanted;
+            float once[MEMBERS_MOST], sums[MEMBERS_MOST];
+            for (uint32_t m = 0; m < g.members; m++) once[m] = value(&g, m, i);
+            for (uint32_t m = 0; m < g.members; m++) sums[m] = sum_of(&g, once);
+            const float twice = sum_of(&g, sums);
             for (uint32_t r = 0; r < g.ranks; r++)
                 for (uint32_t m = 0; m < g.members; m++)
                     if (ones[r].values[m] && memcmp(&ones[r].values[m][i], &twice, sizeof twice) != 0)

@@ -1,0 +1,129 @@
+/*
+ * Each piece has a rank that adds it up, in turn: it gets the values of all members, and sends back the sum. All ranks go
+ * through their pieces in ascending order, so the first piece that is not a sum never waits for another one.
+ */
+#include "exec/ranks/rank_sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/kernels/kernels_sum.h"
+#include "models/job/parallel.h"
+
+enum { PIECE = 1 << 16, BLOCK = 1 << 10, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
+
+struct work {
+    const struct rank_sum *sum;
+    uint32_t *ranks; /* with members, each once */
+    uint32_t rank_count, own_first; /* the first member of this rank */
+    float *others;   /* [member][PIECE]: values of other ranks' members */
+    struct ranks_request *requests; /* per member */
+};
+
+static float *value_of(const struct work *w, uint64_t piece, uint32_t member)
+{
+    float *const own = w->sum->values[member];
+    return own ? own + piece * PIECE : w->others + (uint64_t)member * PIECE;
+}
+
+/* Adds up a block of members [first, first + count), with branches of 2^k members. */
+static void add_up(const struct work *w, uint64_t piece, uint32_t first, uint32_t count, uint64_t at, uint64_t n, float *sum)
+{
+    if (count == 1) {
+        memcpy(sum, value_of(w, piece, first) + at, n * sizeof *sum);
+        return;
+    }
+    float right[BLOCK];
+    const uint32_t half = parallel_tree_half(count);
+    add_up(w, piece, first, half, at, n, sum);
+    add_up(w, piece, first + half, count - half, at, n, right);
+    kernels_sum_add(sum, right, n);
+}
+
+/* Collects, adds up, and sends back. */
+static bool own_piece(const struct work *w, uint64_t piece, uint64_t count)
+{
+    const struct rank_sum *const sum = w->sum;
+    const uint64_t bytes = count * sizeof(float);
+    float block[BLOCK], *const into = value_of(w, piece, w->own_first);
+    for (uint32_t m = 0; m < sum->members; m++)
+        if (!sum->values[m])
+            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, (uint32_t)(piece * sum->members + m), value_of(w, piece, m),
+                          bytes, &w->requests[m]);
+    for (uint32_t m = 0; m < sum->members; m++)
+        if (!sum->values[m] && !ranks_await(sum->ranks, &w->requests[m])) return false;
+    for (uint64_t at = 0; at < count; at += BLOCK) {
+        const uint64_t n = count - at < BLOCK ? count - at : BLOCK;
+        add_up(w, piece, 0, sum->members, at, n, block);
+        memcpy(into + at, block, n * sizeof *block);
+    }
+    for (uint32_t r = 0; r < w->rank_count; r++)
+        if (w->ranks[r] != ranks_own(sum->ranks))
+            ranks_send(sum->ranks, w->ranks[r], sum->number, (uint32_t)piece | BACK, into, bytes, &w->requests[r]);
+    for (uint32_t r = 0; r < w->rank_count; r++)
+        if (w->ranks[r] != ranks_own(sum->ranks) && !ranks_await(sum->ranks, &w->requests[r])) return false;
+    return true;
+}
+
+/* Sends the values of this rank's members, and waits for the sum. */
+static bool others_piece(const struct work *w, uint64_t piece, uint64_t count, uint32_t rank)
+{
+    const struct rank_sum *const sum = w->sum;
+    const uint64_t bytes = count * sizeof(float);
+    struct ranks_request back;
+    for (uint32_t m = 0; m < sum->members; m++)
+        if (sum->values[m])
+            ranks_send(sum->ranks, rank, sum->number, (uint32_t)(piece * sum->members + m), value_of(w, piece, m), bytes,
+                       &w->requests[m]);
+    for (uint32_t m = 0; m < sum->members; m++)
+        if (sum->values[m] && !ranks_await(sum->ranks, &w->requests[m])) return false;
+    ranks_receive(sum->ranks, rank, sum->number, (uint32_t)piece | BACK, value_of(w, piece, w->own_first), bytes, &back);
+    return ranks_await(sum->ranks, &back);
+}
+
+static bool work_through(const struct work *w, uint32_t worker)
+{
+    const struct rank_sum *const sum = w->sum;
+    const uint64_t pieces = (sum->count + PIECE - 1) / PIECE;
+    for (uint64_t p = worker; p < pieces; p += sum->workers) {
+        const uint64_t left = sum->count - p * PIECE, count = left < PIECE ? left : PIECE;
+        const uint32_t rank = w->ranks[p % w->rank_count];
+        if (!(rank == ranks_own(sum->ranks) ? own_piece(w, p, count) : others_piece(w, p, count, rank))) return false;
+        for (uint32_t m = w->own_first + 1; m < sum->members; m++)
+            if (sum->values[m]) memcpy(value_of(w, p, m), value_of(w, p, w->own_first), count * sizeof(float));
+    }
+    return true;
+}
+
+static void find_ranks(struct work *w)
+{
+    const struct rank_sum *const sum = w->sum;
+    w->own_first = UINT32_MAX;
+    for (uint32_t m = 0; m < sum->members; m++) {
+        uint32_t r = 0;
+        while (r < w->rank_count && w->ranks[r] != sum->ranks_of[m]) r++;
+        w->ranks[r] = sum->ranks_of[m];
+        if (r == w->rank_count) w->rank_count++;
+        if (sum->values[m] && w->own_first == UINT32_MAX) w->own_first = m;
+    }
+}
+
+bool rank_tree_work(const struct rank_sum *sum, uint32_t worker)
+{
+    struct work w = {.sum = sum};
+    w.ranks = alloc_zeroed(sum->members, sizeof *w.ranks);
+    w.others = alloc_zeroed((size_t)sum->members * PIECE, sizeof *w.others);
+    w.requests = alloc_zeroed(sum->members, sizeof *w.requests);
+    bool done = false;
+    if (w.ranks && w.others && w.requests) {
+        find_ranks(&w);
+        done = work_through(&w, worker);
+    } else {
+        ranks_report(sum->ranks, "no memory left for a sum over ranks");
+    }
+    free(w.ranks);
+    free(w.others);
+    free(w.requests);
+    return done;
+}
