@@ -21,6 +21,12 @@ static const struct chunk_tables *tables_of(const struct run *run, const struct 
     return &run->chunks[run->plan->job_first_shard[buffer->job] + buffer->shard];
 }
 
+/* Returns the number of an operation's replica, among the replicas of all its stages. */
+static uint32_t replica_of(const struct chunk_tables *tables, const struct plan_walk_op *op)
+{
+    return op->rank / tables->job->parallel.tensor;
+}
+
 static struct run_collective_data reduced(const struct chunk_tables *tables, const struct plan_walk_op *op, char *const *at,
                                           bool adds)
 {
@@ -29,7 +35,7 @@ static struct run_collective_data reduced(const struct chunk_tables *tables, con
     struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1], .adds = adds, .count = count};
     if (!tables->shares) return data;
     for (uint32_t i = 0; i < tables->memory.section_count; i++) {
-        const struct chunk_share_section *const own = &tables->shares[op->rank].sections[i];
+        const struct chunk_share_section *const own = &tables->shares[replica_of(tables, op)].sections[i];
         const uint64_t whole = own->first * sizeof(float);
         add_range(&data, whole, apart ? own->gradient_offset : whole, own->count * sizeof(float));
     }
@@ -43,7 +49,7 @@ static struct run_collective_data joined(const struct chunk_tables *tables, cons
     float *values = (float *)(void *)gradient;
     uint64_t count = op->op->bytes / sizeof(float);
     if (tables->shares) {
-        const uint32_t rank = op->rank % tables->memory.ranks;
+        const uint32_t rank = replica_of(tables, op) % tables->memory.ranks;
         uint32_t i = 0;
         while (tables->memory.sections[i].kind != kind) i++;
         values = chunk_share_gradient(tables, values, kind, rank);
@@ -61,7 +67,7 @@ static struct run_collective_data gathered(const struct run *run, const struct p
     const bool table = from != to;
     if (table) data.to += to->memory.table_weights_offset;
     for (uint32_t i = 0; i < from->memory.section_count; i++) {
-        const struct chunk_share_part *const part = &from->shares[op->rank].sections[i].parts[STATE_WEIGHTS];
+        const struct chunk_share_part *const part = &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
         if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE) add_range(&data, part->whole, part->here, part->bytes);
     }
     return data;

@@ -171,7 +171,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .tables = &loop->run->chunks[shard],
         .split = run_split_of(loop->run, op),
         .pass = unit.pass,
-        .rank = op->rank,
+        .rank = op->rank / unit.job->parallel.tensor,
         .minibatch = unit.minibatch,
         .state = unit.state,
         .version = unit.version,
@@ -195,7 +195,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         const struct chunk_tables *const head = &loop->run->chunks[last];
         if (of_head && head->memory.table_rows > 0)
             arguments.table_gradient = head->shares
-                                           ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, op->rank)
+                                           ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, arguments.rank)
                                            : chunk_table_gradient(head, of_head);
     } else if (unit.pass != PLAN_LOAD) {
         arguments.microbatch = next_microbatch(loop, op, shard);

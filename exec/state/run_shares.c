@@ -12,13 +12,13 @@ bool run_is_split(const struct run *run, uint32_t shard)
 
 static bool has_slices(const struct run *run, uint32_t shard)
 {
-    return run_slices_ranks(run, shard) > 1;
+    return run_slices_members(run, shard) > 1;
 }
 
 uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
-    return tables->shares ? tables->memory.ranks : run_slices_ranks(run, shard);
+    return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
 }
 
 /* Returns the share of replica `rank` on the host. */
@@ -78,7 +78,7 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
 void run_shares_fill_table(const struct run *run, uint32_t job)
 {
     const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
-    if (has_slices(run, first)) {
+    if (!run->chunks[last].shares) {
         run_slices_fill_table(run, job);
         return;
     }
@@ -86,9 +86,10 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
     const struct chunk_memory *const m = &to->memory;
     if (!m->copies_table || !m->has_head) return;
     const uint32_t table = 0, head = m->section_count - 1; /* the first chunk's section, and the copy's */
-    for (uint32_t rank = 0; rank < m->ranks; rank++) {
-        const struct chunk_share_part *const source = from->shares[rank].sections[table].parts;
-        const struct chunk_share_part *const target = to->shares[rank].sections[head].parts;
+    for (uint32_t rank = 0; rank < run_shares_ranks(run, last); rank++) {
+        const uint32_t replica = rank / to->job->parallel.tensor;
+        const struct chunk_share_part *const source = from->shares[replica].sections[table].parts;
+        const struct chunk_share_part *const target = to->shares[replica].sections[head].parts;
         char *const share = share_of(run, last, rank);
         if (!m->splits_weights)
             memcpy(share + m->table_weights_offset, share_of(run, first, rank), m->table_rows_layout.parts[STATE_WEIGHTS].bytes);

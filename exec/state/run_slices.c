@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
 #include "models/network/tensor_share.h"
 
 static const struct job *job_of(const struct run *run, uint32_t shard)
@@ -9,10 +10,17 @@ static const struct job *job_of(const struct run *run, uint32_t shard)
     return &run->plan->jobs.jobs[run->plan->shards[shard].job];
 }
 
-uint32_t run_slices_ranks(const struct run *run, uint32_t shard)
+uint32_t run_slices_members(const struct run *run, uint32_t shard)
 {
     const uint32_t tensor = job_of(run, shard)->parallel.tensor;
     return tensor > 1 ? tensor : 1;
+}
+
+/* Counts the ranks whose states make up the whole one. */
+static uint32_t ranks_of(const struct run *run, uint32_t shard)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
 }
 
 /* Returns a rank's share on the host, and the number of such buffers. */
@@ -28,18 +36,41 @@ static uint32_t buffers_of(const struct run *run, uint32_t shard)
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* A tensor in a part of a share and in the same part of the whole state. */
+/* Numbers of a tensor in a part of a rank's state, and the tensor in the same part of the whole state. */
 struct share_place {
     struct tensor_share share;
+    struct tensor_range of; /* the slice's numbers that are here */
     uint64_t here, whole, number_bytes;
 };
 typedef void each_place(const struct share_place *place, void *context);
 
-/* Calls `each` for the tensors of all parts that begin in the first `bytes` of the whole state. */
-static void walk_places(const struct run *run, uint32_t shard, uint64_t bytes, each_place *each, void *context)
+/* Calls `each` for the numbers of a slice's tensor that the rank has, of its share if replicas split states, too. `first`:
+ * of the tensor, in bytes from the beginning of the part. */
+static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_t part, uint64_t first,
+                        const struct share_place *tensor, each_place *each, void *context)
+{
+    const uint64_t end = first + tensor->of.count * tensor->number_bytes;
+    struct share_place place = *tensor;
+    if (!slice->shares) {
+        place.here = slice->state.layout.parts[part].offset_bytes + first;
+        each(&place, context);
+        return;
+    }
+    for (uint32_t i = 0; i < slice->memory.section_count; i++) {
+        const struct chunk_share_part *const own = &slice->shares[rank / slice->job->parallel.tensor].sections[i].parts[part];
+        const uint64_t from = max_u64(first, own->whole), to = min_u64(end, own->whole + own->bytes);
+        if (slice->memory.sections[i].kind == CHUNK_SECTION_HEAD || from >= to) continue;
+        place.here = own->here + from - own->whole;
+        place.of = (struct tensor_range){(from - first) / tensor->number_bytes, (to - from) / tensor->number_bytes};
+        each(&place, context);
+    }
+}
+
+/* Calls `each` for a rank's ranges of the tensors of all parts that begin in the first `bytes` of the whole state. */
+static void walk_tables(const struct run *run, uint32_t shard, const struct chunk_tables *slice, uint32_t rank, uint64_t bytes,
+                        each_place *each, void *context)
 {
     const struct plan_shard *const about = &run->plan->shards[shard];
-    const struct chunk_tables *const slice = &run->chunks[shard];
     const struct state_tables *const whole = &run->tables[shard].state;
     uint32_t index = 0;
     for (uint64_t layer = about->first_layer; layer < about->first_layer + about->layer_count; layer++) {
@@ -51,50 +82,66 @@ static void walk_places(const struct run *run, uint32_t shard, uint64_t bytes, e
                 const struct memory_entry *const entry = &whole->parts[part].entries[index];
                 const uint64_t offset = whole->layout.parts[part].offset_bytes;
                 if (entry->bytes == 0 || offset >= bytes) continue;
-                const struct share_place place = {
-                    .share = tensor_share_of(&specs[i], &slices[i]),
-                    .here = slice->state.layout.parts[part].offset_bytes + slice->state.parts[part].entries[index].offset_bytes,
-                    .whole = offset + entry->offset_bytes,
-                    .number_bytes = entry->bytes / specs[i].elements};
-                each(&place, context);
+                const struct share_place tensor = {.share = tensor_share_of(&specs[i], &slices[i]),
+                                                   .of = {0, slices[i].elements},
+                                                   .whole = offset + entry->offset_bytes,
+                                                   .number_bytes = entry->bytes / specs[i].elements};
+                walk_ranges(slice, rank, part, slice->state.parts[part].entries[index].offset_bytes, &tensor, each, context);
             }
     }
     assert(index == whole->parts[STATE_WEIGHTS].count);
 }
 
+static void walk_places(const struct run *run, uint32_t shard, uint32_t rank, uint64_t bytes, each_place *each, void *context)
+{
+    walk_tables(run, shard, &run->chunks[shard], rank, bytes, each, context);
+}
+
 struct share_copy {
-    uint32_t rank;
+    uint32_t member; /* of the tensor group */
     char *share, *whole;
 };
 
 static void cut_tensor(const struct share_place *place, void *context)
 {
     const struct share_copy *const copy = context;
-    tensor_share_cut(&place->share, copy->rank, place->number_bytes, copy->share + place->here, copy->whole + place->whole);
+    tensor_share_cut_range(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
+                           copy->whole + place->whole);
 }
 
 /* Tensors that all devices have come from the first. */
 static void join_tensor(const struct share_place *place, void *context)
 {
     const struct share_copy *const copy = context;
-    if (!place->share.cut && copy->rank > 0) return;
-    tensor_share_join(&place->share, copy->rank, place->number_bytes, copy->share + place->here, copy->whole + place->whole);
+    if (!place->share.cut && copy->member > 0) return;
+    tensor_share_join_range(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
+                            copy->whole + place->whole);
 }
 
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
 {
-    for (uint32_t rank = 0; rank < run_slices_ranks(run, shard); rank++) {
-        struct share_copy copy = {rank, share_of(run, shard, rank), whole};
-        walk_places(run, shard, bytes, join_tensor, &copy);
+    for (uint32_t rank = 0; rank < ranks_of(run, shard); rank++) {
+        struct share_copy copy = {rank % run_slices_members(run, shard), share_of(run, shard, rank), whole};
+        walk_places(run, shard, rank, bytes, join_tensor, &copy);
     }
+}
+
+/* Cuts a member's weights to the beginning of a share, which has all of them there. */
+static void scatter_weights(const struct run *run, uint32_t shard, const struct share_copy *copy)
+{
+    struct chunk_tables all = run->chunks[shard];
+    all.shares = NULL;
+    all.state.layout.parts[STATE_WEIGHTS].offset_bytes = 0;
+    walk_tables(run, shard, &all, 0, 1, cut_tensor, (void *)(uintptr_t)copy);
 }
 
 void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole)
 {
-    for (uint32_t buffer = 0; buffer < buffers_of(run, shard); buffer++) {
-        struct share_copy copy = {buffer % run_slices_ranks(run, shard), share_of(run, shard, buffer),
-                                  (char *)(uintptr_t)whole};
-        walk_places(run, shard, UINT64_MAX, cut_tensor, &copy);
+    const struct chunk_tables *const slice = &run->chunks[shard];
+    for (uint32_t rank = 0; rank < buffers_of(run, shard); rank++) {
+        struct share_copy copy = {rank % run_slices_members(run, shard), share_of(run, shard, rank), (char *)(uintptr_t)whole};
+        if (slice->shares && !slice->memory.splits_weights) scatter_weights(run, shard, &copy);
+        walk_places(run, shard, rank, UINT64_MAX, cut_tensor, &copy);
     }
 }
 
@@ -110,7 +157,7 @@ void run_slices_fill_table(const struct run *run, uint32_t job)
 struct bring_call {
     const struct run *run;
     struct device_guard guard;
-    uint32_t shard;
+    uint32_t shard, rank;
     struct share_copy copy;
 };
 
@@ -118,14 +165,14 @@ static void call_bring(void *argument)
 {
     struct bring_call *const call = argument;
     if (call->guard.limit && call->guard.value >= atomic_load(call->guard.limit)) return;
-    walk_places(call->run, call->shard, UINT64_MAX, join_tensor, &call->copy);
+    walk_places(call->run, call->shard, call->rank, UINT64_MAX, join_tensor, &call->copy);
 }
 
 void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard)
 {
-    const struct bring_call call = {.run = run, .guard = guard, .shard = shard,
-                                    .copy = {state->rank, (char *)device_arena(run->devices[device]) + state->address, to}};
+    const struct bring_call call = {.run = run, .guard = guard, .shard = shard, .rank = state->rank,
+                                    .copy = {state->rank % run_slices_members(run, shard), (char *)device_arena(run->devices[device]) + state->address, to}};
     assert(run->backend->arena_on_host);
     device_call(run->streams[plan_stream(run->plan, device, STREAM_D2H)], call_bring, &call, sizeof call, NULL);
 }

@@ -8,7 +8,7 @@
 #include "exec/state/run_state.h"
 
 /* Returns the members of the shard's tensor group; 1: there is none. */
-uint32_t run_slices_ranks(const struct run *run, uint32_t shard);
+uint32_t run_slices_members(const struct run *run, uint32_t shard);
 
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);

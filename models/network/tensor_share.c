@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/extreme.h"
+
 struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *slice)
 {
     struct tensor_share share = {.outer = 1, .joined = 1, .size = whole->elements, .part = whole->elements, .inner = 1};
@@ -23,25 +25,47 @@ struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t ra
     return (struct tensor_range){first, size - first < part ? size - first : part};
 }
 
-/* Copies the rank's range of each piece, one way or the other. */
-static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, char *part, char *whole, bool cuts)
+/* Returns the numbers of a whole part. */
+static struct tensor_range all_of(const struct tensor_share *share)
+{
+    return (struct tensor_range){0, share->outer * share->joined * share->part * share->inner};
+}
+
+/* Copies numbers `of` a part, line by line, one way or the other. */
+static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of, char *part,
+                 char *whole, bool cuts)
 {
     const struct tensor_range range = share->cut ? tensor_share_range(share->size, share->part, rank)
                                                  : (struct tensor_range){0, share->size};
-    const uint64_t line = share->inner * number_bytes, bytes = range.count * line;
-    if (bytes == 0) return;
-    for (uint64_t i = 0; i < share->outer * share->joined; i++) {
-        char *const here = part + i * share->part * line, *const there = whole + (i * share->size + range.first) * line;
-        memcpy(cuts ? here : there, cuts ? there : here, bytes);
+    const uint64_t line = share->part * share->inner, used = range.count * share->inner, end = of.first + of.count;
+    if (used == 0 || of.count == 0) return;
+    for (uint64_t i = of.first / line; i * line < end; i++) {
+        const uint64_t from = max_u64(i * line, of.first), to = min_u64(i * line + used, end);
+        const uint64_t place = (i * share->size + range.first) * share->inner + from - i * line;
+        if (from >= to) continue;
+        char *const here = part + (from - of.first) * number_bytes, *const there = whole + place * number_bytes;
+        memcpy(cuts ? here : there, cuts ? there : here, (to - from) * number_bytes);
     }
+}
+
+void tensor_share_cut_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                            void *part, const void *whole)
+{
+    copy(share, rank, number_bytes, of, part, (char *)(uintptr_t)whole, true);
+}
+
+void tensor_share_join_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                             const void *part, void *whole)
+{
+    copy(share, rank, number_bytes, of, (char *)(uintptr_t)part, whole, false);
 }
 
 void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, void *part, const void *whole)
 {
-    copy(share, rank, number_bytes, part, (char *)(uintptr_t)whole, true);
+    tensor_share_cut_range(share, rank, number_bytes, all_of(share), part, whole);
 }
 
 void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part, void *whole)
 {
-    copy(share, rank, number_bytes, (char *)(uintptr_t)part, whole, false);
+    tensor_share_join_range(share, rank, number_bytes, all_of(share), part, whole);
 }

@@ -37,4 +37,10 @@ void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t 
 void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part,
                        void *whole);
 
+/* Do the same with consecutive numbers `of` a part, of which `part` has only these. */
+void tensor_share_cut_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                            void *part, const void *whole);
+void tensor_share_join_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                             const void *part, void *whole);
+
 #endif

@@ -30,7 +30,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 4, MANY_STEPS = 60, CASES = 4 };
+enum { STEPS = 6, MANY_STEPS = 60, CASES = 5 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
@@ -225,6 +225,14 @@ static void draw_schedule(uint64_t seed, uint64_t n, struct parallel *p)
     p->buckets = 1;
 }
 
+/* Draws a level of shares of replicas, and how far ahead weights are gathered. */
+static void draw_shares(uint64_t seed, uint64_t n, struct parallel *p)
+{
+    if (p->data == 1) return;
+    p->zero = (uint32_t)random_below(seed, n, pipeline_has_halves(p->schedule) ? 2 : 4);
+    p->prefetch = (uint32_t)random_below(seed, n + 1, 3);
+}
+
 static struct setting draw(uint64_t seed, uint64_t n, const char *config)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
@@ -241,12 +249,14 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
                           : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
     draw_schedule(seed, 1000 + 10 * n, &s.parallel);
+    draw_shares(seed, 1000 + 10 * n + 6, &s.parallel);
     if (random_below(seed, 1000 + 10 * n + 2, 2) && network_is_clipped(config))
-        s.clip = 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
+        s.clip = s.parallel.zero > 0 ? 0 : 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
     s.every = random_below(seed, 1000 + 10 * n + 4, 4);
     s.held_out = s.every > 0 ? 1 + random_below(seed, 1000 + 10 * n + 5, 3) : 0;
     s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));
-    s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule);
+    s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule) &&
+                      s.parallel.zero == 0;
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     return s;
 }
@@ -284,6 +294,8 @@ static void test_other_cuts_go_on(void **state)
     const struct parallel cuts[] = {
         {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1},
         {.tensor = 0},
+        {.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES, .schedule = PIPELINE_1F1B},
+        {.tensor = 3, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS},
         {.tensor = 3, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
         {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1},
     };
