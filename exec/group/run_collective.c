@@ -19,16 +19,19 @@
 #include "base/alloc.h"
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "exec/device/meeting.h"
 #include "exec/group/run_collective_time.h"
 #include "exec/kernels/kernels_sum.h"
 #include "exec/ranks/rank_sum.h"
 #include "exec/state/run_peers.h"
+#include "models/hardware/hardware_dilate.h"
 
 enum { PIECE_FLOATS = 4096 };
 
 struct run_collective {
     struct run_collective *next, **link; /* of those in flight */
-    uint32_t members, here, arrived, meetings, left; /* here: members of this process */
+    struct meeting meeting; /* of all members at first, then of those of this process */
+    uint32_t members, here, left; /* here: members of this process; left: they and the walking thread */
     uint32_t job;
     uint64_t minibatch;
     uint32_t kind; /* enum collective_kind */
@@ -40,7 +43,6 @@ struct run_collective {
     float **values;     /* with other processes, by member: NULL in another one, ... */
     uint32_t *ranks_of; /* ... which is this */
     uint64_t number;    /* of the first member's operation */
-    pthread_cond_t met;
 };
 
 struct collective_call {
@@ -61,7 +63,8 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     c->data = alloc_zeroed(op->join_count, sizeof *c->data);
     if (run->peers) c->values = alloc_zeroed(op->join_count, sizeof *c->values);
     if (run->peers) c->ranks_of = alloc_zeroed(op->join_count, sizeof *c->ranks_of);
-    if (!c->data || (run->peers && !(c->values && c->ranks_of)) || pthread_cond_init(&c->met, NULL) != 0) {
+    const bool looks = hardware_dilation(&run->plan->hardware) <= 1;
+    if (!c->data || (run->peers && !(c->values && c->ranks_of)) || !meeting_init(&c->meeting, op->join_count, looks)) {
         free(c->data);
         free(c->values);
         free(c->ranks_of);
@@ -79,49 +82,52 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     c->link = &run->collectives;
     if (c->next) c->next->link = &c->next;
     run->collectives = c;
+    if (run->cancelled) meeting_cancel(&c->meeting);
     pthread_mutex_unlock(&run->lock);
     return c;
 }
 
 static void destroy(struct run_collective *c)
 {
-    pthread_cond_destroy(&c->met);
+    meeting_release(&c->meeting);
     free(c->data);
     free(c->values);
     free(c->ranks_of);
     free(c);
 }
 
-/* Counts a member, and ends the meeting with the last one: other processes' members come to the first one only. Under
- * the lock. */
-static void arrive(struct run *run, struct run_collective *c)
+struct beginning {
+    struct run *run;
+    struct run_collective *collective;
+};
+
+/* Called when the last member has come, also those of other processes, who come to the first meeting only. */
+static void begin(struct meeting *meeting, void *argument)
 {
-    if (++c->arrived < (c->meetings == 0 ? c->members : c->here)) return;
-    if (c->meetings++ == 0) {
-        c->shut = c->minibatch >= atomic_load(&run->jobs[c->job].limit);
-        c->begun_s = clock_s();
-    }
-    c->arrived = 0;
-    pthread_cond_broadcast(&c->met);
+    const struct beginning *const beginning = argument;
+    struct run_collective *const c = beginning->collective;
+    c->shut = c->minibatch >= atomic_load(&beginning->run->jobs[c->job].limit);
+    c->begun_s = clock_s();
+    meeting->members = c->here;
 }
 
 /* Returns false when the run ends before all members have come. */
-static bool meet(struct run *run, struct run_collective *c)
+static bool meet_first(struct run *run, struct run_collective *c)
 {
-    pthread_mutex_lock(&run->lock);
-    const uint32_t meeting = c->meetings;
-    arrive(run, c);
-    while (c->meetings == meeting && !run->cancelled) pthread_cond_wait(&c->met, &run->lock);
-    const bool met = c->meetings > meeting;
-    pthread_mutex_unlock(&run->lock);
-    return met;
+    struct beginning beginning = {run, c};
+    return meeting_attend(&c->meeting, begin, &beginning);
 }
 
-/* The last member frees the collective. */
+static bool meet(struct run_collective *c)
+{
+    return meeting_attend(&c->meeting, NULL, NULL);
+}
+
+/* The last one frees the collective. */
 static void leave(struct run *run, struct run_collective *c)
 {
     pthread_mutex_lock(&run->lock);
-    const bool last = ++c->left >= c->here;
+    const bool last = ++c->left > c->here;
     if (last) {
         *c->link = c->next;
         if (c->next) c->next->link = c->link;
@@ -134,7 +140,7 @@ void run_collective_cancel(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
     run->cancelled = true;
-    for (struct run_collective *c = run->collectives; c; c = c->next) pthread_cond_broadcast(&c->met);
+    for (struct run_collective *c = run->collectives; c; c = c->next) meeting_cancel(&c->meeting);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -202,18 +208,18 @@ static void copy_other_slices(const struct run_collective *c, uint32_t member)
     }
 }
 
-static bool all_reduce(struct run *run, struct run_collective *c, uint32_t member)
+static bool all_reduce(struct run_collective *c, uint32_t member)
 {
     const uint64_t begin = slice_begin(c, member);
     reduce(c, begin, slice_begin(c, member + 1), (float *)(void *)c->data[member].to + begin, false);
-    if (!meet(run, c)) return false;
+    if (!meet(c)) return false;
     copy_other_slices(c, member);
-    return meet(run, c); /* a member's slice stays until all have it */
+    return meet(c); /* a member's slice stays until all have it */
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
-static bool reduce_scatter(struct run *run, struct run_collective *c, uint32_t member)
+static bool reduce_scatter(struct run_collective *c, uint32_t member)
 {
     const struct run_collective_data *const own = &c->data[member];
     for (uint32_t i = 0; i < own->range_count; i++) {
@@ -221,10 +227,10 @@ static bool reduce_scatter(struct run *run, struct run_collective *c, uint32_t m
         const uint64_t begin = range->whole / sizeof(float);
         reduce(c, begin, begin + range->bytes / sizeof(float), (float *)(void *)(own->to + range->share), own->adds);
     }
-    return meet(run, c); /* a member's data stay until all have read them */
+    return meet(c); /* a member's data stay until all have read them */
 }
 
-static bool all_gather(struct run *run, struct run_collective *c, uint32_t member)
+static bool all_gather(struct run_collective *c, uint32_t member)
 {
     char *const to = c->data[member].to;
     for (uint32_t m = 0; m < c->members; m++)
@@ -233,7 +239,7 @@ static bool all_gather(struct run *run, struct run_collective *c, uint32_t membe
             if (to + range->whole != c->data[m].from + range->share)
                 memcpy(to + range->whole, c->data[m].from + range->share, range->bytes);
         }
-    return meet(run, c);
+    return meet(c);
 }
 
 /* Adds up members of several processes. */
@@ -244,21 +250,21 @@ static bool sum_over_ranks(const struct collective_call *call)
                                  .ranks_of = c->ranks_of, .values = c->values, .count = c->data[call->member].count,
                                  .workers = c->here};
     assert(c->kind == COLLECTIVE_ALL_REDUCE);
-    return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(call->run, c);
+    return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(c);
 }
 
 static void call_join(void *argument)
 {
     const struct collective_call *const call = argument;
     struct run_collective *const c = call->collective;
-    bool met = meet(call->run, c);
+    bool met = meet_first(call->run, c);
     if (met) call->timing->start_s = c->begun_s;
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
         met = c->here < c->members                    ? sum_over_ranks(call)
-              : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(call->run, c, call->member)
-              : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(call->run, c, call->member)
-                                                     : all_reduce(call->run, c, call->member);
+              : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(c, call->member)
+              : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(c, call->member)
+                                                     : all_reduce(c, call->member);
         if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);
@@ -277,15 +283,22 @@ static enum status count_member(struct run *run, const struct plan_walk_op *op, 
     if (data) c->here++;
     if (run->peers) c->ranks_of[op->join_at] = run->peers->rank_of[op->device];
     if (run->peers && data) c->values[op->join_at] = (float *)(void *)data->to;
-    if (!data) arrive(run, c);
     pthread_mutex_unlock(&run->lock);
     return STATUS_OK;
+}
+
+/* Lets go of a collective whose last member was counted. */
+static void end_joining(struct run *run, const struct plan_walk_op *op)
+{
+    if (op->join_at + 1 == op->join_count) leave(run, run->joining);
 }
 
 enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op, struct error *err)
 {
     TRY(count_member(run, op, NULL, err));
-    if (op->join_at + 1 == op->join_count && run->joining->here == 0) leave(run, run->joining);
+    struct beginning beginning = {run, run->joining};
+    meeting_arrive(&run->joining->meeting, begin, &beginning);
+    end_joining(run, op);
     return STATUS_OK;
 }
 
@@ -297,5 +310,6 @@ enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *o
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
         .worker = run->joining->here - 1, .omitted = omitted, .timing = timing};
     device_call(call.stream, call_join, &call, sizeof call, timing);
+    end_joining(run, op);
     return STATUS_OK;
 }

@@ -1,24 +1,19 @@
 /*
  * An exchange has three meetings, as in exec/group/run_collective.c: all values are there; all slices are computed, and
  * each member copies the others'; nobody reads them any more.
- *
- * A member looks for the others for some microseconds before it sleeps, where there is a core for each of them: waking a
- * thread takes longer than the sum of a small array.
  */
 #include "exec/network/unit_group.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/process/clock.h"
+#include "exec/device/meeting.h"
 #include "exec/kernels/kernels_sum.h"
 
-enum { PIECE_FLOATS = 4096, SIZES_MAX = 4, LOOKS_MAX = 1000 };
+enum { PIECE_FLOATS = 4096, SIZES_MAX = 4 };
 
 /* Seconds of a member's exchanges by their bytes; the last size has all others. */
 struct exchanged {
@@ -27,26 +22,23 @@ struct exchanged {
 };
 
 struct unit_group {
-    pthread_mutex_t lock;
-    pthread_cond_t met;
-    uint32_t members, arrived;
-    atomic_uint_fast64_t meetings; /* changed under the lock, like `cancelled` */
-    atomic_bool cancelled;
-    bool looks;         /* before it sleeps */
+    struct meeting meeting;
+    uint32_t members;
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
     void **values;      /* by member */
     struct exchanged *exchanged; /* by member */
 };
 
-enum status unit_group_create(uint32_t members, struct unit_group **out, struct error *err)
+enum status unit_group_create(uint32_t members, bool looks, struct unit_group **out, struct error *err)
 {
     struct unit_group *const group = alloc_zeroed(1, sizeof *group);
     if (!group) return error_memory(err, "a tensor group", sizeof *group);
     group->members = members;
-    group->looks = (long)members <= sysconf(_SC_NPROCESSORS_ONLN);
-    pthread_mutex_init(&group->lock, NULL);
-    pthread_cond_init(&group->met, NULL);
+    if (!meeting_init(&group->meeting, members, looks)) {
+        free(group);
+        return error_memory(err, "a tensor group", sizeof *group);
+    }
     group->values = alloc_zeroed(members, sizeof *group->values);
     group->exchanged = alloc_zeroed(members, sizeof *group->exchanged);
     if (!group->values || !group->exchanged) {
@@ -60,8 +52,7 @@ enum status unit_group_create(uint32_t members, struct unit_group **out, struct 
 void unit_group_destroy(struct unit_group *group)
 {
     if (!group) return;
-    pthread_cond_destroy(&group->met);
-    pthread_mutex_destroy(&group->lock);
+    meeting_release(&group->meeting);
     free(group->values);
     free(group->exchanged);
     free(group);
@@ -69,52 +60,32 @@ void unit_group_destroy(struct unit_group *group)
 
 void unit_group_cancel(struct unit_group *group)
 {
-    pthread_mutex_lock(&group->lock);
-    atomic_store(&group->cancelled, true);
-    pthread_cond_broadcast(&group->met);
-    pthread_mutex_unlock(&group->lock);
+    meeting_cancel(&group->meeting);
 }
 
-static bool waits(const struct unit_group *group, uint64_t meeting)
+struct beginning {
+    struct unit_group *group;
+    unit_group_decide *decide;
+    void *argument;
+};
+
+static void begin(struct meeting *meeting, void *argument)
 {
-    return atomic_load(&group->meetings) == meeting && !atomic_load(&group->cancelled);
+    const struct beginning *const beginning = argument;
+    (void)meeting;
+    beginning->group->decision = beginning->decide(beginning->argument);
+    beginning->group->begun_s = clock_s();
 }
 
-/* Returns true when the others came within some microseconds. */
-static bool met_soon(const struct unit_group *group, uint64_t meeting)
+static bool meet(struct unit_group *group)
 {
-    for (uint32_t i = 0; i < LOOKS_MAX; i++)
-        if (!waits(group, meeting)) return true;
-    return false;
-}
-
-/* Waits for all members; the last one decides, if there is something to decide. Returns false after a cancellation. */
-static bool meet(struct unit_group *group, unit_group_decide *decide, void *argument)
-{
-    pthread_mutex_lock(&group->lock);
-    const uint64_t meeting = atomic_load(&group->meetings);
-    const bool last = ++group->arrived == group->members;
-    if (last) {
-        group->arrived = 0;
-        if (decide) {
-            group->decision = decide(argument);
-            group->begun_s = clock_s();
-        }
-        atomic_store(&group->meetings, meeting + 1);
-        pthread_cond_broadcast(&group->met);
-    }
-    pthread_mutex_unlock(&group->lock);
-    if (!last && !(group->looks && met_soon(group, meeting))) {
-        pthread_mutex_lock(&group->lock);
-        while (waits(group, meeting)) pthread_cond_wait(&group->met, &group->lock);
-        pthread_mutex_unlock(&group->lock);
-    }
-    return !atomic_load(&group->cancelled);
+    return meeting_attend(&group->meeting, NULL, NULL);
 }
 
 bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void *argument, double *begun_s)
 {
-    if (!meet(group, decide, argument)) return false;
+    struct beginning beginning = {group, decide, argument};
+    if (!meeting_attend(&group->meeting, begin, &beginning)) return false;
     *begun_s = group->begun_s; /* no other pass begins before all members have ended this one */
     return group->decision;
 }
@@ -199,15 +170,15 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
 {
     const double begun_s = clock_s();
     group->values[rank] = values;
-    if (!meet(group, NULL, NULL)) return;
+    if (!meet(group)) return;
     combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
-    if (!meet(group, NULL, NULL)) return;
+    if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {
         const uint64_t begin = size * kernels_sum_slice(count, m, group->members);
         const uint64_t end = size * kernels_sum_slice(count, m + 1, group->members);
         if (m != rank) memcpy((char *)values + begin, (const char *)group->values[m] + begin, end - begin);
     }
-    (void)meet(group, NULL, NULL); /* a member's slice stays until all have it */
+    (void)meet(group); /* a member's slice stays until all have it */
     count_exchange(&group->exchanged[rank], count * size, clock_s() - begun_s);
 }
 

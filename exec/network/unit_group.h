@@ -1,6 +1,6 @@
 /*
  * The devices of a tensor group: exchanges during passes, over the memory of a process. Every member calls the same
- * exchanges in the same order, on its compute stream; each call waits for all members without spinning, and each member
+ * exchanges in the same order, on its compute stream; each call waits for all members, and each member
  * computes its slice of the result from all members' memory.
  *
  * Order of sums: by rank, ((x0 + x1) + x2) + ..., whatever the timing. All members get the same bits.
@@ -15,8 +15,9 @@
 
 struct unit_group; /* opaque */
 
-/* The caller destroys it with unit_group_destroy(), which takes NULL, too. */
-MUST_CHECK enum status unit_group_create(uint32_t members, struct unit_group **out, struct error *err);
+/* `looks`: members look for each other before they sleep (exec/device/meeting.h). The caller destroys the group with
+ * unit_group_destroy(), which takes NULL, too. */
+MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, struct unit_group **out, struct error *err);
 void unit_group_destroy(struct unit_group *group);
 
 /* Replace `values` of `count` numbers by the sum or the maximum over all members. */

@@ -28,6 +28,7 @@
 #include "exec/state/run_saver.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
+#include "models/hardware/hardware_dilate.h"
 #include "models/job/evaluation.h"
 #include "planner/policy/policy_process.h"
 
@@ -118,7 +119,7 @@ static enum status make_splits(struct run *run, uint32_t s, struct error *err)
     run->splits[s] = ranks;
     for (uint32_t d = 0; d < job->parallel.data; d++) {
         struct unit_group *group;
-        TRY(unit_group_create(members, &group, err));
+        TRY(unit_group_create(members, hardware_dilation(&run->plan->hardware) <= 1, &group, err));
         for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
     }
     return STATUS_OK;
