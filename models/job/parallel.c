@@ -183,7 +183,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->sequence, "sequence parallelism"},
         {p->scatter, "scattered boundaries"},
-        {p->tensor > 1 && asynchronous, "tensor groups without a flush"},
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},

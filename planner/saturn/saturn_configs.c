@@ -1,5 +1,9 @@
 #include "planner/saturn/saturn_configs.h"
 
+#include <string.h>
+
+#include "models/hardware/hardware.h"
+
 enum { EACH_UP_TO = 8, CHUNKS_MOST = 16 };
 
 const char *const saturn_way_names[SATURN_WAYS] = {
@@ -15,7 +19,18 @@ static uint32_t chunks_of(const struct job *job)
     return blocks < 1 ? 1 : blocks < CHUNKS_MOST ? (uint32_t)blocks : CHUNKS_MOST;
 }
 
-static struct saturn_config config_of(const struct job *job, enum saturn_way way, uint32_t devices)
+/* Returns true if the machine's devices are the host's and carry the job out, which they do without sequence
+ * parallelism. */
+static bool is_run_whole(const struct job *job, const struct parallel *p, const struct hardware *hardware)
+{
+    struct job own = *job;
+    own.parallel = *p;
+    own.parallel.sequence = false;
+    return hardware && hardware->backend && strcmp(hardware->backend, "host") == 0 && !parallel_only_simulated(hardware, &own);
+}
+
+static struct saturn_config config_of(const struct job *job, enum saturn_way way, uint32_t devices,
+                                      const struct hardware *hardware)
 {
     struct saturn_config config = {
         .way = way, .devices = devices,
@@ -31,7 +46,7 @@ static struct saturn_config config_of(const struct job *job, enum saturn_way way
     case SATURN_PIPELINE: p->pipeline = devices; break;
     case SATURN_TENSOR:
         p->tensor = devices;
-        p->sequence = parallel_divides_tokens(job, devices);
+        p->sequence = parallel_divides_tokens(job, devices) && !is_run_whole(job, p, hardware);
         break;
     case SATURN_SPILLED: *p = (struct parallel){0}; break;
     default: break;
@@ -52,7 +67,7 @@ static bool is_offered(uint32_t count, uint32_t devices)
     return count <= EACH_UP_TO || devices % count == 0 || (count & (count - 1)) == 0;
 }
 
-uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_config *out)
+uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware, struct saturn_config *out)
 {
     uint32_t count = 0;
     if (parallel_is_set(&job->parallel)) {
@@ -66,7 +81,7 @@ uint32_t saturn_configs(const struct job *job, uint32_t devices, struct saturn_c
         for (enum saturn_way way = 0; way < SATURN_AS_GIVEN && count < SATURN_CONFIGS_MAX; way++) {
             bool single = way == SATURN_ONE_DEVICE || way == SATURN_SPILLED;
             if (single != (k == 1)) continue;
-            out[count] = config_of(job, way, k);
+            out[count] = config_of(job, way, k, hardware);
             if (is_possible(job, &out[count])) count++;
         }
     }

@@ -125,7 +125,7 @@ static enum status time_job(struct saturn_times_timing *g, uint32_t j, struct er
     struct saturn_config configs[SATURN_CONFIGS_MAX];
     for (uint32_t class = 0; class < g->machine->class_count; class++) {
         const struct saturn_node *node = &g->machine->nodes[g->machine->class_node[class]];
-        uint32_t count = saturn_configs(&g->jobs->jobs[j], g->single ? 1 : node->count, configs);
+        uint32_t count = saturn_configs(&g->jobs->jobs[j], g->single ? 1 : node->count, g->machine->hardware, configs);
         g->out->tried += count;
         for (uint32_t i = 0; i < count; i++) {
             struct saturn_time t = {.config = configs[i], .job = j, .class = class};

@@ -5,7 +5,8 @@
  * with its own weights after max(u - s, 0) updates: s is the number of later stages with pipedream, 1 with 2bw. Replicas'
  * gradients are added in their order. Random cuts, microbatches, ways to recompute and numbers of updates; the runs have
  * random pauses on every stream and NaN in all memory that was released. A run that is stopped ends the updates that any
- * stage has begun, so it has the weights of a shorter run.
+ * stage has begun, so it has the weights of a shorter run. Tensor groups have the reference's losses to rounding, and equal
+ * bits from run to run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -290,6 +291,59 @@ static void test_bits_of_the_reference(void **state)
         }
 }
 
+/* Carries out a job of tensor groups. */
+static void run_groups(const struct job *job, const char *config, uint64_t delay_seed, double losses[UPDATES_MAX],
+                       uint64_t *fingerprint)
+{
+    const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true};
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    make_plan(job, config, &plan);
+    assert_true(parallel_is_carried_out(&plan.jobs.jobs[0].parallel));
+    if (run_plan(&plan, &options, &result, &trace, &err) || trace_check(&trace, &err)) fail_msg("%s", err.text);
+    assert_int_equal(trace.span_count, plan_operations(&plan));
+    assert_int_equal(result.jobs[0].minibatches, job->minibatches);
+    memcpy(losses, result.jobs[0].losses, job->minibatches * sizeof *losses);
+    *fingerprint = result.jobs[0].weights_fingerprint;
+    trace_release(&trace);
+    run_result_release(&result);
+    plan_release(&plan);
+}
+
+static void test_tensor_groups(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("asynchronous tensor groups");
+    for (uint64_t n = 0; n < 16; n++) {
+        const char *config = configs[n % ARRAY_COUNT(configs)];
+        struct job_set jobs;
+        struct outcome wanted;
+        double losses[2][UPDATES_MAX];
+        uint64_t fingerprints[2];
+        char what[200];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, &jobs.jobs[0]);
+        if (job.parallel.pipeline * job.parallel.data * 2 > DEVICES) {
+            job.parallel.pipeline = 2;
+            job.parallel.buckets = 1;
+        }
+        describe(&job, config, what);
+        follow_reference(&job, &wanted);
+        job.parallel.tensor = 2;
+        for (uint32_t again = 0; again < 2; again++)
+            run_groups(&job, config, again * (seed + n), losses[again], &fingerprints[again]);
+        const double tolerance = job.precision == PRECISION_FP32 ? 1e-5 : 1e-2;
+        for (uint64_t u = 0; u < job.minibatches; u++)
+            if (!(fabs(losses[0][u] / wanted.losses[u] - 1) <= tolerance))
+                fail_msg("%s: loss %u is %.9g (expected %.9g)", what, (unsigned)u, losses[0][u], wanted.losses[u]);
+        assert_memory_equal(losses[0], losses[1], job.minibatches * sizeof **losses);
+        if (fingerprints[0] != fingerprints[1]) fail_msg("%s: other weights", what);
+        job_set_release(&jobs);
+    }
+}
+
 /* Stops each run at some time of a whole one. */
 static void test_stop(void **state)
 {
@@ -358,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_the_reference),
+        cmocka_unit_test(test_tensor_groups),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_no_checkpoints),
         cmocka_unit_test(test_no_trees),

@@ -102,6 +102,29 @@ static void classes(void **state)
 
 /* --- configurations -------------------------------------------------------------------------- */
 
+/* Tensor groups are offered without sequence parallelism where the executor carries them out. */
+static void tensor_groups(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    test_hardware(&hardware, 4, 1 << 26, 1e9);
+    test_gpt_jobs(&jobs, 1, 4, 64, 256, 1);
+    for (uint32_t host = 0; host < 2; host++) {
+        struct saturn_config configs[SATURN_CONFIGS_MAX];
+        uint32_t groups = 0;
+        hardware.backend = host ? "host" : "cuda";
+        const uint32_t count = saturn_configs(&jobs.jobs[0], 4, &hardware, configs);
+        for (uint32_t i = 0; i < count; i++) {
+            if (configs[i].way != SATURN_TENSOR) continue;
+            groups++;
+            assert_int_equal(configs[i].parallel.sequence, !host);
+        }
+        assert_true(groups > 0);
+    }
+    job_set_release(&jobs);
+}
+
 /* With 2, 4 and 8 devices replicas have equal shares of eight microbatches; six layers make up to six stages; a
  * network known by measurement is not cut by tensors. */
 static void configurations(void **state)
@@ -111,7 +134,7 @@ static void configurations(void **state)
     struct saturn_config configs[SATURN_CONFIGS_MAX];
     uint32_t of[SATURN_WAYS] = {0};
     make_jobs(&jobs, 1, 3, 5);
-    uint32_t count = saturn_configs(&jobs.jobs[0], 8, configs);
+    uint32_t count = saturn_configs(&jobs.jobs[0], 8, NULL, configs);
     for (uint32_t i = 0; i < count; i++) {
         const struct parallel *p = &configs[i].parallel;
         of[configs[i].way]++;
@@ -125,7 +148,7 @@ static void configurations(void **state)
     assert_int_equal(of[SATURN_PIPELINE], 5);
     assert_int_equal(of[SATURN_TENSOR], 0);
     jobs.jobs[0].parallel = configs[count - 1].parallel;
-    assert_int_equal(saturn_configs(&jobs.jobs[0], 8, configs), 1);
+    assert_int_equal(saturn_configs(&jobs.jobs[0], 8, NULL, configs), 1);
     assert_int_equal(configs[0].way, SATURN_AS_GIVEN);
     job_set_release(&jobs);
 }
@@ -419,7 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes),      cmocka_unit_test(classes),
-        cmocka_unit_test(configurations), cmocka_unit_test(few_minibatches_say_it_all),
+        cmocka_unit_test(configurations), cmocka_unit_test(tensor_groups), cmocka_unit_test(few_minibatches_say_it_all),
         cmocka_unit_test(timed_once), cmocka_unit_test(plans_end_as_scheduled), cmocka_unit_test(links_are_shared),
         cmocka_unit_test(planned_anew), cmocka_unit_test(refused),
     };
