@@ -283,7 +283,10 @@ static void write_span(struct sim *sim, const struct trace_span *span)
     struct trace_span next;
     if (sim->order_failed) return;
     sim->order_failed = !trace_order_put(&sim->order, span);
-    while (!sim->order_failed && trace_order_take(&sim->order, &next)) trace_writer_span(sim->options->writer, &next);
+    while (!sim->order_failed && trace_order_take(&sim->order, &next)) {
+        if (sim->options->writer) trace_writer_span(sim->options->writer, &next);
+        if (sim->options->on_span) sim->options->on_span(sim->options->spans, &next);
+    }
 }
 
 static void record_span(struct sim *sim, const struct sim_stream *stream, uint32_t owner,
@@ -308,7 +311,7 @@ static void record_span(struct sim *sim, const struct sim_stream *stream, uint32
         .op_index = op_index < UINT8_MAX ? (uint8_t)op_index : UINT8_MAX,
     };
     if (sim->options->record_spans) sim->trace->spans[number] = span;
-    if (sim->options->writer) write_span(sim, &span);
+    if (sim->options->writer || sim->options->on_span) write_span(sim, &span);
 }
 
 /* Returns true for operations that move states on a compute stream (planner/plan_charges.h). */

@@ -97,14 +97,14 @@ struct sim {
     double now_s;            /* relative to `zero`, like times of queue, flows and interference */
     struct sim_steady steady;
     uint64_t total, done, events, skipped; /* operations */
-    struct trace_order order; /* spans that wait for the writer */
+    struct trace_order order; /* spans that wait for the writer and on_span */
     bool order_failed;        /* no memory for it */
 };
 
 /* Returns true if every operation is reported. */
 static inline bool sim_records(const struct sim *sim)
 {
-    return sim->options->record_spans || sim->options->writer;
+    return sim->options->record_spans || sim->options->writer || sim->options->on_span;
 }
 
 /* Seconds since the first operation started. */

@@ -57,7 +57,7 @@ static void leave(struct explain_schedule_front *front, double begun_s)
 
 /* --- times of a trace ----------------------------------------------------------------------------- */
 
-static double alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds)
+double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds)
 {
     if (op->op->kind == OP_COLLECTIVE) return seconds;
     if (op->op->stream == STREAM_P2P) return cost_p2p_s(&plan->hardware, op->peer, op->device, op->op->bytes);
@@ -93,7 +93,7 @@ static enum status read_seconds(const struct plan *plan, const struct trace *tra
         const struct trace_span *span = &trace->spans[op.number];
         if (span->number != op.number || span->stream != op.stream)
             return error_set(err, STATUS_BAD_INPUT, "the trace's operation %" PRIu64 " is not the plan's", op.number);
-        out->alone_s[op.number] = alone_s(plan, durations, &op, span->end_s - span->start_s);
+        out->alone_s[op.number] = explain_alone_s(plan, durations, &op, span->end_s - span->start_s);
         if (!arrive(front, &op, end_s)) continue;
         double gap_s = max_s(span->start_s - front->ready_s, 0);
         for (uint64_t n = op.number + 1 - op.join_count; n <= op.number; n++) out->gap_s[n] = gap_s;

@@ -18,6 +18,12 @@ struct explain_times {
     double *alone_s; /* by models/cost/cost.h on the plan's machine without contention; of collectives, `seconds` */
 };
 
+struct plan_walk_op;
+struct sim_durations;
+
+/* Returns the operation's alone_s; `seconds` is its duration. */
+double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds);
+
 /*
  * Takes the times of `trace`, which is of `plan`, complete and with spans. Arrays live as long as `arena`. Errors:
  * STATUS_BAD_INPUT if it is not.

@@ -14,6 +14,7 @@
 #include "cli/document/cli_document.h"
 #include "cli/explain/cli_explain_history.h"
 #include "cli/explain/cli_explain_report.h"
+#include "cli/explain/plan_path.h"
 #include "cli/explain/trace_path.h"
 #include "cli/ways/cli_predict.h"
 #include "planner/check/plan_io.h"
@@ -61,6 +62,7 @@ static enum status check_measured(const char *path, struct error *err)
 struct explain_case {
     struct plan plan;
     struct cli_prediction prediction; /* released early if there is a measured trace and no page with both */
+    struct explain_plan_path *spans;  /* of the prediction, in place of its trace's; NULL: the trace has them */
     struct trace measured;            /* without spans: there is none */
     struct explain_times promised;    /* times of the prediction, if there is a measured trace */
     double predicted_s;
@@ -95,7 +97,8 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
                                         .trace = measured ? measured : predicted,
                                         .path = &path,
                                         .more = request->more};
-    enum status status = find_path(plan, report.trace, &arena, &path, err);
+    enum status status = of->spans ? explain_plan_path_find(of->spans, predicted, &arena, &path, err)
+                                   : find_path(plan, report.trace, &arena, &path, err);
     if (status == STATUS_OK && measured) {
         status = explain_causes_find(plan, &of->promised, of->predicted_s, measured, &causes, err);
         report.causes = &causes;
@@ -219,15 +222,30 @@ static enum status read_measured(const struct cli *cli, const char *path, struct
     return trace_read(path, &of->measured, err);
 }
 
+/* Predicts the run. Spans are kept where causes or a page need them. */
+static enum status predict(const struct cli *cli, const struct explain_request *request, struct explain_case *of,
+                           struct error *err)
+{
+    struct cli_predict_options how = {.spans = request->trace_path || cli->document};
+    if (!how.spans) {
+        TRY(explain_plan_path_create(&of->plan, EXPLAIN_PLAN_WINDOW, &of->spans, err));
+        how.on_span = explain_plan_path_span;
+        how.on_span_context = of->spans;
+    }
+    TRY(cli_predict(&of->plan, NULL, &how, &of->prediction, err));
+    of->prediction.trace.plan_fingerprint = plan_fingerprint(&of->plan);
+    return STATUS_OK;
+}
+
 static enum status explain_plan(struct cli *cli, const struct explain_request *request, struct error *err)
 {
     struct explain_case of = {.predicted_s = 0};
-    const struct cli_predict_options how = {.spans = true};
     enum status status = plan_read(request->plan_path, &of.plan, err);
     if (status == STATUS_OK && request->trace_path) status = check_measured(request->trace_path, err);
-    if (status == STATUS_OK) status = cli_predict(&of.plan, NULL, &how, &of.prediction, err);
+    if (status == STATUS_OK) status = predict(cli, request, &of, err);
     if (status == STATUS_OK && request->trace_path) status = read_measured(cli, request->trace_path, &of, err);
     if (status == STATUS_OK) status = explain(cli, request, &of, err);
+    explain_plan_path_destroy(of.spans);
     cli_prediction_release(&of.prediction);
     trace_release(&of.measured);
     plan_release(&of.plan);

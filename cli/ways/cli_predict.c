@@ -136,6 +136,8 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
         .seed = how->seed,
         .record_spans = how->spans,
         .writer = how->writer,
+        .on_span = how->on_span,
+        .spans = how->on_span_context,
         .caching = how->caching,
         .no_fold = how->every_device,
         .no_skip = how->every_device,

@@ -31,6 +31,8 @@ struct cli_predict_options {
     bool caching;      /* a caching allocator */
     bool demand_first;
     struct trace_writer *writer; /* as in struct sim_options; may be NULL */
+    void (*on_span)(void *spans, const struct trace_span *span); /* as in struct sim_options; may be NULL */
+    void *on_span_context;
     bool spans;        /* of every operation */
     bool every_device; /* and every repetition, also equal ones */
 };

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "cli/explain/causes.h"
 #include "cli/explain/critical_path.h"
+#include "cli/explain/plan_path.h"
 #include "cli/explain/purchase.h"
 #include "planner/check/plan_io.h"
 #include "sim/replay.h"
@@ -190,6 +191,49 @@ static void purchase_of_a_lone_bottleneck(void **state)
 
 /* --- random plans ------------------------------------------------------------------------------ */
 
+static void same_share(const struct explain_share *a, const struct explain_share *b)
+{
+    assert_memory_equal(&a->seconds, &b->seconds, sizeof a->seconds);
+    assert_memory_equal(&a->alone_s, &b->alone_s, sizeof a->alone_s);
+    assert_true(a->operations == b->operations);
+}
+
+/* Finds the path from the spans as they come, with few rows in memory: the same, to the last bit. */
+static void from_spans(const struct plan *plan, const struct trace *trace, const struct explain_path *whole)
+{
+    static const uint64_t windows[] = {16, 64, EXPLAIN_PLAN_WINDOW};
+    for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
+        struct explain_plan_path *spans;
+        struct sim_result result = {0};
+        struct trace bare = {0};
+        struct arena arena = {0};
+        struct explain_path path;
+        struct error err = {0};
+        if (explain_plan_path_create(plan, windows[w], &spans, &err)) fail_msg("%s", err.text);
+        const struct sim_options options = {.on_span = explain_plan_path_span, .spans = spans};
+        if (sim_run(plan, &options, &result, &bare, &err) || explain_plan_path_find(spans, &bare, &arena, &path, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(bare.span_count, 0);
+        assert_int_equal(path.stream_count, trace->stream_count);
+        assert_int_equal(path.job_count, trace->job_count);
+        assert_memory_equal(&path.makespan_s, &whole->makespan_s, sizeof path.makespan_s);
+        assert_memory_equal(&path.gap_s, &whole->gap_s, sizeof path.gap_s);
+        assert_true(path.operations == whole->operations);
+        for (uint32_t s = 0; s < path.stream_count; s++) same_share(&path.streams[s], &whole->streams[s]);
+        for (uint32_t j = 0; j < path.job_count; j++) same_share(&path.jobs[j], &whole->jobs[j]);
+        assert_int_equal(path.handover_count, whole->handover_count);
+        for (size_t i = 0; i < path.handover_count; i++) {
+            assert_int_equal(path.handovers[i].waiter, whole->handovers[i].waiter);
+            assert_int_equal(path.handovers[i].awaited, whole->handovers[i].awaited);
+            assert_true(path.handovers[i].count == whole->handovers[i].count);
+        }
+        explain_plan_path_destroy(spans);
+        arena_release(&arena);
+        sim_result_release(&result);
+        trace_release(&bare);
+    }
+}
+
 /* Streams and gaps add up to the makespan, as do jobs and gaps; the simulator's replay finds the same path. */
 static void shares_add_up(void **state)
 {
@@ -208,6 +252,7 @@ static void shares_add_up(void **state)
         test_parallel_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
         sim_test_simulate(&plan, &outcome);
         find_path(&plan, &outcome.trace, &arena, &path);
+        from_spans(&plan, &outcome.trace, &path);
         for (uint32_t s = 0; s < path.stream_count; s++) {
             by_kind[outcome.trace.streams[s].kind] += path.streams[s].seconds;
             streams_s += path.streams[s].seconds;
