@@ -78,12 +78,14 @@ bool parallel_compresses(const struct job *job, uint64_t layer)
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers)
 {
     const struct parallel *p = &job->parallel;
+    const bool nothing = p->recompute == RECOMPUTE_SELECTIVE && parallel_is_carried_out(p);
+    const uint32_t usual = nothing ? RECOMPUTE_NONE : p->recompute;
     for (uint32_t chunk = 0; chunk < p->chosen; chunk++) {
         struct parallel_layers of = parallel_layers(job, chunk);
         if (layers.first < of.first + of.count)
-            return p->choices[chunk] == PARALLEL_AGAIN ? RECOMPUTE_FULL : p->recompute;
+            return p->choices[chunk] == PARALLEL_AGAIN ? RECOMPUTE_FULL : usual;
     }
-    return p->recompute;
+    return usual;
 }
 
 /* --- slices --------------------------------------------------------------------------------- */
@@ -192,7 +194,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->offload != OFFLOAD_NOTHING, "offloading"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},
-        {p->recompute == RECOMPUTE_SELECTIVE, "selective recomputation"},
         {compresses(job), "compression"},
         {job_clips(job) && p->data > 1 && p->zero > ZERO_NOTHING, "clipping of split states"},
         {job_clips(job) && asynchronous, "clipping without a flush"},

@@ -465,7 +465,8 @@ struct parallel_layers {
 };
 struct parallel_layers parallel_layers(const struct job *job, uint32_t chunk);
 
-/* Returns enum parallel_recompute for a chunk or a part of it. */
+/* Returns enum parallel_recompute for a chunk or a part of it. This project's executor keeps nothing inside attention, so
+ * it has nothing to recompute selectively. */
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
 /* Reads "parallel"; absent keys leave *out untouched. */

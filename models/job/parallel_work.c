@@ -196,7 +196,8 @@ uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enu
     else if (pass != PARALLEL_ENCODE)
         add_layers(&list, job, layers, pass);
     add_codecs(&list, job, layers, pass);
-    if (pass == PARALLEL_FORWARD || pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT || pass == PARALLEL_WEIGHT)
+    if (pass == PARALLEL_FORWARD || pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT || pass == PARALLEL_WEIGHT ||
+        pass == PARALLEL_NORM)
         add_collectives(&list, job, layers, pass);
     return list.count;
 }

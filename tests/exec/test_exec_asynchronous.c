@@ -213,7 +213,7 @@ static void follow_reference(const struct job *job, struct outcome *out)
 
 static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
 {
-    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     struct job job = *from;
     uint64_t key = 16 * n;
     struct parallel p = {.tensor = 1, .prefetch = 1, .chunks = 1};
@@ -221,7 +221,7 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
     p.data = p.pipeline == 1 ? 2 : 1 + (uint32_t)random_below(seed, key++, 2);
     p.buckets = p.pipeline == 1 || p.pipeline == 4 ? 1 : 1 + (uint32_t)random_below(seed, key++, 2);
     p.schedule = random_below(seed, key++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
-    p.recompute = recompute[random_below(seed, key++, 3)];
+    p.recompute = recompute[random_below(seed, key++, 4)];
     p.blocking = random_below(seed, key++, 4) == 0;
     job.microbatch = 2;
     job.microbatches = p.data * (p.schedule == PIPELINE_PIPEDREAM ? 1 : p.pipeline + random_below(seed, key++, 3));

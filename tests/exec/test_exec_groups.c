@@ -235,7 +235,7 @@ static void draw_shares(uint64_t seed, uint64_t n, struct parallel *p)
 
 static struct setting draw(uint64_t seed, uint64_t n, const char *config)
 {
-    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     const uint32_t pipeline = 1 + (uint32_t)random_below(seed, 10 * n, 2), interleaved = random_below(seed, 10 * n + 1, 3) == 0;
     struct setting s = {.config = config, .last = STEPS};
     s.parallel = (struct parallel){.tensor = 2 + (uint32_t)random_below(seed, 10 * n + 2, 3),
@@ -244,7 +244,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                                    .prefetch = 1,
                                    .chunks = pipeline > 1 && interleaved ? 2 : 1,
                                    .buckets = pipeline > 1 && !interleaved && random_below(seed, 10 * n + 4, 3) == 0 ? 2 : 1,
-                                   .recompute = recompute[random_below(seed, 10 * n + 5, 3)],
+                                   .recompute = recompute[random_below(seed, 10 * n + 5, 4)],
                                    .blocking = random_below(seed, 10 * n + 6, 4) == 0};
     s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
                           : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;

@@ -176,10 +176,10 @@ static bool network_is_clipped(const char *config)
 
 static struct setting draw(uint64_t seed, uint64_t n, const char *config)
 {
-    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     struct setting s = {.config = config,
                         .cut = &cuts[random_below(seed, 7 * n, ARRAY_COUNT(cuts))],
-                        .recompute = recompute[random_below(seed, 7 * n + 1, 3)],
+                        .recompute = recompute[random_below(seed, 7 * n + 1, 4)],
                         .precision = random_below(seed, 7 * n + 2, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);

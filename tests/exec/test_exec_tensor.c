@@ -300,7 +300,7 @@ static void check_case(const char *config, uint32_t recompute, uint32_t tensor)
 static void test_one_device(void **state)
 {
     (void)state;
-    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
         for (size_t way = 0; way < ARRAY_COUNT(recompute); way++)
             for (uint32_t tensor = 2; tensor <= RANKS_MAX; tensor++) {
