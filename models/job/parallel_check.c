@@ -234,10 +234,10 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 static enum status check_wishes(const struct job *job, struct error *err)
 {
     if (job->evaluation.every == 0 && !job_clips(job)) return STATUS_OK;
-    const char *lacks = job_clips(job) ? "does not clip" : "has no evaluations", *why = parallel_only_simulated(NULL, job);
-    if (why) return error_set(err, STATUS_BAD_INPUT, "a job that is parallel with %s %s", why, lacks);
+    const char *wish = job_clips(job) ? "'clip'" : "'evaluate'", *why = parallel_only_simulated(NULL, job);
+    if (why) return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job with %s (expected none)", wish, why);
     if (job->parallel.carrying == PARALLEL_SIMULATED)
-        return error_set(err, STATUS_BAD_INPUT, "a parallel job that is only simulated %s", lacks);
+        return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job that is only simulated (expected none)", wish);
     if (job->keep_best) return error_set(err, STATUS_BAD_INPUT, "a parallel job does not keep the weights of its best evaluation");
     return STATUS_OK;
 }
