@@ -1,13 +1,14 @@
 #include "exec/device/meeting.h"
 
 #include <sched.h>
-#include <unistd.h>
+
+#include "base/process/children.h"
 
 enum { LOOKS_MAX = 30000, YIELDS_MAX = 100 };
 
 bool meeting_init(struct meeting *meeting, uint32_t members, bool looks)
 {
-    const bool crowded = (long)members > sysconf(_SC_NPROCESSORS_ONLN);
+    const bool crowded = members > children_cores();
     *meeting = (struct meeting){.members = members, .yields = crowded,
                                 .looks = !looks ? 0 : crowded ? YIELDS_MAX : LOOKS_MAX};
     if (pthread_mutex_init(&meeting->lock, NULL) != 0) return false;

@@ -1,6 +1,7 @@
 /*
  * Threads that meet again and again, with random delays: nobody goes on before the last has come, whether members look
  * for each other or sleep, also when they outnumber the cores. A cancellation ends all waiting.
+ * Members give way where the process has too few cores.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,11 +114,32 @@ static void cancellation_ends_waiting(void **state)
     }
 }
 
+/* On a machine with more cores, too: what counts is the cores that the process may use. */
+static void members_on_one_core_give_way(void **state)
+{
+    (void)state;
+    cpu_set_t all, first;
+    struct meeting one, two;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&first);
+    for (size_t core = 0; CPU_COUNT(&first) == 0; core++)
+        if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
+    assert_int_equal(sched_setaffinity(0, sizeof first, &first), 0);
+    assert_true(meeting_init(&one, 1, true));
+    assert_true(meeting_init(&two, 2, true));
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_false(one.yields);
+    assert_true(two.yields);
+    meeting_release(&one);
+    meeting_release(&two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_goes_on_alone),
         cmocka_unit_test(cancellation_ends_waiting),
+        cmocka_unit_test(members_on_one_core_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
