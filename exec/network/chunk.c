@@ -50,8 +50,9 @@ enum status chunk_tables_init(const struct job *whole, uint32_t job_index, struc
     }
     if (tables.memory.splits_states) {
         struct chunk_share *shares;
-        TRY(ARENA_NEW(arena, tables.memory.ranks, shares, err));
-        for (uint32_t rank = 0; rank < tables.memory.ranks; rank++) shares[rank] = chunk_share(job, layers, &tables.memory, rank);
+        TRY(ARENA_NEW(arena, whole->parallel.data, shares, err));
+        for (uint32_t rank = 0; rank < whole->parallel.data; rank++)
+            shares[rank] = chunk_share(job, layers, &tables.memory, rank % tables.memory.ranks);
         tables.shares = shares;
     }
     *out = tables;

@@ -40,6 +40,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (job->keep_best) return "weights of the best evaluation to keep";
     if (job_clips(job)) return "clipping by the norm of all gradients";
     if (parallel && job->parallel.zero > 0) return "ZeRO";
+    if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (parallel && job->parallel.tensor > 1) return "tensor groups";
     if (parallel && pipeline_is_asynchronous(job->parallel.schedule)) return "an asynchronous pipeline";
     return NULL;

@@ -7,7 +7,12 @@
 
 bool run_is_split(const struct run *run, uint32_t shard)
 {
-    return run_shares_ranks(run, shard) > 1;
+    return run->chunks[shard].shares || run_shares_ranks(run, shard) > 1;
+}
+
+static uint32_t replicas_of(const struct run *run, uint32_t shard)
+{
+    return run->plan->jobs.jobs[run->plan->shards[shard].job].parallel.data;
 }
 
 static bool has_slices(const struct run *run, uint32_t shard)
@@ -64,7 +69,7 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
         return;
     }
     const struct chunk_tables *const tables = &run->chunks[shard];
-    for (uint32_t rank = 0; rank < tables->memory.ranks; rank++) {
+    for (uint32_t rank = 0; rank < replicas_of(run, shard); rank++) {
         char *const share = share_of(run, shard, rank);
         if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
         for (uint32_t i = 0; i < tables->memory.section_count; i++)
@@ -86,7 +91,7 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
     const struct chunk_memory *const m = &to->memory;
     if (!m->copies_table || !m->has_head) return;
     const uint32_t table = 0, head = m->section_count - 1; /* the first chunk's section, and the copy's */
-    for (uint32_t rank = 0; rank < run_shares_ranks(run, last); rank++) {
+    for (uint32_t rank = 0; rank < replicas_of(run, last) * to->job->parallel.tensor; rank++) {
         const uint32_t replica = rank / to->job->parallel.tensor;
         const struct chunk_share_part *const source = from->shares[replica].sections[table].parts;
         const struct chunk_share_part *const target = to->shares[replica].sections[head].parts;

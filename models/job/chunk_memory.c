@@ -119,7 +119,9 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     m.copies_table = m.table_rows > 0 && splits_ends(&job->parallel);
     size_values(job, layers, &m);
     m.whole_gradient_bytes = m.gradient_bytes;
-    if (parallel_splits(&job->parallel, ZERO_STATES)) chunk_share_split(job, layers, &m);
+    m.device_state_bytes = m.state_bytes;
+    if (parallel_splits(&job->parallel, ZERO_STATES) || job->parallel.offload != OFFLOAD_NOTHING)
+        chunk_share_split(job, layers, &m);
     size_levels(job, &m);
 
     const struct parallel_layers *last = &m.pieces[m.piece_count - 1];

@@ -19,6 +19,9 @@
  * Asynchronous schedules keep versions of the weights, each a copy of the beginning of the state, which the passes read in
  * its place. The state has the newest weights and their moments.
  *
+ * Where the optimizer is on the host (offload "states"), states are laid out as shares (models/job/chunk_share.h), also
+ * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights.
+ *
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
  *
@@ -64,6 +67,8 @@ struct chunk_memory {
     uint64_t scratch_offset;      /* in the workspace: a pass's */
     uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
+    uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
+    uint64_t raised_bytes;        /* of the weights that go up after a host's step; 0: it is on the device */
     uint64_t handover_bytes;      /* 0: backward passes are one unit */
     uint64_t whole_gradient_bytes; /* of a pass ... */
     uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */

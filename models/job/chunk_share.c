@@ -76,6 +76,27 @@ static void cut(const struct job *job, struct parallel_layers layers, struct chu
     if (m->has_head) add_section(m, m->table_gradient_offset / sizeof(float), table, CHUNK_SECTION_HEAD);
 }
 
+/* Returns the bytes of the share's weights: to the end of the last range in the state, or of all ranges. */
+static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_share *share)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < share->count; i++) {
+        const struct chunk_share_part *range = &share->sections[i].parts[STATE_WEIGHTS];
+        bytes = m->splits_weights ? max_u64(bytes, range->here + range->bytes) : bytes + range->bytes;
+    }
+    return bytes;
+}
+
+/* Sizes what devices have of the states, and what comes up to them. */
+static void size_device(const struct parallel *p, struct chunk_memory *m)
+{
+    m->device_state_bytes = m->state_bytes;
+    if (p->offload == OFFLOAD_NOTHING) m->raised_bytes = 0;
+    if (p->offload == OFFLOAD_NOTHING) return;
+    m->device_state_bytes = m->splits_weights ? m->raised_bytes : m->whole_weight_bytes;
+    if (m->ranks == 1) m->raised_bytes = m->device_state_bytes;
+}
+
 void chunk_share_split(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
     const struct parallel *p = &job->parallel;
@@ -83,7 +104,7 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     const uint64_t row_bytes = job->network.width * precision_weight_bytes(job->precision);
     for (uint32_t part = 0; part < STATE_PARTS; part++)
         m->layer_part_bytes[part] = size_align(layout.parts[part].bytes, MEMORY_ALIGNMENT);
-    m->ranks = p->data;
+    m->ranks = parallel_splits(p, ZERO_STATES) ? p->data : 1;
     m->splits_states = true;
     m->splits_gradients = parallel_splits(p, ZERO_GRADIENTS);
     m->splits_weights = parallel_splits(p, ZERO_WEIGHTS);
@@ -94,8 +115,12 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
         m->whole_weight_bytes += size_align(m->table_rows * row_bytes, MEMORY_ALIGNMENT);
     cut(job, layers, m);
     m->state_bytes = 0;
-    for (uint32_t rank = 0; rank < m->ranks; rank++)
-        m->state_bytes = max_u64(m->state_bytes, chunk_share(job, layers, m, rank).state_bytes);
+    for (uint32_t rank = 0; rank < m->ranks; rank++) {
+        const struct chunk_share share = chunk_share(job, layers, m, rank);
+        m->state_bytes = max_u64(m->state_bytes, share.state_bytes);
+        m->raised_bytes = max_u64(m->raised_bytes, weight_bytes(m, &share));
+    }
+    size_device(p, m);
     if (!m->splits_gradients) return;
     m->gradient_bytes = 0;
     for (uint32_t i = 0; i < m->section_count; i++) m->gradient_bytes += m->sections[i].share * sizeof(float);

@@ -7,7 +7,7 @@
 bool parallel_sums_on_host(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
-    return parallel_offloads(p) && job->microbatches / p->data * parallel_slices(p) > 1;
+    return parallel_drains(p) && job->microbatches / p->data * parallel_slices(p) > 1;
 }
 
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers)
@@ -52,7 +52,8 @@ static enum status check_whole(const struct job *job, struct error *err)
     if (compression_is_set(&job->compression[COMPRESSION_GRADIENTS]))
         return error_set(err, STATUS_BAD_INPUT,
                          "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
-    return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);
+    if (p->data == 1 || p->offload == OFFLOAD_STATES) return STATUS_OK;
+    return check_once(job, "'offload' of weights (with 'zero' 0)", err);
 }
 
 static enum status check_choices(const struct parallel *p, struct error *err)
@@ -97,7 +98,8 @@ enum status parallel_offload_check(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "'%s' without 'offload' (expected \"states\"%s)",
                          p->storage ? "storage" : "delayed", p->storage ? " or \"weights\"" : "");
     }
-    if (p->offload == OFFLOAD_STATES && p->zero < ZERO_GRADIENTS)
+    const bool simulated = p->carrying == PARALLEL_SIMULATED || parallel_only_simulated(NULL, job);
+    if (p->offload == OFFLOAD_STATES && p->zero < ZERO_GRADIENTS && p->data > 1 && simulated)
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' of states with 'zero' %" PRIu32 " (expected 2 or 3: gradients go down in shares)",
                          p->zero);

@@ -30,6 +30,10 @@
  *
  * A node's processor and storage serve one of its ranks at a time, which takes as long as serving all together.
  *
+ * Jobs that are carried out (models/job/chunk_memory.h) add up gradients on the devices, as without offloading, and so
+ * with the same bits. A chunk's sum, or a rank's share of it (`zero` 2 and 3), goes down once per minibatch. With `zero`
+ * 0 every host makes the whole step; with 1 and 2 hosts have all weights, whose shares go up and are gathered.
+ *
  * Semantics: synchronous, except with `delayed`, where passes lack the latest update (parallel_staleness()), here from
  * the first step on.
  *
@@ -44,6 +48,12 @@
 static inline bool parallel_offloads(const struct parallel *parallel)
 {
     return parallel->offload != OFFLOAD_NOTHING;
+}
+
+/* Returns true if gradients go to the hosts microbatch by microbatch, and are added up there. */
+static inline bool parallel_drains(const struct parallel *parallel)
+{
+    return parallel_offloads(parallel) && !parallel_is_carried_out(parallel);
 }
 
 /* Returns true if hosts that have all state add up gradients between ranks. */

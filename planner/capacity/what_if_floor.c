@@ -264,15 +264,16 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
     bool weights = p->offload == OFFLOAD_WEIGHTS;
     uint32_t chunks = parallel_chunks(p);
     uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
+    bool once = parallel_may_be_carried_out(v->hardware, v->job); /* gradients go down, added up on the devices */
     double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
     struct what_if_floor_load load = load_of(v, 0);
     struct offloaded first = offloaded_of(v, 0);
     for (uint32_t r = 0; r < chunks; r++) {
         struct offloaded chunk = r == 0 ? first : offloaded_of(v, r);
         bool stays = r == 0 || r + 1 == chunks; /* its weights may stay for the next pass */
-        host_s += ranks * (m * chunk.sum_s + chunk.update_s);
+        host_s += ranks * ((once ? 0 : m * chunk.sum_s) + chunk.update_s);
         up_s += weights ? (stays ? 0 : 2 * m * chunk.up_s) : chunk.up_s;
-        down_s += m * chunk.down_s;
+        down_s += (once ? 1 : m) * chunk.down_s;
         if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->chunks[r].reduce_s;
     }
     double chain_s = load.passes_s + first.down_s + first.update_s + (weights ? 0 : first.up_s);
@@ -297,7 +298,7 @@ static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
         struct parallel_layers layers = parallel_layers(v->job, r);
         if (carried_out) {
             const struct chunk_memory chunk = chunk_memory(v->job, layers);
-            sum += chunk.state_bytes + chunk.gradient_bytes + kept_at_once(v, stage) * chunk.activation_bytes;
+            sum += chunk.device_state_bytes + chunk.gradient_bytes + kept_at_once(v, stage) * chunk.activation_bytes;
             workspace = max_u64(workspace, chunk.workspace_bytes);
             continue;
         }

@@ -11,6 +11,12 @@
  *     states     UPDATE finds version v of the share, leaves v + 1   copy up   [all-gather: all of v + 1]  = REFRESH
  *     weights    GATHER: copy up v [all-gather: weights v], for one pass
  *
+ * Jobs that are carried out add up gradients on the device, as without offloading; a minibatch's comes down within its
+ * UPDATE. The REFRESH then gives the device's buffer to the next sum.
+ *
+ *     UPDATE     copy down   step: version v, sum of the minibatch -> v + 1
+ *     REFRESH    gradient: complete -> sum so far   copy up   [all-gather: all of v + 1]
+ *
  * Swapped activations are copied out after a FORWARD and in within a GATHER, as the planner chooses: a pass without its
  * microbatch's activations is refused.
  *
@@ -30,9 +36,25 @@ struct plan_check_offload_shares {
     uint32_t chunk, global;
     struct rank_state host, whole; /* of each rank there; of all together */
     uint64_t step_bytes;           /* of the gradient, or sum, that a rank steps by */
+    bool carried_out;
+    bool adds_table;               /* the step adds the last chunk's gradient of a tied table */
+    uint32_t last;                 /* chunk */
 };
 
-static struct plan_check_offload_shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
+/* Takes the sizes of the executor's buffers. The weights of a rank are those that go up after a step. */
+static void find_carried_out(struct plan_check_offload_shares *s, struct parallel_layers layers)
+{
+    const struct chunk_memory own = chunk_memory(s->job, layers);
+    const uint32_t chunks = parallel_chunks(s->parallel);
+    s->carried_out = true;
+    s->host = (struct rank_state){.weight_bytes = own.raised_bytes, .state_bytes = own.state_bytes - own.raised_bytes};
+    s->whole = (struct rank_state){.weight_bytes = own.whole_weight_bytes};
+    s->step_bytes = own.gradient_bytes;
+    s->last = chunks - 1;
+    s->adds_table = s->chunk == 0 && chunks > 1 && s->job->network.tied_head && parallel_joined_bytes(s->job) == 0;
+}
+
+static struct plan_check_offload_shares closed_forms(const struct checker *c, uint32_t job, uint32_t shard)
 {
     const struct job *of = &c->plan->jobs.jobs[job];
     struct parallel_layers layers = parallel_layers(of, shard);
@@ -45,10 +67,17 @@ static struct plan_check_offload_shares shares_of(const struct checker *c, uint3
                                               .step_bytes = parallel_host_gradient_bytes(of, layers)};
 }
 
+static struct plan_check_offload_shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
+{
+    struct plan_check_offload_shares s = closed_forms(c, job, shard);
+    if (check_is_carried_out(c, job)) find_carried_out(&s, parallel_layers(s.job, shard));
+    return s;
+}
+
 uint64_t check_host_state_bytes(const struct checker *c, uint32_t job, uint32_t shard)
 {
     const struct job *of = &c->plan->jobs.jobs[job];
-    struct rank_state host = shares_of(c, job, shard).host;
+    struct rank_state host = closed_forms(c, job, shard).host;
     if (check_is_carried_out(c, job)) return chunk_memory(of, parallel_layers(of, shard)).state_bytes;
     return host.weight_bytes + host.state_bytes;
 }
@@ -69,6 +98,8 @@ bool check_is_offload_op(const struct checker *c)
     const struct job *job = &c->plan->jobs.jobs[c->unit->job];
     uint32_t pass = c->unit->pass;
     if (!parallel_offloads(&job->parallel)) return false;
+    if (check_is_carried_out(c, c->unit->job))
+        return pass == PLAN_REFRESH || (pass == PLAN_UPDATE && c->op->kind == OP_COMPUTE);
     if (c->op->kind == OP_COMPUTE) return pass == PLAN_UPDATE || pass == PLAN_REDUCE;
     return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
            pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(&job->parallel));
@@ -92,6 +123,16 @@ static enum check_shard_thing arrived(const struct plan_check_offload_shares *s)
 
 /* --- steps ---------------------------------------------------------------------------------- */
 
+/* Checks the size of the last chunk's gradient on the host. */
+static enum status check_table_gradient(struct checker *c, const struct plan_check_offload_shares *s,
+                                        const struct plan_buffer *b)
+{
+    const uint64_t wanted = chunk_memory(s->job, parallel_layers(s->job, s->last)).gradient_bytes;
+    if (b->bytes >= wanted) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_MEMORY, "the gradient of the last chunk has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                      b->bytes, wanted);
+}
+
 static enum status check_step_access(struct checker *c, const struct plan_check_offload_shares *s,
                                      const struct plan_access *access, bool *state)
 {
@@ -100,18 +141,58 @@ static enum status check_step_access(struct checker *c, const struct plan_check_
     uint32_t home = s->parallel->storage ? BUFFER_STAGED : BUFFER_STATE;
     uint64_t wanted;
     char text[PLAN_TEXT_BYTES];
+    const bool of_table = s->adds_table && b->shard == s->last && b->kind == BUFFER_GRADIENT;
     *state = b->kind == home;
-    if (b->on_device || b->shard != s->chunk || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
+    if (b->on_device || (b->shard != s->chunk && !of_table) || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
         return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
     if (!*state && b->variant != 0)
         return check_fail(c, CHECK_RULE_FORM, "steps by the %s", check_access_text(c, access, text));
-    if (flags != (*state ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
-        return check_fail(c, CHECK_RULE_FORM, "%s the %s", *state ? "does not change" : "writes",
+    const bool changes = *state || (s->carried_out && !of_table);
+    if (flags != (changes ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
+        return check_fail(c, CHECK_RULE_FORM, "%s the %s", changes ? "does not change" : "writes",
                           check_access_text(c, access, text));
+    if (of_table) return check_table_gradient(c, s, b);
     wanted = *state ? s->host.weight_bytes + s->host.state_bytes : s->step_bytes;
     if (b->bytes >= wanted) return STATUS_OK;
     return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                       check_access_text(c, access, text), b->bytes, wanted);
+}
+
+/* Returns the complete gradient of a minibatch of a job that is carried out, of chunk `chunk`. */
+static uint32_t complete_gradient(const struct plan_check_offload_shares *s, uint32_t chunk)
+{
+    const uint32_t global = s->global - s->chunk + chunk;
+    if (parallel_joins_chunk(s->job, chunk)) return check_shard_thing(global, CHECK_THING_JOINED_GRADIENT);
+    return check_shard_thing(global, s->parallel->data > 1 ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT);
+}
+
+/* Claims the gradient of a carried-out step: the chunk's own, or the last one's. */
+static enum status claim_gradient(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
+                                  uint32_t chunk)
+{
+    struct check_claim claim = {.thing = complete_gradient(s, chunk), .clock = CHECK_CLOCK_SUM, .bytes = s->step_bytes};
+    if (chunk != s->chunk) claim.bytes = chunk_memory(s->job, parallel_layers(s->job, chunk)).gradient_bytes;
+    TRY(check_add_claim(c, access, claim));
+    claim.makes = true;
+    return chunk == s->chunk ? check_add_claim(c, access, claim) : STATUS_OK;
+}
+
+/* Checks the computation without work that gives a gradient's buffer to the next minibatch's sum. */
+static enum status check_reset(struct checker *c, const struct plan_check_offload_shares *s)
+{
+    const struct plan_op *op = c->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    const bool shares = parallel_splits(s->parallel, ZERO_GRADIENTS);
+    char text[PLAN_TEXT_BYTES];
+    if (op->stream != STREAM_COMPUTE || op->work != PLAN_NONE || op->access_count != 1 || b->kind != BUFFER_GRADIENT ||
+        !b->on_device || b->shard != s->chunk || b->variant != 0 || access->flags != (ACCESS_READ | ACCESS_WRITE) ||
+        access->offset_bytes != 0 || b->bytes < s->step_bytes)
+        return check_fail(c, CHECK_RULE_FORM, "a refresh computes on the %s", check_access_text(c, access, text));
+    TRY(check_add_claim(c, access, (struct check_claim){.thing = complete_gradient(s, s->chunk), .clock = CHECK_CLOCK_SUM,
+                                                        .bytes = s->step_bytes}));
+    return claim(c, s, access, shares ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT, CHECK_CLOCK_SUM, true,
+                 s->step_bytes);
 }
 
 /* Checks a host's optimizer step on the rank's share of weights and states, with its share of all ranks' gradient. */
@@ -119,7 +200,7 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
 {
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
-    bool joined = parallel_joins_on_hosts(s->parallel);
+    bool joined = parallel_joins_on_hosts(s->parallel), table = false;
     enum check_shard_thing gradient = sums ? CHECK_THING_GRADIENT_SUM : joined ? CHECK_THING_REDUCED_GRADIENT : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -127,6 +208,14 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
         char text[PLAN_TEXT_BYTES];
         bool state;
         TRY(check_step_access(c, s, access, &state));
+        const uint32_t shard = check_buffer_of(c, access)->shard;
+        if (shard != s->chunk) {
+            if (table)
+                return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+            table = true;
+            TRY(claim_gradient(c, s, access, shard));
+            continue;
+        }
         if (found[state])
             return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
         found[state] = true;
@@ -138,10 +227,13 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
                                                      .makes = true,
                                                      .version_delta = 1,
                                                      .bytes = bytes}));
+        } else if (s->carried_out) {
+            TRY(claim_gradient(c, s, access, shard));
         } else {
             TRY(claim(c, s, access, gradient, sums ? CHECK_CLOCK_SUM : CHECK_CLOCK_MICROBATCH, false, s->step_bytes));
         }
     }
+    if (table != s->adds_table) return check_fail(c, CHECK_RULE_FORM, "lacks the gradient of the last chunk");
     if (found[0] && found[1]) return STATUS_OK;
     return check_fail(c, CHECK_RULE_FORM, "lacks the %s on the host", found[1] ? "gradient" : "state");
 }
@@ -183,6 +275,7 @@ static enum status check_sum(struct checker *c, const struct plan_check_offload_
 static enum status check_host_compute(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
+    if (s->carried_out && op->pass == PLAN_REFRESH && c->unit->pass == PLAN_REFRESH) return check_reset(c, s);
     if (op->stream != STREAM_CPU)
         return check_fail(c, CHECK_RULE_FORM, "a computation on the %s stream (expected %s: its states are offloaded)",
                           plan_stream_names[op->stream], plan_stream_names[STREAM_CPU]);

@@ -8,8 +8,10 @@
  */
 #include <inttypes.h>
 
+#include "base/extreme.h"
 #include "base/try.h"
 #include "models/job/evaluation.h"
+#include "models/job/parallel_offload.h"
 #include "planner/check/plan_check_walk.h"
 
 /* --- what comes next ------------------------------------------------------------------------ */
@@ -220,7 +222,7 @@ static bool evaluated_all(const struct check_walk *r)
     return true;
 }
 
-/* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; if stages update independently, the backward pass
+/* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last refresh; if stages update independently, the backward pass
  * over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
@@ -230,11 +232,13 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     if (is_evaluated(r, unit->job)) return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
-    for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++) {
-        uint64_t updates = check_progress(r, first + s, 0)->updates;
-        if (updates < least) least = updates;
+    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&r->plan->jobs.jobs[unit->job].parallel);
+    const bool may_end = unit->pass == (refreshes ? PLAN_REFRESH : PLAN_UPDATE);
+    for (uint32_t s = 0; may_end && s < runs; s++) {
+        const struct check_parallel_progress *progress = check_progress(r, first + s, 0);
+        least = min_u64(least, refreshes ? progress->refreshed : progress->updates);
     }
-    return unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
+    return may_end && least > r->jobs[unit->job].minibatch;
 }
 
 static enum status end_parallel_unit(struct check_walk *r)
@@ -256,6 +260,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->reduced += unit->pass == PLAN_REDUCE;
     progress->evaluated += unit->pass == PLAN_EVALUATE;
     progress->batches += unit->pass == PLAN_BATCH;
+    progress->refreshed += unit->pass == PLAN_REFRESH;
     const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
         progress->evaluated % microbatches == 0)

@@ -160,6 +160,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     switch (operand) {
     case CHECK_OPERAND_STATE:
         if (copied && v->versions > 0 && v->op->pass == PLAN_LOAD) return USE_READ; /* the first version is a copy */
+        if (copied && v->op->pass == PLAN_STORE && parallel_offloads(&v->job->parallel)) return USE_READ; /* the host has it */
         return apart || copied ? USE_NONE : second ? USE_READ : own[CHECK_OPERAND_STATE];
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
@@ -319,7 +320,7 @@ static enum status check_work(struct checker *c, const struct check_parallel_vie
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];
     enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
-    if (v->op->pass == PLAN_REDUCE && !parallel_offloads(&v->job->parallel)) pass = PARALLEL_ENCODE;
+    if (v->op->pass == PLAN_REDUCE && !parallel_drains(&v->job->parallel)) pass = PARALLEL_ENCODE;
     bool idle = !passes[v->op->pass] || v->part == 3;
     uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];

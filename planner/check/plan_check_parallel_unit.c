@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/try.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check_parallel_view.h"
@@ -88,8 +89,11 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
 {
     if (!v->carried_out) return 0;
     switch (v->unit->pass) {
-    case PLAN_LOAD:
-    case PLAN_STORE: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
+    case PLAN_STORE:
+        if (parallel_offloads(&v->job->parallel)) return 0;
+        return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
+    case PLAN_LOAD: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
+    case PLAN_REFRESH: return chunk_memory(v->job, v->layers).raised_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
     case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
     default: return 0;
@@ -159,14 +163,39 @@ static enum status check_norm_copies(struct checker *c, const struct check_paral
                       has_loss);
 }
 
+/* Checks the copies of an update by the host: of the gradient, and of the last chunk's loss. */
+static enum status check_step_copies(struct checker *c, const struct check_parallel_view *v)
+{
+    uint32_t copies[2] = {0, 0}; /* gradients, losses */
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *ends = &c->plan->accesses[op->first_access];
+        if (op->kind != OP_COPY) continue;
+        const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+        const bool loss = from->kind == BUFFER_LOSS;
+        const uint64_t wanted = check_operand_bytes(c, v, loss ? CHECK_OPERAND_LOSS : CHECK_OPERAND_GRADIENT);
+        if ((!loss && (from->kind != BUFFER_GRADIENT || from->shard != v->chunk)) || from->variant + to->variant > 0 ||
+            ends[0].offset_bytes + ends[1].offset_bytes > 0 || op->bytes != wanted || op->stream != STREAM_D2H)
+            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of the %s)",
+                              op->bytes, plan_buffer_names[from->kind], wanted, plan_buffer_names[BUFFER_GRADIENT]);
+        copies[loss]++;
+    }
+    const bool last = v->chunk + 1 == v->chunks;
+    if (copies[0] == 1 && copies[1] == last) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected 1 and %u)", copies[0],
+                      copies[1], last);
+}
+
 /* Checks the copies of states, data and losses. */
 static enum status check_carried_copies(struct checker *c, const struct check_parallel_view *v)
 {
     static const uint32_t kinds[PLAN_PASS_COUNT] = {[PLAN_LOAD] = BUFFER_STATE, [PLAN_STORE] = BUFFER_STATE,
-                                                    [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS};
+                                                    [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS,
+                                                    [PLAN_REFRESH] = BUFFER_STATE};
     const uint64_t wanted = carried_bytes(c, v);
     uint32_t copies = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
+    if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel)) return check_step_copies(c, v);
     if (v->unit->pass == PLAN_NORM || (v->unit->pass == PLAN_UPDATE && v->carried_out && job_clips(v->job)))
         return check_norm_copies(c, v);
     for (uint32_t o = 0; v->carried_out && o < v->unit->op_count; o++) {
@@ -200,7 +229,8 @@ enum status check_parallel_unit(struct checker *c)
                  v.unit->pass == PLAN_JOIN;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSION_GRADIENTS]);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
-    uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
+    bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum */
+    uint32_t computes = 0, expected = moves && !sums && !resets ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
                     !check_holds_place(c, o) && !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
@@ -237,7 +267,7 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES)
             return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, whole_weights(c, &v));
         break;
     case PLAN_NORM:
         if (!v.carried_out || !job_clips(v.job)) return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");

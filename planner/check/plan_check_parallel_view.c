@@ -33,7 +33,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
     uint32_t global = c->plan->job_first_shard[c->unit->job] + c->unit->shard;
     struct rank_state whole = whole_of(job, layers, &c->shards[global]);
     bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule);
-    bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
+    bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(&job->parallel);
     bool carried_out = check_is_carried_out(c, c->unit->job);
     uint32_t chunks = parallel_chunks(&job->parallel);
     return (struct check_parallel_view){
@@ -57,7 +57,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .versions = asynchronous ? parallel_staleness(&job->parallel, c->unit->shard) + 1 : 0,
         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
         .scatters = apart && whole.gradient_bytes > 0,
-        .drains = parallel_offloads(&job->parallel)};
+        .drains = parallel_drains(&job->parallel)};
 }
 
 bool check_brings_batch(const struct check_parallel_view *v)
@@ -128,7 +128,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
 static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
 {
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
-    bytes[CHECK_OPERAND_STATE] = own.state_bytes;
+    bytes[CHECK_OPERAND_STATE] = own.device_state_bytes;
     bytes[CHECK_OPERAND_GRADIENT] = own.gradient_bytes;
     bytes[CHECK_OPERAND_WHOLE_GRADIENT] = own.whole_gradient_bytes;
     if (own.splits_states) bytes[CHECK_OPERAND_WEIGHTS] = own.whole_weight_bytes;
@@ -140,7 +140,7 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
     bytes[CHECK_OPERAND_LOSS] = bytes[CHECK_OPERAND_HELD_OUT_LOSS] = sizeof(double);
     bytes[CHECK_OPERAND_LEVELS] = own.level_bytes;
     bytes[CHECK_OPERAND_NORMS] = memory_norm_bytes(&v->job->network);
-    bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;
+    bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).device_state_bytes;
     bytes[CHECK_OPERAND_TABLE_GRADIENT] = chunk_memory(v->job, parallel_layers(v->job, v->chunks - 1)).gradient_bytes;
 }
 

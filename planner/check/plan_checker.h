@@ -89,6 +89,7 @@ struct check_parallel_progress {
     uint64_t evaluated; /* forward passes over held-out microbatches */
     uint64_t normed;    /* minibatches whose gradients' squares were computed */
     uint64_t batches;   /* minibatches whose data were brought */
+    uint64_t refreshed; /* updates by hosts whose weights came up */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };

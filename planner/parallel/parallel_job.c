@@ -80,6 +80,13 @@ static void begin_minibatch(struct parallel_job *s)
         if (s->of[r].brings_batch) parallel_job_emit_batch(s, r);
 }
 
+/* Emits the updates of both ends of a tied table, by the host. */
+static void update_ends(struct parallel_job *s)
+{
+    parallel_job_emit_update(s, s->chunks - 1, false);
+    parallel_job_emit_update(s, 0, false);
+}
+
 /* Chunks after each pass that makes a gradient of chunk r. */
 static void follow_gradient(struct parallel_job *s, uint32_t r)
 {
@@ -90,15 +97,16 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     s->completed[s->completed_count++] = r;
     if (chunk->tied && --s->ends_left == 0) parallel_job_emit_join(s);
     if (!parallel_offloads(s->parallel)) return;
-    if (s->refreshes) parallel_job_emit_refresh(s, r);
-    parallel_job_emit_update(s, r, s->completed_count == s->chunks);
+    if (s->refreshes) parallel_job_emit_refresh(s, r, false);
+    if (!chunk->tied) parallel_job_emit_update(s, r, s->completed_count == s->chunks);
+    else if (s->ends_left == 0) update_ends(s);
 }
 
 /* Emits updates after a stage's last pass, or copies up weights that the host has updated. */
 static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
-    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r);
+    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r, ends_minibatch && s->carried_out);
 }
 
 /* Returns true after the last pass of the chunk's stage, with the update's gradient complete. */
@@ -206,6 +214,10 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
                          job->parallel.tree  ? "has no 'sum' 'tree'"
                          : job_clips(job) ? "does not clip"
                                           : "has no evaluations");
+    if (job->parallel.offload == OFFLOAD_STATES && job->parallel.data > 1 && job->parallel.zero < ZERO_GRADIENTS && !s->carried_out)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' is parallel and only simulated here, because of %s, and offloads states with 'zero' %" PRIu32
+                         " (expected 2 or 3)", job->name, parallel_only_simulated(&s->plan->hardware, job), job->parallel.zero);
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));
@@ -361,7 +373,7 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
 /* Copies up the weights of a delayed last update and ends all lives. */
 static void end_job(struct parallel_job *s)
 {
-    for (uint32_t r = s->chunks; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);
+    for (uint32_t r = s->chunks; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r, false);
     for (uint32_t r = 0; r < s->chunks; r++) parallel_job_emit_resident(s, r, false);
 }
 

@@ -43,13 +43,6 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
     gang_end(&u);
 }
 
-/* Adds work of the host's processor. */
-static void add_step(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a)
-{
-    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = gang_work(u, work)};
-    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
-}
-
 /* Copies a gradient's share to the host, which keeps it or adds it to the minibatch's sum, and frees its place. */
 static void emit_drain(struct parallel_job *s, uint32_t r)
 {
@@ -69,14 +62,14 @@ static void emit_drain(struct parallel_job *s, uint32_t r)
         uint64_t sum_bytes = parallel_host_sum_bytes(s->job, u.chunk->layers);
         gang_access(&sum, gang_host_buffer(&u, BUFFER_GRADIENT, 0, sum_bytes), GANG_CHANGE);
         gang_access(&sum, gang_host_buffer(&u, BUFFER_GRADIENT, 1, share), ACCESS_READ);
-        add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
+        gang_host_compute(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
     }
     gang_end(&u);
 }
 
 void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
 {
-    if (parallel_offloads(s->parallel)) {
+    if (parallel_drains(s->parallel)) {
         emit_drain(s, r);
         return;
     }
@@ -126,7 +119,7 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
         gang_access(&step, gang_shares(&u), GANG_CHANGE);
     }
     gang_access(&step, gradient, ACCESS_READ);
-    add_step(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
+    gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
     if (stored) {
         gang_access_staged(&u, &back, ring, 1, bytes, GANG_LAST);
         gang_access(&back, gang_shares(&u), ACCESS_WRITE);
@@ -135,16 +128,20 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
     gang_end(&u);
 }
 
-void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
+void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (s->of[r].whole_weight_bytes == 0) return;
-    struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, false);
-    struct gang_accesses up = {0}, whole = {0};
+    struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, ends_minibatch);
+    struct gang_accesses up = {0}, whole = {0}, gradient = {0};
+    if (s->carried_out) {
+        gang_access_gradient(&u, &gradient, GANG_CHANGE); /* for the next minibatch's sum */
+        gang_compute(&u, PLAN_REFRESH, PLAN_NONE, &gradient);
+    }
     gang_access_raised(&u, &up);
     gang_access_state(&u, &up, ACCESS_WRITE);
     gang_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
     gang_access_state(&u, &whole, GANG_CHANGE);
-    if (u.chunk->joins && !u.chunk->gathers)
+    if (u.chunk->joins && !u.chunk->gathers && parallel_splits(s->parallel, ZERO_STATES))
         gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &whole);
     gang_end(&u);
 }

@@ -133,7 +133,7 @@ void gang_access_sum(struct gang_unit *u, struct gang_accesses *a)
     struct parallel_job_ring *ring = &u->stage->gradients;
     if (u->chunk->scatters)
         gang_access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->chunk->whole_gradient_bytes, GANG_MAKE);
-    else if (!parallel_offloads(u->s->parallel))
+    else if (!parallel_drains(u->s->parallel))
         gang_access_gradient(u, a, GANG_CHANGE);
 }
 
@@ -259,6 +259,12 @@ void gang_compute(struct gang_unit *u, enum plan_pass pass, uint32_t work, const
 {
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work,
                          .slice = u->slice};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = gang_work(u, work)};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 

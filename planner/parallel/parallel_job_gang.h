@@ -111,6 +111,10 @@ void gang_access_inputs(struct gang_unit *u, struct gang_accesses *a, uint32_t n
 
 void gang_compute(struct gang_unit *u, enum plan_pass pass, uint32_t work, const struct gang_accesses *a);
 
+/* Adds work of the host's processor. */
+void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a);
+
+
 uint32_t gang_work(const struct gang_unit *u, enum parallel_pass pass);
 
 void gang_collective(struct gang_unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,

@@ -37,6 +37,28 @@ static void access_table_gradient(struct gang_unit *u, struct gang_accesses *a)
         gang_access_other(u, a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
 }
 
+/* Emits an update by the host's processor. The gradient goes down first; where the first chunk adds the head's gradient
+ * of a tied table on its stage, the last chunk's is there already. */
+static void emit_update_below(struct parallel_job *s, uint32_t r)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, false);
+    struct gang_accesses down = {0}, step = {0};
+    const uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, u.chunk->gradient_bytes);
+    gang_access_gradient(&u, &down, ACCESS_READ);
+    gang_access(&down, gradient, ACCESS_WRITE);
+    gang_copy(&u, STREAM_D2H, u.chunk->gradient_bytes, &down);
+    gang_access(&step, gang_shares(&u), GANG_CHANGE);
+    gang_access(&step, gradient, GANG_CHANGE);
+    if (r == 0 && gang_shares_table(s)) {
+        struct gang_unit last = u;
+        last.r = s->chunks - 1;
+        gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].gradient_bytes), ACCESS_READ);
+    }
+    gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
+    add_loss(&u);
+    gang_end(&u);
+}
+
 void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_NORM, false);
@@ -55,7 +77,8 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {
-        parallel_job_emit_host_update(s, r, ends_minibatch);
+        if (s->carried_out) emit_update_below(s, r);
+        else parallel_job_emit_host_update(s, r, ends_minibatch);
         return;
     }
     struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, ends_minibatch);
@@ -170,7 +193,9 @@ void parallel_job_emit_evaluation(struct parallel_job *s)
 static void add_state_copy(struct gang_unit *u, bool load)
 {
     struct gang_accesses a = {0};
-    uint32_t host = gang_host_buffer(u, BUFFER_STATE, 0, u->chunk->state_bytes);
+    const struct rank_state *offloaded = &u->chunk->host;
+    uint64_t all = parallel_offloads(u->s->parallel) ? offloaded->weight_bytes + offloaded->state_bytes : u->chunk->state_bytes;
+    uint32_t host = gang_host_buffer(u, BUFFER_STATE, 0, all);
     if (load) gang_access(&a, host, ACCESS_READ);
     gang_access_state(u, &a, load ? GANG_MAKE : GANG_LAST);
     if (!load) gang_access(&a, host, ACCESS_WRITE);
@@ -181,10 +206,11 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
 {
     struct gang_unit u = gang_begin(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct gang_accesses a = {0};
-    if (s->carried_out) add_state_copy(&u, load);
+    const bool copies = s->carried_out && (load || !parallel_offloads(s->parallel)); /* else hosts have the newest */
+    if (copies) add_state_copy(&u, load);
     else gang_access_state(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ); /* copied to the version */
-    if (!parallel_offloads(s->parallel)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (!parallel_drains(s->parallel)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
     gang_access_levels(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->versions > 0) gang_access_version(&u, &a, u.chunk->version, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->brings_batch && !pipeline_is_asynchronous(s->parallel->schedule))

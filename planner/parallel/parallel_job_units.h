@@ -28,8 +28,8 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
 /* Emits an update by the host: sums whole gradients of the ranks, reads and writes back stored states. */
 void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch);
 
-/* Emits the copy of host-updated weights to the devices. */
-void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r);
+/* Emits the copy of host-updated weights to the devices. Jobs that are carried out may end the minibatch with it. */
+void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch);
 
 /* Reads a minibatch's data and brings them to the chunk's stage. */
 void parallel_job_emit_batch(struct parallel_job *s, uint32_t r);

@@ -73,7 +73,7 @@ struct setting {
     uint32_t precision;
     const struct cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute, zero, prefetch, moments, optimizer;
-    bool blocking, tree;
+    bool blocking, tree, offload; /* offload: the host updates */
     uint32_t devices;             /* of the machine; 0: DEVICES */
 };
 
@@ -92,6 +92,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
     test_hardware(&hardware, !s->cut ? 1 : s->devices > 0 ? s->devices : DEVICES, 1 << 24, 1e9);
     hardware.backend = "host";
     hardware.threads = 1;
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_network_jobs(&jobs, 1, s->config, STEPS);
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
@@ -110,7 +111,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
                                           .data = s->cut->data, .zero = s->zero,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
-                                          .blocking = s->blocking, .tree = s->tree};
+                                          .blocking = s->blocking, .tree = s->tree,
+                                          .offload = s->offload ? OFFLOAD_STATES : OFFLOAD_NOTHING};
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             
                                             .activations = PLANNER_AUTO,
@@ -152,9 +154,9 @@ static void assert_same(const struct outcome *wanted, const struct outcome *foun
     char what[200];
     snprintf(what, sizeof what,
              "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
-             "%s, recompute %s, %u microbatches, clip %g", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
+             "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
              s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
-             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip);
+             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->offload ? ", the host updates" : "");
     assert_int_equal(found->minibatches, STEPS);
     for (uint32_t i = 0; i < STEPS; i++)
         if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
@@ -184,6 +186,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
     if (n % 2 == 0 && network_is_clipped(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);
+    else s.offload = random_below(seed, 7 * n + 5, 2);
     s.every = random_below(seed, 7 * n + 5, 4);
     s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
     if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
@@ -293,6 +296,7 @@ static void test_bits_of_shares(void **state)
             run(&plan, &(struct run_options){.poison = true}, &wanted);
             cut = draw_cut(seed, at + 6, data, each, zero < ZERO_GRADIENTS);
             s.zero = zero;
+            s.offload = random_below(seed, at + 15, 2);
             s.prefetch = (uint32_t)random_below(seed, at + 10, 2);
             s.recompute = random_below(seed, at + 11, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             s.blocking = random_below(seed, at + 12, 4) == 0;
@@ -349,9 +353,11 @@ static void test_losses_that_are_not_finite(void **state)
         struct plan plan = {0};
         make_plan(&s, &plan);
         run(&plan, &(struct run_options){.poison = true, .on_nan = ways[w]}, &wanted);
+        s.offload = false;
         if (isfinite(wanted.losses[wanted.minibatches - 1])) fail_msg("the job does not diverge");
         for (size_t i = 0; i < ARRAY_COUNT(those); i++) {
             s.cut = those[i];
+            s.offload = w == 0;
             make_plan(&s, &plan);
             run(&plan, &(struct run_options){.poison = true, .delay_seed = 1 + i, .on_nan = ways[w]}, &found);
             assert_int_equal(found.minibatches, wanted.minibatches);
@@ -434,6 +440,7 @@ static void test_bits_of_several_processes(void **state)
             }
             s.clip = 0;
             s.every = 0;
+            s.offload = false;
             s.devices = s.cut->pipeline * s.cut->data;
             make_plan(&s, &plan);
             run(&plan, &(struct run_options){.poison = true}, &wanted);
@@ -500,6 +507,7 @@ static void check_shared_checkpoints(void)
         const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100, .each = true};
         s.cut = &shared[zero];
         s.zero = zero;
+        s.offload = zero > ZERO_NOTHING;
         make_plan(&s, &plan);
         run(&plan, &(struct run_options){.poison = true, .delay_seed = 7 + zero, .checkpoints = &checkpoints},
             zero == ZERO_NOTHING ? &wanted : &found);
@@ -513,6 +521,7 @@ static void check_shared_checkpoints(void)
         copy_folder(folder(200 + (spilled ? ZERO_WEIGHTS : zero), other), own);
         s.zero = (zero + 1) % 4;
         s.cut = spilled ? NULL : &shared[s.zero];
+        s.offload = !spilled && zero % 2 == 0;
         s.first = 1 + zero % 2;
         make_plan(&s, &plan);
         run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);

@@ -18,13 +18,13 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
  * passes in two units; from CLIPS on it clips; from TREES on it adds up gradients as trees; from GROUPS on each stage is
  * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table; from GROUPS_CLIP on it is
- * of tensor groups and clips. */
+ * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -40,10 +40,13 @@ static void make_plan(struct plan *out, uint32_t variant)
     if (variant >= HALVES && variant < CLIPS) jobs.jobs[0].parallel.schedule = PIPELINE_ZB_H1;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].network.tied_head = false;
+    if (variant >= HOSTS) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
+    if (variant >= HOSTS) jobs.jobs[0].parallel.zero = ZERO_STATES;
+    if (variant >= HOSTS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    if ((variant >= CLIPS && variant < TREES) || variant >= GROUPS_CLIP) jobs.jobs[0].optimizer.clip = 0.5;
+    if ((variant >= CLIPS && variant < TREES) || (variant >= GROUPS_CLIP && variant < HOSTS)) jobs.jobs[0].optimizer.clip = 0.5;
     jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
-    if ((variant >= GROUPS && variant < VERSIONS) || variant >= GROUPS_CLIP) jobs.jobs[0].parallel.tensor = 2;
+    if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS)) jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -371,6 +374,72 @@ static void member_of_another(struct plan *p)
     p->gang_devices[second] = device;
 }
 
+/* Returns an operation of a unit of chunk `chunk`, on a stream. */
+static struct plan_op *op_on(struct plan *p, uint32_t pass, uint32_t chunk, uint32_t stream)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, pass, chunk, 0)->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (p->ops[o].stream == stream) return &p->ops[o];
+    fail_msg("nothing on stream %u", stream);
+    return NULL;
+}
+static void step_on_device(struct plan *p) { op_on(p, PLAN_UPDATE, 0, STREAM_CPU)->stream = STREAM_COMPUTE; }
+static void step_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_REDUCE, 1, 0));
+}
+static void step_before_join(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
+}
+static void step_reads_state(struct plan *p)
+{
+    access_of(p, op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_STATE)->flags = ACCESS_READ;
+}
+static void step_reads_gradient(struct plan *p)
+{
+    access_of(p, op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_GRADIENT)->flags = ACCESS_READ;
+}
+static void down_short(struct plan *p) { op_on(p, PLAN_UPDATE, 0, STREAM_D2H)->bytes -= 64; }
+static void raised_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_H2D)->bytes -= 64; }
+static void gathered_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_DATA)->bytes -= 64; }
+static void not_reset(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_COMPUTE)->pass = PLAN_UPDATE; }
+static void refresh_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 0), test_parallel_task(p, PLAN_UPDATE, 1, 0));
+}
+static void refresh_not_last(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        if (p->units[u].pass == PLAN_REFRESH) p->units[u].ends_minibatch = false;
+}
+static void weights_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 0, true)->bytes -= 64; }
+static void down_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 0, false)->bytes -= 64; }
+
+/* The host has whole states, devices only weights; a rank's weights go up once for each update. */
+static void hosts(void **state)
+{
+    (void)state;
+    struct plan plan;
+    uint64_t loaded = 0, raised = 0, down = 0;
+    make_plan(&plan, HOSTS + 12);
+    const struct job *job = &plan.jobs.jobs[0];
+    assert_true(parallel_is_carried_out(&job->parallel));
+    for (uint32_t c = 0; c < 2; c++) {
+        const struct chunk_memory memory = chunk_memory(job, parallel_layers(job, c));
+        assert_int_equal(buffer_of(&plan, BUFFER_STATE, c, false)->bytes, memory.state_bytes);
+        assert_int_equal(buffer_of(&plan, BUFFER_STATE, c, true)->bytes, memory.device_state_bytes);
+        assert_true(memory.raised_bytes < memory.device_state_bytes && memory.device_state_bytes < memory.state_bytes);
+        loaded += memory.device_state_bytes;
+        raised += memory.raised_bytes;
+        down += memory.gradient_bytes;
+    }
+    assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_STATE), loaded + MINIBATCHES * raised);
+    assert_int_equal(copied(&plan, STREAM_D2H, BUFFER_STATE), 0);
+    assert_int_equal(copied(&plan, STREAM_D2H, BUFFER_GRADIENT), MINIBATCHES * down);
+    plan_release(&plan);
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -414,6 +483,21 @@ static void broken(void **state)
         {norms_apart, GROUPS_CLIP + 2, "times all-reduce of"},
         {norms_of_replicas, GROUPS_CLIP + 2, "job-0"},
         {norms_small, CLIPS + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
+        {step_on_device, HOSTS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {step_early, HOSTS + 12, "job-0 shard 1"},
+        {step_before_join, HOSTS + 12, "(expected joined gradient of job-0 shard 1, microbatch 2)"},
+        {step_reads_state, HOSTS + 12, "form: does not change the state of job-0 shard 1"},
+        {step_reads_gradient, HOSTS + 12, "form: does not change the gradient of job-0 shard 1"},
+        {down_short, HOSTS + 12, "bytes of the gradient (expected"},
+        {raised_short, HOSTS + 12, "bytes of the state (expected"},
+        {gathered_short, HOSTS + 12, "0 times all-gather of"},
+        {not_reset, HOSTS + 12, "form: a computation on the compute stream"},
+        {refresh_early, HOSTS + 12, "job-0 shard 1"},
+        {refresh_not_last, HOSTS + 12, "does not end the minibatch"},
+        {weights_small, HOSTS + 12, "of the state of job-0 shard 0 (it has"},
+        {down_small, HOSTS + 12, "job-0 shard 0"},
+        {state_small, HOSTS + 2, "state of job-0 shard 1 on the host has"},
+        {state_short, HOSTS + 2, "of the state (expected"},
         {one_more, 2, "job-0 shard 0 has 16 forward and 16 backward passes and 4 updates (expected 12, 12, 3)"},
         {one_more, 102, "job-0"},
         {held_out_early, 102, "training: no evaluation of minibatch"},
@@ -518,6 +602,7 @@ int main(void)
         cmocka_unit_test(replicas),
         cmocka_unit_test(trees),
         cmocka_unit_test(slices),
+        cmocka_unit_test(hosts),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),
     };

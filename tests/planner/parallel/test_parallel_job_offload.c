@@ -534,6 +534,7 @@ static void refused(void **state)
         struct error err = {0};
         enum status status = parallel_parse_text(cases[i].text, &p, &err);
         struct job job = {.parallel = p, .microbatches = 2};
+        job.parallel.carrying = PARALLEL_SIMULATED;
         if (!status) status = parallel_offload_check(&job, &err);
         assert_int_equal(status, STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i].message);

@@ -101,7 +101,7 @@ static void stages(void **state)
     struct outcome done;
     make_plan("2x p3.16xlarge",
               JOB_HEAD "\"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 3, \"parallel\": {\"tensor\": 1, "
-                       "\"pipeline\": 2, \"data\": 8, \"zero\": 3, \"offload\": \"states\"}}]}", &plan);
+                       "\"pipeline\": 2, \"data\": 8, \"zero\": 3, \"offload\": \"states\", \"carried_out\": false}}]}", &plan);
     simulate(&plan, &done);
     assert_int_equal(done.trace.more_hosts, 1);
     for (uint32_t h = 0; h < 2; h++)
@@ -272,7 +272,7 @@ static void too_much_for_one(void **state)
     (void)state;
     static const char jobs[] =
         JOB_HEAD "\"microbatch\": 1, \"microbatches\": 12, \"minibatches\": 1, \"parallel\": {\"tensor\": 1, \"pipeline\": 1, "
-                 "\"data\": 12, \"zero\": 2, \"offload\": \"states\"}}]}";
+                 "\"data\": 12, \"zero\": 2, \"offload\": \"states\", \"carried_out\": false}}]}";
     struct plan plan;
     struct error err = {0};
     make_plan("2x p3.16xlarge", jobs, &plan);
@@ -484,7 +484,7 @@ static void to_the_byte(void **state)
 {
     (void)state;
     static const char *const offloads[] = {
-        "\"tensor\": 1, \"data\": 4, \"zero\": 2, \"offload\": \"states\"",
+        "\"tensor\": 1, \"data\": 4, \"zero\": 2, \"offload\": \"states\", \"carried_out\": false",
         "\"tensor\": 2, \"pipeline\": 2, \"data\": 2, \"zero\": 3, \"offload\": \"states\", \"storage\": true",
         "\"pipeline\": 4, \"data\": 2, \"zero\": 3, \"offload\": \"weights\", \"storage\": true",
     };
