@@ -222,8 +222,8 @@ static bool evaluated_all(const struct check_walk *r)
     return true;
 }
 
-/* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last refresh; if stages update independently, the backward pass
- * over the first run. */
+/* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last
+ * refresh; if stages update independently, the backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;

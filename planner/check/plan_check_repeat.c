@@ -17,6 +17,7 @@
  *
  * If repetitions do not go like this, they are walked, and it is tried again after 16, 128, ...
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,7 @@ static enum status move_number(struct check_walk *r, uint64_t *number)
 
 static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, number_use use)
 {
+    static_assert(sizeof(struct check_parallel_progress) == 10 * sizeof(uint64_t), "all are used, here and in turn_grows_evenly()");
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t i = r->first_turn[first]; i < r->first_turn[first + r->c->jobs[job].shard_count]; i++) {
         struct check_parallel_progress *progress = &r->parallel[i];
@@ -126,6 +128,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
         TRY(use(r, &progress->evaluated));
         TRY(use(r, &progress->normed));
         TRY(use(r, &progress->batches));
+        TRY(use(r, &progress->refreshed));
     }
     return STATUS_OK;
 }
@@ -236,6 +239,8 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     struct growth normed = next_growth(repeats, at), batches = next_growth(repeats, at);
     (void)normed; /* follows the updates */
     even = even && batches.by == (batches.from > 0 ? minibatches : 0);
+    struct growth refreshed = next_growth(repeats, at);
+    even = even && refreshed.by == (refreshed.from > 0 ? minibatches : 0);
     (void)gathered; /* is compared at the end only */
     bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;
     return even && reduces_evenly && (parallel_has_own_pace(p) || updates.by == minibatches);

@@ -302,6 +302,8 @@ static bool random_parallel_plan(uint64_t key, struct plan *out)
         job->network.heads = 8;
         job->network.head_width = 32;
         job->parallel = random_parallel(own, count > 1 ? devices / 2 : devices);
+        /* copies of states that are carried out make devices of a group unlike */
+        if (random_below(key, 104, 2)) job->parallel.carrying = PARALLEL_SIMULATED;
         job->microbatches = job->parallel.data * job->parallel.pipeline * (1 + random_below(own, 50, 2));
         for (uint32_t s = 0; s < job->parallel.replicated; s++) job->microbatches += job->parallel.replicas[s];
         if (count == 1) continue;
@@ -346,7 +348,7 @@ static void folded_as_whole(void **state)
         plan_release(&plan);
     }
     print_message("%u plans, %u folded, %u in part\n", plans, folded, part);
-    assert_true(plans > 60 && folded > plans / 8 && part > plans / 16);
+    assert_true(plans > 60 && folded > plans / 10 && part > plans / 16);
 }
 
 /* --- how many --------------------------------------------------------------------------------- */
