@@ -36,6 +36,7 @@ struct run_collective {
     uint64_t minibatch;
     uint32_t kind; /* enum collective_kind */
     bool tree; /* the sums' order */
+    bool doubles; /* norms: the numbers are fp64 */
     bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
@@ -74,6 +75,7 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     c->number = op->number;
     c->members = op->join_count;
     c->tree = run->plan->jobs.jobs[op->unit->job].parallel.tree;
+    c->doubles = op->unit->pass == PLAN_NORM;
     c->job = op->unit->job;
     c->minibatch = op->minibatch;
     c->kind = op->op->collective;
@@ -202,16 +204,27 @@ static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end,
 
 static void copy_other_slices(const struct run_collective *c, uint32_t member)
 {
+    const uint64_t size = c->doubles ? sizeof(double) : sizeof(float);
     for (uint32_t m = 0; m < c->members; m++) {
-        const uint64_t begin = slice_begin(c, m) * sizeof(float), bytes = slice_begin(c, m + 1) * sizeof(float) - begin;
+        const uint64_t begin = slice_begin(c, m) * size, bytes = slice_begin(c, m + 1) * size - begin;
         if (m != member) memcpy(c->data[member].to + begin, c->data[m].to + begin, bytes);
+    }
+}
+
+static void reduce_doubles(const struct run_collective *c, uint64_t begin, uint64_t end, double *to)
+{
+    for (uint64_t at = begin; at < end; at++) {
+        double sum = 0;
+        for (uint32_t m = 0; m < c->members; m++) sum += ((const double *)(const void *)c->data[m].from)[at];
+        to[at] = sum;
     }
 }
 
 static bool all_reduce(struct run_collective *c, uint32_t member)
 {
-    const uint64_t begin = slice_begin(c, member);
-    reduce(c, begin, slice_begin(c, member + 1), (float *)(void *)c->data[member].to + begin, false);
+    const uint64_t begin = slice_begin(c, member), end = slice_begin(c, member + 1);
+    if (c->doubles) reduce_doubles(c, begin, end, (double *)(void *)c->data[member].to);
+    else reduce(c, begin, end, (float *)(void *)c->data[member].to + begin, false);
     if (!meet(c)) return false;
     copy_other_slices(c, member);
     return meet(c); /* a member's slice stays until all have it */

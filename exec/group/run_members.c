@@ -3,6 +3,7 @@
  *              replica's share of the gradient
  *     JOIN     all-reduce of a tied table's two gradients, or of a replica's share of them
  *     UPDATE   all-gather of updated weights, in place
+ *     NORM     all-reduce of the squares of shares of a chunk's gradients
  *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares
  */
 #include "exec/group/run_members.h"
@@ -60,6 +61,13 @@ static struct run_collective_data joined(const struct chunk_tables *tables, cons
     return (struct run_collective_data){.from = (char *)values, .to = (char *)values, .count = count};
 }
 
+static struct run_collective_data squared(const struct run *run, const struct plan_walk_op *op, char *norms)
+{
+    const struct chunk_tables *const tables = &run->chunks[run->plan->job_first_shard[op->unit->job] + op->unit->shard];
+    char *const own = norms + memory_tensor_count(&tables->job->network, 0, tables->shards[0].first_layer) * sizeof(double);
+    return (struct run_collective_data){.from = own, .to = own, .count = op->op->bytes / sizeof(double)};
+}
+
 static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
 {
     const struct chunk_tables *const from = tables_of(run, op, 0), *const to = tables_of(run, op, op->use_count - 1);
@@ -75,6 +83,7 @@ static struct run_collective_data gathered(const struct run *run, const struct p
 
 struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at, bool adds)
 {
+    if (op->unit->pass == PLAN_NORM) return squared(run, op, at[0]);
     const struct chunk_tables *const tables = tables_of(run, op, 0);
     if (op->op->collective == COLLECTIVE_ALL_GATHER) return gathered(run, op, at);
     if (op->unit->pass == PLAN_JOIN) return joined(tables, op, at[0]);

@@ -324,7 +324,7 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
         break;
     case PLAN_BACKWARD_INPUT:
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
-    case PLAN_NORM: norm(kernels, a); break;
+    case PLAN_NORM: (a->tables->shares ? chunk_norm_share : norm)(kernels, a); break;
     case PLAN_LOAD: keep_version(kernels, a); break;
     case PLAN_UPDATE: (a->tables->shares ? chunk_update_share : update)(kernels, a); break;
     default: assert(!"a pass over a chunk");

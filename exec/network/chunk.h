@@ -8,7 +8,7 @@
  *               sums of earlier microbatches
  *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
  *               in the second. Each adds to the sums of earlier microbatches by itself
- *     NORM      of a job that clips: the sums of squares of all tensors' gradients
+ *     NORM      of a job that clips: the sums of squares of all tensors' gradients, or of a share of them
  *     LOAD      with versions of the weights: the state's weights become the first one
  *     UPDATE    steps of all tensors, and the next version. A tied table's two gradients are added first, unless a JOIN or a
  *               NORM did so
@@ -80,6 +80,10 @@ float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, 
 
 /* Steps the replica's share of the parameters, from its share of the gradient. */
 void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
+
+/* Adds up the squares of the share of the gradient, after a table's second gradient: into the norms of the chunk's tensors,
+ * with the tensor group's. */
+void chunk_norm_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
 
 /* Returns the part of a device in a tensor group of the job. */
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank);

@@ -1,9 +1,11 @@
 /*
  * Replicas that split the optimizer's states (models/job/chunk_share.h) each step their own share. A share cuts tensors
  * anywhere: a step computes every parameter by itself, and the random bits of rounded moments depend on its number in
- * its layer, so the bits are those of a step of the whole tensor.
+ * its layer, so the bits are those of a step of the whole tensor. A job that clips adds up the squares of the share's part
+ * of each tensor; a collective of the replicas adds these up.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/extreme.h"
 #include "exec/network/chunk.h"
@@ -47,12 +49,19 @@ static struct kernel_parameters parameters_at(void *const parts[STATE_PARTS])
                                       .v = parts[STATE_SECOND]};
 }
 
+static float clip_scale(const struct chunk_arguments *a)
+{
+    const struct unit_arguments unit = {.job = a->job, .norms = a->norms};
+    return transformer_clip_scale(&unit);
+}
+
 /* Steps the range of the head's copy of the table. */
 static void update_rows(const struct kernels *kernels, const struct chunk_arguments *a, const struct chunk_section *section,
                         const struct chunk_share_section *own)
 {
     void *parts[STATE_PARTS];
-    const struct transformer_range range = {.place = own->first - section->first, .count = own->count, .decays = true};
+    const struct transformer_range range = {.place = own->first - section->first, .count = own->count, .decays = true,
+                                             .scale = clip_scale(a)};
     for (uint32_t part = 0; part < STATE_PARTS; part++)
         parts[part] = in_share(a, own, (enum state_part)part, own->parts[part].whole);
     if (!parts[STATE_WEIGHTS]) return; /* it has no copy */
@@ -84,11 +93,11 @@ static void update_layers(const struct kernels *kernels, const struct chunk_argu
 {
     const struct memory_table *parameters = &a->tables->parameters;
     struct tensor_spec specs[LAYER_TENSORS_MAX];
-    struct transformer_range range = {.layer = UINT64_MAX};
+    struct transformer_range range = {.layer = UINT64_MAX, .scale = clip_scale(a)};
     uint32_t first = 0;
     for (uint32_t i = 0; i < parameters->count; i++) {
         if (parameters->entries[i].layer != range.layer) {
-            range = (struct transformer_range){.layer = parameters->entries[i].layer};
+            range = (struct transformer_range){.layer = parameters->entries[i].layer, .scale = range.scale};
             network_layer_shapes(&a->job->network, range.layer, specs);
             first = i;
         }
@@ -106,6 +115,12 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
     kernels->residual(kernels, gradient, gradient, a->table_gradient, (int64_t)own->count);
 }
 
+/* Returns true for an embedding's table that the head of another chunk reads on the same device. */
+static bool has_table_gradient(const struct chunk_memory *m, uint32_t section)
+{
+    return m->sections[section].kind == CHUNK_SECTION_TABLE && !m->copies_table;
+}
+
 void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
@@ -117,7 +132,42 @@ void chunk_update_share(const struct kernels *kernels, const struct chunk_argume
             update_rows(kernels, a, &m->sections[i], own);
             continue;
         }
-        if (m->sections[i].kind == CHUNK_SECTION_TABLE && !m->copies_table) add_table_gradient(kernels, a, own);
+        if (has_table_gradient(m, i) && !job_clips(a->job)) add_table_gradient(kernels, a, own);
         update_layers(kernels, a, own);
     }
+}
+
+/* Computes the squares of the parts of tensors that are in a range of the share. */
+static void square_range(const struct kernels *kernels, const struct chunk_arguments *a,
+                         const struct chunk_share_section *own, double *sums)
+{
+    const struct memory_table *parameters = &a->tables->parameters;
+    const float *const gradient = gradient_of(a->tables, a->gradient, own);
+    for (uint32_t i = 0; i < parameters->count; i++) {
+        const struct memory_entry *entry = &parameters->entries[i];
+        const uint64_t first = entry->offset_bytes / sizeof(float), end = first + entry->bytes / sizeof(float);
+        const uint64_t from = max_u64(first, own->first), to = min_u64(end, own->first + own->count);
+        if (from < to) sums[i] += kernels->squares(kernels, gradient + (from - own->first), (int64_t)(to - from));
+    }
+}
+
+void chunk_norm_share(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const struct network *network = &a->tables->job->network;
+    const struct chunk_share *share = &a->tables->shares[a->rank];
+    const uint64_t first_layer = a->tables->shards[0].first_layer;
+    const uint32_t count = a->tables->parameters.count;
+    double *const sums = a->norms + memory_tensor_count(network, 0, first_layer);
+    memset(sums, 0, count * sizeof *sums);
+    for (uint32_t i = 0; i < m->section_count; i++) {
+        const struct chunk_share_section *own = &share->sections[i];
+        if (own->count == 0 || m->sections[i].kind == CHUNK_SECTION_HEAD) continue; /* a table counts once */
+        if (has_table_gradient(m, i)) add_table_gradient(kernels, a, own);
+        square_range(kernels, a, own, sums);
+    }
+    if (!a->split) return;
+    uint64_t layers = 0;
+    for (uint32_t i = 0; i < m->piece_count; i++) layers += a->tables->shards[i].layer_count;
+    transformer_join_squares(a->split, network, first_layer, layers, sums);
 }

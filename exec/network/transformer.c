@@ -189,11 +189,11 @@ void transformer_update_range(const struct kernels *kernels, const struct job *j
 {
     const struct unit_arguments a = {.job = job, .minibatch = minibatch, .guard = guard};
     const struct transformer_unit unit = {.kernels = kernels, .arguments = &a, .network = &job->network,
-                                          .optimizer = optimizer_at(job, minibatch)};
+                                          .optimizer = optimizer_at(job, minibatch), .scale = range->scale};
     parameters.key = rounding_key(&a, range->layer);
     parameters.place = range->place;
     if (!may_step(&unit, gradient, (int64_t)range->count)) return;
-    kernels->update(kernels, &parameters, gradient, (int64_t)range->count, &unit.optimizer, range->decays, minibatch + 1);
+    update(&unit, &parameters, gradient, (int64_t)range->count, range->decays);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */

@@ -88,14 +88,20 @@ void transformer_update_rows(const struct kernels *kernels, const struct unit_ar
 float transformer_clip_scale(const struct unit_arguments *arguments);
 
 /* Steps a range of a tensor's parameters, with the bits of a step of the whole tensor. `place`: the first parameter's
- * number in its layer. Sets the key and place of `parameters`. */
+ * number in its layer; `scale`: the factor of its gradient. Sets the key and place of `parameters`. */
 struct transformer_range {
     uint64_t layer, place, count;
     bool decays;
+    float scale;
 };
 void transformer_update_range(const struct kernels *kernels, const struct job *job, struct kernel_parameters parameters,
                               const float *gradient, const struct transformer_range *range, uint64_t minibatch,
                               struct unit_guard *guard);
+
+/* Adds up the squares of a tensor group's parts of the layers' tensors. Tensors that all devices have whole count once.
+ * `network`: the group's slice. */
+void transformer_join_squares(const struct unit_split *split, const struct network *network, uint64_t first_layer,
+                              uint64_t layer_count, double *sums);
 
 /* Copies bytes, a multiple of 4, within a device. */
 void transformer_copy(const struct kernels *kernels, void *to, const void *from, uint64_t bytes);

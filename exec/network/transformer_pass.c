@@ -177,20 +177,18 @@ float transformer_clip_scale(const struct unit_arguments *a)
     return scale >= 1 ? 1 : (float)scale;
 }
 
-/* Adds up the squares of the group's parts of tensors. Tensors that all devices have whole count once. */
-static void join_squares(const struct transformer_unit *unit, double *sums)
+void transformer_join_squares(const struct unit_split *split, const struct network *network, uint64_t first_layer,
+                              uint64_t layer_count, double *sums)
 {
-    const struct plan_shard *shard = unit->arguments->shard;
     uint64_t index = 0;
-    if (!unit->split) return;
-    for (uint64_t layer = shard->first_layer; layer < shard->first_layer + shard->layer_count; layer++) {
+    for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
-        const uint32_t count = network_layer_shapes(unit->split->whole, layer, whole);
-        (void)network_layer_shapes(unit->network, layer, parts);
+        const uint32_t count = network_layer_shapes(split->whole, layer, whole);
+        (void)network_layer_shapes(network, layer, parts);
         for (uint32_t i = 0; i < count; i++, index++)
-            if (unit->split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) sums[index] = 0;
+            if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) sums[index] = 0;
     }
-    unit_group_sum_doubles(unit->split->group, unit->split->rank, sums, index);
+    unit_group_sum_doubles(split->group, split->rank, sums, index);
 }
 
 static void compute_norm(const struct transformer_unit *unit)
@@ -203,7 +201,8 @@ static void compute_norm(const struct transformer_unit *unit)
         sums[i] = unit->kernels->squares(unit->kernels, transformer_at(a->gradient, entry->offset_bytes),
                                          (int64_t)(entry->bytes / sizeof(float)));
     }
-    join_squares(unit, sums);
+    if (unit->split)
+        transformer_join_squares(unit->split, unit->network, a->shard->first_layer, a->shard->layer_count, sums);
 }
 
 static void compute_update(const struct transformer_unit *unit)

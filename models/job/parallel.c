@@ -199,7 +199,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},
         {compresses(job), "compression"},
-        {job_clips(job) && p->data > 1 && p->zero > ZERO_NOTHING, "split states"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},
         {job->gradients != PRECISION_FP32, "gradients of 16 bits"},
         {job->precision == PRECISION_BF16, "precision bf16"},

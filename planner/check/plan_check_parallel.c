@@ -269,13 +269,14 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
                                                 .version_delta = delta, .bytes = bytes});
 }
 
-/* Claims the squares that a chunk's tensors leave among those of all tensors. */
-static enum status claim_norms(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access)
+/* Claims the squares of a chunk's tensors among those of all tensors, found or left. */
+static enum status claim_norms(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
+                               bool makes, uint32_t thing)
 {
     const struct network *n = &v->job->network;
     const uint64_t offset = memory_tensor_count(n, 0, v->layers.first) * sizeof(double);
     return check_add_claim(c, access,
-                           (struct check_claim){.thing = v->norms_thing, .clock = CHECK_CLOCK_STEP, .makes = true,
+                           (struct check_claim){.thing = thing, .clock = CHECK_CLOCK_STEP, .makes = makes,
                                                 .offset_bytes = offset, .thing_offset = offset,
                                                 .bytes = memory_tensor_count(n, v->layers.first, v->layers.count) *
                                                          sizeof(double)});
@@ -288,7 +289,9 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
 {
     uint32_t part = v->part, delta = 0;
     uint64_t bytes = check_operand_bytes(c, v, operand);
-    if (operand == CHECK_OPERAND_NORMS && v->op->pass == PLAN_NORM) return claim_norms(c, v, access);
+    if (operand == CHECK_OPERAND_NORMS && v->op->pass == PLAN_NORM)
+        return claim_norms(c, v, access, true,
+                           parallel_splits(&v->job->parallel, ZERO_STATES) ? v->share_norms_thing : v->norms_thing);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
@@ -549,6 +552,10 @@ static enum status check_collective(struct checker *c, const struct check_parall
     TRY(check_joined(c, v, access, operand, ACCESS_READ | ACCESS_WRITE));
     if (op->access_count != 1) return check_fail(c, CHECK_RULE_FORM, "a collective on %u buffers", op->access_count);
     bool shared = operand == CHECK_OPERAND_GRADIENT || operand == CHECK_OPERAND_STATE;
+    if (data && operand == CHECK_OPERAND_NORMS) {
+        TRY(claim_norms(c, v, access, false, v->share_norms_thing));
+        return claim_norms(c, v, access, true, v->norms_thing);
+    }
     return data && shared ? claim_shared(c, v, access, operand) : claim_joined(c, v, access, operand);
 }
 

@@ -272,6 +272,8 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_NORM:
         if (!v.carried_out || !job_clips(v.job)) return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
         want_pass(&v, PARALLEL_NORM, &tensor);
+        want(&data, COLLECTIVE_ALL_REDUCE, shares,
+             memory_tensor_count(&v.job->network, v.layers.first, v.layers.count) * sizeof(double));
         break;
     case PLAN_JOIN:
         want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0, parallel_joined_bytes(v.job));

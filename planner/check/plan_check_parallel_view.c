@@ -49,6 +49,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .batch_thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
         .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
         .norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
+        .share_norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS_OF_SHARES),
         .gathers_table = carried_out && parallel_splits(&job->parallel, ZERO_WEIGHTS) && chunks > 1 &&
                          c->unit->shard + 1 == chunks && job->network.tied_head && parallel_joined_bytes(job) == 0,
         .global = global,

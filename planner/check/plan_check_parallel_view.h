@@ -44,7 +44,7 @@ struct check_parallel_view {
     bool carried_out;         /* parallel_is_carried_out() */
     bool shares_table;        /* a tied head and the embedding are on one stage, in two chunks */
     bool gathers_table;       /* such a head's weights are gathered with the first chunk's table */
-    uint32_t batch_thing, loss_thing, norms_thing;
+    uint32_t batch_thing, loss_thing, norms_thing, share_norms_thing;
     uint32_t versions;        /* versions of weights apart from the state; 0: the weights are in the state */
 };
 

@@ -92,7 +92,8 @@ struct check_parallel_progress {
     uint64_t refreshed; /* updates by hosts whose weights came up */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
-enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };
+enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS,
+                       CHECK_THING_NORMS_OF_SHARES, CHECK_JOB_THINGS };
 
 /*
  * The contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer: bytes of a

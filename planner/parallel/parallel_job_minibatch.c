@@ -13,14 +13,19 @@ static void add_loss(struct gang_unit *u)
     gang_copy(u, STREAM_D2H, sizeof(double), &a);
 }
 
+static uint64_t own_norm_bytes(const struct gang_unit *u)
+{
+    const struct parallel_layers layers = u->chunk->layers;
+    return memory_tensor_count(&u->s->job->network, layers.first, layers.count) * sizeof(double);
+}
+
 /* Copies squares of gradients between host and device: the chunk's to the host, or all to the device. */
 static void add_norms_copy(struct gang_unit *u, bool up)
 {
     const struct network *network = &u->s->job->network;
-    const struct parallel_layers layers = u->chunk->layers;
     const uint64_t all = memory_norm_bytes(network);
-    const uint64_t offset = up ? 0 : memory_tensor_count(network, 0, layers.first) * sizeof(double);
-    const uint64_t bytes = up ? all : memory_tensor_count(network, layers.first, layers.count) * sizeof(double);
+    const uint64_t offset = up ? 0 : memory_tensor_count(network, 0, u->chunk->layers.first) * sizeof(double);
+    const uint64_t bytes = up ? all : own_norm_bytes(u);
     const uint32_t host = gang_job_buffer(u, BUFFER_NORMS, false, all);
     const uint32_t device = gang_job_buffer(u, BUFFER_NORMS, true, all);
     struct gang_accesses a = {.of = {{.buffer = up ? host : device, .flags = ACCESS_READ, .offset_bytes = offset},
@@ -59,15 +64,19 @@ static void emit_update_below(struct parallel_job *s, uint32_t r)
     gang_end(&u);
 }
 
+/* Emits a norm. If ranks have shares of states, they add up the squares of their shares. */
 void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_NORM, false);
-    struct gang_accesses a = {0};
+    struct gang_accesses a = {0}, norms = {0};
     gang_access_gradient(&u, &a, r == 0 && gang_shares_table(s) ? GANG_CHANGE : ACCESS_READ);
     gang_access_norms(&u, &a, ACCESS_WRITE);
     access_table_gradient(&u, &a);
     gang_compute(&u, PLAN_NORM, gang_work(&u, PARALLEL_NORM), &a);
     gang_tensor_collectives(&u, PARALLEL_NORM, false, STREAM_COMPUTE, a.of[1].buffer);
+    gang_access(&norms, a.of[1].buffer, GANG_CHANGE);
+    if (parallel_splits(s->parallel, ZERO_STATES))
+        gang_in_data_group(&u, COLLECTIVE_ALL_REDUCE, own_norm_bytes(&u), &norms);
     add_loss(&u);
     add_norms_copy(&u, false);
     gang_end(&u);

@@ -251,7 +251,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     draw_schedule(seed, 1000 + 10 * n, &s.parallel);
     draw_shares(seed, 1000 + 10 * n + 6, &s.parallel);
     if (random_below(seed, 1000 + 10 * n + 2, 2) && network_is_clipped(config))
-        s.clip = s.parallel.zero > 0 ? 0 : 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
+        s.clip = 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
     s.every = random_below(seed, 1000 + 10 * n + 4, 4);
     s.held_out = s.every > 0 ? 1 + random_below(seed, 1000 + 10 * n + 5, 3) : 0;
     s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));

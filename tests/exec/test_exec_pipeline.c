@@ -5,7 +5,8 @@
  * NaN in all memory that was released: the plan passes its check, and the run ends with the losses and weights of the
  * job spilled on one device. Replicas add up their gradients in another order: all plans of equally many replicas have
  * the same bits, and losses that differ from one device's only by rounding; so have all levels of shares that add up
- * in one order. Checkpoints do not show how the job was cut:
+ * in one order; clipped shares differ by rounding, and the same shares have the same bits. Checkpoints do not show how the
+ * job was cut:
  * those of a pipeline equal the spilled job's byte for byte, and each goes on under another cut with the same bits.
  * Several processes have the bits of one.
  */
@@ -34,7 +35,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 3, DEVICES = 12, CASES = 16, SHARE_CASES = 16, TREES = 8 };
+enum { STEPS = 3, DEVICES = 12, CASES = 16, SHARE_CASES = 16, CLIPPED = 8, TREES = 8 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -124,7 +125,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
 }
 
 struct outcome {
-    double losses[STEPS];
+    double losses[STEPS], norms[STEPS]; /* norms: of run_with_norms() */
     struct evaluation_progress evaluations[STEPS];
     uint64_t evaluation_count;
     uint64_t fingerprint, minibatches;
@@ -304,6 +305,79 @@ static void test_bits_of_shares(void **state)
             run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
                 &found);
             assert_same(&wanted, &found, &s);
+        }
+}
+
+/* Runs a plan, and reads the gradients' norms in its log. */
+static void run_with_norms(struct plan *plan, struct run_options options, struct outcome *out)
+{
+    char path[] = "/tmp/test-pipeline-norms-XXXXXX", *line = NULL;
+    const int file = mkstemp(path);
+    size_t room = 0;
+    uint32_t count = 0;
+    assert_true(file >= 0);
+    close(file);
+    options.log_path = path;
+    run(plan, &options, out);
+    FILE *log = fopen(path, "r");
+    assert_non_null(log);
+    while (getline(&line, &room, log) > 0) {
+        const char *norm = strstr(line, "\"norm\":");
+        if (!norm) continue;
+        assert_true(count < STEPS);
+        out->norms[count++] = strtod(norm + strlen("\"norm\":"), NULL);
+    }
+    assert_int_equal(count, STEPS);
+    free(line);
+    fclose(log);
+    unlink(path);
+}
+
+static void assert_near(const struct outcome *wanted, const struct outcome *found, const struct setting *s, double most)
+{
+    for (uint32_t i = 0; i < STEPS; i++)
+        if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= most) || !(fabs(found->norms[i] / wanted->norms[i] - 1) <= most))
+            fail_msg("%.60s..., %u stages, %u chunks, %u replicas, %s, zero %u, clip %g: loss %u is %.9g (one device: %.9g), "
+                     "norm %.9g (%.9g)", s->config, s->cut->pipeline, s->cut->chunks, s->cut->data,
+                     pipeline_schedule_names[s->cut->schedule], s->zero, s->clip, i, found->losses[i], wanted->losses[i],
+                     found->norms[i], wanted->norms[i]);
+}
+
+/* Clipped replicas with shares have the losses and norms of one device, to rounding: a share cuts tensors, whose squares
+ * are added up in another order. Other ways to compute with the same shares have the same bits. */
+static void test_clipped_shares(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("clipped shares");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < CLIPPED && network_is_clipped(configs[c]); n++) {
+            const uint64_t at = 20 * (c * CLIPPED + n);
+            const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3), zero = 1 + (uint32_t)random_below(seed, at + 1, 3);
+            const uint64_t each = 1 + random_below(seed, at + 2, 4);
+            const struct cut cut = draw_cut(seed, at + 3, data, each, zero == ZERO_STATES);
+            struct setting s = {.config = configs[c], .microbatches = data * each};
+            struct outcome alone, found, again;
+            struct plan plan = {0};
+            s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
+            s.precision = random_below(seed, at + 8, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            s.optimizer = random_below(seed, at + 9, 2) ? OPTIMIZER_MOMENTUM : OPTIMIZER_ADAMW;
+            s.every = random_below(seed, at + 10, 3);
+            s.held_out = s.every > 0 ? 1 + random_below(seed, at + 11, 2) : 0;
+            make_plan(&s, &plan);
+            run_with_norms(&plan, (struct run_options){.poison = true}, &alone);
+            s.cut = &cut;
+            s.zero = zero;
+            for (uint32_t way = 0; way < 2; way++) {
+                s.prefetch = (uint32_t)random_below(seed, at + 12 + way, 2);
+                s.recompute = random_below(seed, at + 14 + way, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
+                s.blocking = random_below(seed, at + 16 + way, 4) == 0;
+                make_plan(&s, &plan);
+                run_with_norms(&plan, (struct run_options){.poison = true, .delay_seed = way == 0 ? 0 : seed + n, .record_spans = true},
+                               way == 0 ? &found : &again);
+            }
+            assert_near(&alone, &found, &s, s.precision == PRECISION_FP32 ? 1e-5 : 1e-2);
+            assert_same(&found, &again, &s);
+            assert_memory_equal(found.norms, again.norms, sizeof found.norms);
         }
 }
 
@@ -577,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_bits_of_one_device),
         cmocka_unit_test(test_bits_of_equal_replicas),
         cmocka_unit_test(test_bits_of_shares),
+        cmocka_unit_test(test_clipped_shares),
         cmocka_unit_test(test_bits_of_trees),
         cmocka_unit_test(test_losses_that_are_not_finite),
         cmocka_unit_test(test_checkpoints_do_not_show_the_cut),

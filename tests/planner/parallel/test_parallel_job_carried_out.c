@@ -18,13 +18,14 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
  * passes in two units; from CLIPS on it clips; from TREES on it adds up gradients as trees; from GROUPS on each stage is
  * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table; from GROUPS_CLIP on it is
- * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each. */
+ * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each; from
+ * SHARES_CLIP on devices do, and it clips. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -40,11 +41,13 @@ static void make_plan(struct plan *out, uint32_t variant)
     if (variant >= HALVES && variant < CLIPS) jobs.jobs[0].parallel.schedule = PIPELINE_ZB_H1;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].network.tied_head = false;
-    if (variant >= HOSTS) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
+    if (variant >= HOSTS && variant < SHARES_CLIP) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
     if (variant >= HOSTS) jobs.jobs[0].parallel.zero = ZERO_STATES;
     if (variant >= HOSTS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    if ((variant >= CLIPS && variant < TREES) || (variant >= GROUPS_CLIP && variant < HOSTS)) jobs.jobs[0].optimizer.clip = 0.5;
+    if ((variant >= CLIPS && variant < TREES) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
+        variant >= SHARES_CLIP)
+        jobs.jobs[0].optimizer.clip = 0.5;
     jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
     if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS)) jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
@@ -363,6 +366,25 @@ static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_
 static void exchange_left_out(struct plan *p) { exchange_of(p, PLAN_FORWARD)->rounds--; }
 static void norms_apart(struct plan *p) { exchange_of(p, PLAN_NORM)->rounds++; }
 static void norms_of_replicas(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_DATA; }
+static void shares_of_a_group(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_TENSOR; }
+static void shares_of_the_ends(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_ENDS; }
+static void shares_short(struct plan *p) { exchange_of(p, PLAN_NORM)->bytes -= 8; }
+static void shares_twice(struct plan *p) { exchange_of(p, PLAN_NORM)->rounds++; }
+static void shares_late(struct plan *p)
+{
+    struct plan_op *const sum = exchange_of(p, PLAN_NORM), *const copy = copy_of(p, PLAN_NORM, 0), kept = *sum;
+    *sum = *copy;
+    *copy = kept;
+}
+static void shares_left_out(struct plan *p)
+{
+    *exchange_of(p, PLAN_NORM) = *copy_of(p, PLAN_NORM, 0);
+    p->units[test_parallel_task(p, PLAN_NORM, 0, 0)->unit].op_count--;
+}
+static void shares_not_read(struct plan *p)
+{
+    access_of(p, exchange_of(p, PLAN_NORM), BUFFER_NORMS)->flags = ACCESS_WRITE;
+}
 static void exchange_short(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->bytes /= 2; }
 static void exchange_aside(struct plan *p) { exchange_of(p, PLAN_FORWARD)->stream = STREAM_GROUP; }
 static void exchange_of_replicas(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->axes = 1u << AXIS_DATA; }
@@ -482,6 +504,13 @@ static void broken(void **state)
         {norms_unread, CLIPS + 2, "form: writes the norms of job-0"},
         {norms_apart, GROUPS_CLIP + 2, "times all-reduce of"},
         {norms_of_replicas, GROUPS_CLIP + 2, "job-0"},
+        {shares_left_out, SHARES_CLIP + 12, "0 times all-reduce"},
+        {shares_of_a_group, SHARES_CLIP + 12, "form: a collective of a pass on the data stream"},
+        {shares_of_the_ends, SHARES_CLIP + 12, "form: a collective over the ends on 1 buffers, in a norm"},
+        {shares_short, SHARES_CLIP + 12, "0 times all-reduce of"},
+        {shares_twice, SHARES_CLIP + 12, "2 times all-reduce of"},
+        {shares_late, SHARES_CLIP + 12, "finds norms of shares of job-0, minibatch 0 (expected norms of job-0"},
+        {shares_not_read, SHARES_CLIP + 12, "form: a collective on the norms of job-0"},
         {norms_small, CLIPS + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
         {step_on_device, HOSTS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
         {step_early, HOSTS + 12, "job-0 shard 1"},
