@@ -217,7 +217,7 @@ MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **ou
                                            struct error *err);
 void kernels_host_destroy(struct kernels *kernels);
 
-/* Makes kernels that mostly move memory wait for each other, on devices that are emulated more slowly than they compute. */
+/* Makes the steps, squares and sums of all such kernels take turns, for dilated devices. */
 void kernels_host_take_turns(struct kernels *kernels);
 
 /* Called once on the thread that runs the kernels: sets its OpenMP team, which flushes subnormal numbers to zero. */

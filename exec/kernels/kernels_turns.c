@@ -1,8 +1,7 @@
 /*
- * Several emulated devices share this machine's memory, each as slow as it is because its core sleeps. Devices that work
- * in step also step parameters at the same moment, and halve each other's bandwidth, which real devices would not do. A
- * kernel that mostly moves memory therefore waits until no other one moves: it has time, since its device sleeps longer
- * than it computes.
+ * Dilated devices share this machine's memory. Devices that work in step also step parameters at the same moment, and
+ * halve each other's bandwidth, which real devices would not do. Steps, squares and sums therefore take turns: a device
+ * has time to wait, since it sleeps longer than it computes.
  */
 #include <pthread.h>
 

@@ -13,9 +13,9 @@
 #include "exec/device/meeting.h"
 #include "exec/kernels/kernels_sum.h"
 
-enum { PIECE_FLOATS = 4096, SIZES_MAX = 4 };
+enum { PIECE_FLOATS = 4096, SIZES_MAX = 8 };
 
-/* Seconds of a member's exchanges by their bytes; the last size has all others. */
+/* Seconds of a member's exchanges by their bytes; the last entry, of 0 bytes, has all other sizes. */
 struct exchanged {
     uint64_t bytes[SIZES_MAX];
     double seconds[SIZES_MAX];
@@ -118,7 +118,7 @@ static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double s
 {
     uint32_t i = 0;
     while (i + 1 < SIZES_MAX && exchanged->bytes[i] != bytes && exchanged->bytes[i] != 0) i++;
-    exchanged->bytes[i] = bytes;
+    if (i + 1 < SIZES_MAX) exchanged->bytes[i] = bytes;
     exchanged->seconds[i] += seconds;
 }
 

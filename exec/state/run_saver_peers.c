@@ -1,12 +1,12 @@
 /*
  * Checkpoints of a run in several processes.
  *
- *     rank 0           takes a loss, and a checkpoint is due: with the loss it tells all where to cut, behind the
- *                      minibatches that any rank may have begun
+ *     rank 0           takes a loss, and a checkpoint is due: with the loss it tells all where to cut, after the
+ *                      last minibatch that any rank may have begun
  *     all ranks        cut there (run_saver_cut.c)
  *     rank 0           knows whether all losses before the cut have come, and tells all: copy, or drop the cut
  *     all ranks        copy the states of their own devices, and send them to rank 0
- *     rank 0           writes one file, which no longer tells who had what
+ *     rank 0           writes one file, which does not depend on the number of processes
  *
  * One cut is under way at a time. A cut beyond the limit of its job is dropped by each rank: all have the same limit.
  * Last checkpoints are written by rank 0 alone, when all states have come to it.
@@ -45,7 +45,7 @@ bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked)
     pthread_mutex_lock(&run->lock);
     const bool cuts = run->peers->cuts[job] == walked;
     pthread_mutex_unlock(&run->lock);
-    pthread_mutex_lock(&saver->lock); /* the copy before it may still be on its way to rank 0, which has all of it */
+    pthread_mutex_lock(&saver->lock); /* until the last copy has been sent to rank 0 */
     while (cuts && saver->phase != SAVER_IDLE && !saver->quit) pthread_cond_wait(&saver->changed, &saver->lock);
     pthread_mutex_unlock(&saver->lock);
     return cuts;

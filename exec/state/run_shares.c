@@ -22,8 +22,7 @@ static bool has_slices(const struct run *run, uint32_t shard)
 
 uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
 {
-    const struct chunk_tables *const tables = &run->chunks[shard];
-    return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
+    return run_slices_ranks(run, shard);
 }
 
 /* Returns the share of replica `rank` on the host. */

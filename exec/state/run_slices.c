@@ -16,8 +16,7 @@ uint32_t run_slices_members(const struct run *run, uint32_t shard)
     return tensor > 1 ? tensor : 1;
 }
 
-/* Counts the ranks whose states make up the whole one. */
-static uint32_t ranks_of(const struct run *run, uint32_t shard)
+uint32_t run_slices_ranks(const struct run *run, uint32_t shard)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
     return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
@@ -120,7 +119,7 @@ static void join_tensor(const struct share_place *place, void *context)
 
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
 {
-    for (uint32_t rank = 0; rank < ranks_of(run, shard); rank++) {
+    for (uint32_t rank = 0; rank < run_slices_ranks(run, shard); rank++) {
         struct share_copy copy = {rank % run_slices_members(run, shard), share_of(run, shard, rank), whole};
         walk_places(run, shard, rank, bytes, join_tensor, &copy);
     }

@@ -10,6 +10,9 @@
 /* Returns the members of the shard's tensor group; 1: there is none. */
 uint32_t run_slices_members(const struct run *run, uint32_t shard);
 
+/* Counts the ranks whose states make up the whole one. */
+uint32_t run_slices_ranks(const struct run *run, uint32_t shard);
+
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);
 void run_slices_fill_table(const struct run *run, uint32_t job);

@@ -91,8 +91,10 @@ static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_sh
 static void size_device(const struct parallel *p, struct chunk_memory *m)
 {
     m->device_state_bytes = m->state_bytes;
-    if (p->offload == OFFLOAD_NOTHING) m->raised_bytes = 0;
-    if (p->offload == OFFLOAD_NOTHING) return;
+    if (p->offload == OFFLOAD_NOTHING) {
+        m->raised_bytes = 0;
+        return;
+    }
     m->device_state_bytes = m->splits_weights ? m->raised_bytes : m->whole_weight_bytes;
     if (m->ranks == 1) m->raised_bytes = m->device_state_bytes;
 }
