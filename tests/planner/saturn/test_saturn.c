@@ -122,6 +122,7 @@ static void tensor_groups(void **state)
         }
         assert_true(groups > 0);
     }
+    hardware_release(&hardware);
     job_set_release(&jobs);
 }
 
