@@ -188,7 +188,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->replicated > 0, "unequal replicas"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
-        {asynchronous && p->replicated > 0, "unequal replicas of an asynchronous schedule"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
         {asynchronous && job->evaluation.every > 0, "an asynchronous schedule"},
         {p->offload == OFFLOAD_WEIGHTS, "offloaded weights"},
