@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/extreme.h"
-#include "exec/state/run_slices.h"
 
 bool run_is_split(const struct run *run, uint32_t shard)
 {

@@ -1,6 +1,6 @@
 /*
  * States that replicas split (models/job/chunk_share.h), or of which devices of a tensor group have slices
- * (run_slices.h). Each rank's host buffer has its share, laid out as on its device. Files and checkpoints have whole
+ * (models/network/tensor_share.h). Each rank's host buffer has its share, laid out as on its device. Files and checkpoints have whole
  * states, which do not show how they were split.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_SHARES_H
@@ -25,6 +25,21 @@ void run_shares_fill_table(const struct run *run, uint32_t job);
 
 /* Copies a rank's share from its device to a whole state at `to`, on the D2H stream. */
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
+                      struct device_guard guard);
+
+/* --- tensor groups ---------------------------------------------------------------------------- */
+
+/* Returns the members of the shard's tensor group; 1: there is none. */
+uint32_t run_slices_members(const struct run *run, uint32_t shard);
+
+/* Counts the ranks whose states make up the whole one. */
+uint32_t run_slices_ranks(const struct run *run, uint32_t shard);
+
+/* The functions above, for shards of which devices have slices (run_slices.c). */
+void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
+void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);
+void run_slices_fill_table(const struct run *run, uint32_t job);
+void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard);
 
 #endif

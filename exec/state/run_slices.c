@@ -1,4 +1,4 @@
-#include "exec/state/run_slices.h"
+#include "exec/state/run_shares.h"
 
 #include <assert.h>
 
