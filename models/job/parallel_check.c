@@ -281,7 +281,6 @@ static enum status check_tree(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with split backward passes (schedule '%s')",
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated > 0) why = "unequal replicas";
-    if (pipeline_is_asynchronous(p->schedule)) why = "an asynchronous schedule";
     if (parallel_splits(p, ZERO_STATES)) why = "split states";
     if (pipeline_is_asynchronous(p->schedule)) why = "a schedule without a flush";
     if (why) return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %s", why);
