@@ -25,6 +25,7 @@
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"
+#include "planner/saturn/saturn.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 enum { NAN_STOP = 1 }; /* index into these */
@@ -273,13 +274,22 @@ static enum status redirect(const struct cli_run_request *request, struct plan *
     return STATUS_OK;
 }
 
+/* Returns true if a policy that is not at hand ordered the jobs. */
+static bool lacks_policy(const struct plan *plan)
+{
+    enum saturn_rule rule;
+    bool ordered = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) ordered |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
+    return ordered && !policy_find(plan->policy) && !saturn_rule_find(plan->policy, &rule);
+}
+
 /* Plans the rest into a file. */
 static enum status run_rest(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
 {
     struct plan rest = {0};
     char path[CLI_PATH_BYTES];
     TRY(cli_child_file(path, err));
-    if (!policy_find(report->whole->policy) && !report->request->dispatch)
+    if (lacks_policy(report->whole) && !report->request->dispatch)
         cli_warn(cli, "the plan's policy '%s' is not built in: the remaining minibatches are planned by %s",
                  report->whole->policy, policy_name_at(0));
     enum status status = cli_resume_plan(plan_path, report->resume, &rest, err);

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -30,6 +31,8 @@ static enum status resolve(const char *address, bool listens, struct addrinfo **
     host[length] = '\0';
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
+    if (strspn(colon + 1, "0123456789") != strlen(colon + 1) || strtoul(colon + 1, NULL, 10) > UINT16_MAX)
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no port (expected a number up to %d)", address, UINT16_MAX);
     const int failed = getaddrinfo(host, colon + 1, &hints, out);
     if (failed)
         return error_set(err, failed == EAI_SERVICE ? STATUS_BAD_INPUT : STATUS_DEVICE, "the address '%.100s': %s", address,

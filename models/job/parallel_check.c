@@ -226,8 +226,8 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 {
     if (value % p->tensor == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "tensor parallelism of %" PRIu32 " with %" PRIu64 " %s (expected a multiple)", p->tensor,
-                     value, what);
+                     "tensor parallelism of %" PRIu32 " with %" PRIu64 " %s (expected a multiple of %" PRIu32 ")", p->tensor,
+                     value, what, p->tensor);
 }
 
 /* Refuses features that parallel jobs lack. */

@@ -617,7 +617,7 @@ static void refused(void **state)
          "job 'job-0': schedule 'zb-v' with 1 chunk (expected 2)"},
         {{.tensor = 3, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 30,
-         "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
+         "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple of 3)"},
         {{.tensor = 1, .pipeline = 4, .data = 1, .chunks = 2, .schedule = PIPELINE_INTERLEAVED, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
