@@ -48,7 +48,7 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
         if (next > end) next = end;
         struct work_item items[LAYER_WORK_MAX];
         uint64_t samples = job_pass_samples(job, layer);
-        uint64_t microbatches = job_samples(job) / samples;
+        uint64_t microbatches = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
         uint32_t count = network_layer_work(network, layer, pass, samples, job->sequence,
                                             job_state_format(job), items);
         for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], (next - layer) * microbatches);
@@ -93,22 +93,12 @@ static void add_squares(struct work_list *list, const struct job *job, uint64_t 
     if (squares.m > 0) work_list_add(list, &squares, 1);
 }
 
-/* Adds the steps of layers. `apart`: after all passes, not right after the gradients were made. */
-static void add_updates(struct work_list *list, const struct job *job, uint64_t first_layer, uint64_t layer_count,
-                        bool apart)
+/* Makes steps of a pass of its own of those that follow the gradients at once. */
+static void step_apart(struct work_list *list, const struct job *job)
 {
-    const uint64_t end = first_layer + layer_count;
-    for (uint64_t layer = first_layer, next; layer < end; layer = next) {
-        struct work_item items[LAYER_WORK_MAX];
-        next = network_alike_end(&job->network, layer);
-        if (next > end) next = end;
-        const uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job_samples(job), job->sequence,
-                                                  job_state_format(job), items);
-        for (uint32_t i = 0; i < count; i++) {
-            items[i].kernel = optimizer_kernel(job_state_format(job), apart);
-            work_list_add(list, &items[i], next - layer);
-        }
-    }
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->items[i].kernel == optimizer_kernel(job_state_format(job), false))
+            list->items[i].kernel = optimizer_kernel(job_state_format(job), true);
 }
 
 /* --- slices of an embedding ----------------------------------------------------------------- */
@@ -139,14 +129,14 @@ static void add_sliced_pass(struct work_list *list, const struct job *job, uint6
 }
 
 static void add_sliced_update(struct work_list *list, const struct job *job, uint64_t layer,
-                              uint64_t first_row, uint64_t row_count, bool apart)
+                              uint64_t first_row, uint64_t row_count)
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job_samples(job),
                                         job->sequence, job_state_format(job), items);
     if (count == 0) return;
     uint64_t width = job->network.width;
-    struct work_item share = {.kernel = optimizer_kernel(job_state_format(job), apart), .count = 1, .n = items[0].n};
+    struct work_item share = {.kernel = items[0].kernel, .count = 1, .n = items[0].n};
     share.m = overlap(network_layer_parameters(&job->network, layer),
                       work_product(first_row, width), work_product(row_count, width));
     if (share.m > 0) work_list_add(list, &share, 1);
@@ -171,7 +161,8 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         assert(embedding && layer_count == 1);
         if (forward) add_sliced_pass(&list, job, first_layer, PASS_FORWARD, first_row, row_count);
         if (backward) add_sliced_pass(&list, job, first_layer, PASS_BACKWARD, first_row, row_count);
-        if (update) add_sliced_update(&list, job, first_layer, first_row, row_count, apart);
+        if (update) add_sliced_update(&list, job, first_layer, first_row, row_count);
+        if (apart) step_apart(&list, job);
         return list.count;
     }
     if (pass == PLAN_NORM) add_squares(&list, job, first_layer, layer_count);
@@ -180,6 +171,7 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         add_recomputed(&list, job, first_layer, layer_count, pass, how);
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
     if (backward) add_sums(&list, job, first_layer, layer_count);
-    if (update) add_updates(&list, job, first_layer, layer_count, apart);
+    if (update) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
+    if (apart) step_apart(&list, job);
     return list.count;
 }

@@ -113,21 +113,9 @@ CLONES static void softmax_rows(float *restrict s, float *restrict lse, float *r
                                 int64_t rows, int64_t keys, int64_t seen)
 {
     for (int64_t i = 0; i < rows; i++, s += keys) {
-        int64_t visible = host_min(seen + i, keys), j = 0;
+        const int64_t visible = host_min(seen + i, keys);
         for (int64_t hidden = visible; hidden < keys; hidden++) s[hidden] = -INFINITY;
-        float largest = math_row_max(s, keys), lanes[HOST_LANES] = {0};
-        for (; j + HOST_LANES <= keys; j += HOST_LANES)
-            for (int l = 0; l < HOST_LANES; l++) {
-                float weight = math_exp(s[j + l] - largest);
-                s[j + l] = weight;
-                lanes[l] += weight;
-            }
-        for (int l = 0; l < keys - j; l++) {
-            float weight = math_exp(s[j + l] - largest);
-            s[j + l] = weight;
-            lanes[l] += weight;
-        }
-        float sum = math_fold(lanes);
+        const float largest = math_row_max(s, keys), sum = math_row_exp(s, keys, largest);
         inverse[i] = 1.0f / sum;
         lse[i] = largest + logf(sum);
     }

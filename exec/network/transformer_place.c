@@ -114,15 +114,21 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
     };
 }
 
+/* Returns the entries of a layer's kept tensors. */
+static const struct memory_entry *kept_entries(const struct transformer_unit *unit, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return transformer_layer_entries(&a->tables->activations, a, layer, unit->transformer->block_kept);
+}
+
 void pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer,
                float *out[TRANSFORMER_KEPT_MAX])
 {
-    const struct unit_arguments *a = unit->arguments;
+    const struct plan_shard *shard = unit->arguments->shard;
     const struct transformer *transformer = unit->transformer;
-    const struct memory_entry *entries =
-        transformer_layer_entries(&a->tables->activations, a, layer, transformer->block_kept);
+    const struct memory_entry *entries = kept_entries(unit, layer);
     bool head = layer + 1 == unit->network->layer_count;
-    bool last = layer + 1 == a->shard->first_layer + a->shard->layer_count;
+    bool last = layer + 1 == shard->first_layer + shard->layer_count;
     uint32_t count = head ? transformer->head_kept : transformer->block_kept;
     assert(count <= TRANSFORMER_KEPT_MAX);
     for (uint32_t i = 0; i < count; i++) {
@@ -134,12 +140,9 @@ void pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer,
 void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
                      float *out[TRANSFORMER_KEPT_MAX])
 {
-    const struct unit_arguments *a = unit->arguments;
-    const struct transformer *transformer = unit->transformer;
-    const struct memory_entry *entries =
-        transformer_layer_entries(&a->tables->activations, a, layer, transformer->block_kept);
+    const struct memory_entry *entries = kept_entries(unit, layer);
     bool head = layer + 1 == unit->network->layer_count;
-    uint32_t count = head ? transformer->head_kept : transformer->block_kept - 1;
+    uint32_t count = head ? unit->transformer->head_kept : unit->transformer->block_kept - 1;
     assert(count < TRANSFORMER_KEPT_MAX);
     for (uint32_t i = 0; i < count; i++)
         out[i] = transformer_at(alone, entries[i].offset_bytes - entries[0].offset_bytes);

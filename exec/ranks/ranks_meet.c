@@ -43,7 +43,7 @@ struct welcome {
 };
 
 /* A rank that meets the others. */
-struct meeting {
+struct ranks_meeting {
     struct ranks *ranks;
     const struct ranks_options *options;
     struct place *places; /* by rank */
@@ -52,7 +52,7 @@ struct meeting {
     double until_s;
 };
 
-static void introduce(struct meeting *m)
+static void introduce(struct ranks_meeting *m)
 {
     char host[64] = "";
     struct hello *const hello = &m->hello;
@@ -92,7 +92,7 @@ static bool fits(const struct hello *own, const struct hello *other, char *line,
 }
 
 /* Takes a connection, unless it says nothing of use. */
-static void admit(struct meeting *m, int socket, const char *host, struct welcome *welcome)
+static void admit(struct ranks_meeting *m, int socket, const char *host, struct welcome *welcome)
 {
     struct ranks *const ranks = m->ranks;
     struct hello hello;
@@ -130,7 +130,7 @@ static uint32_t first_missing(const struct ranks *ranks)
     return rank;
 }
 
-static enum status gather_ranks(struct meeting *m, struct error *err)
+static enum status gather_ranks(struct ranks_meeting *m, struct error *err)
 {
     struct ranks *const ranks = m->ranks;
     struct welcome welcome = {.fits = true};
@@ -157,7 +157,7 @@ static enum status gather_ranks(struct meeting *m, struct error *err)
     return welcome.fits ? STATUS_OK : error_set(err, STATUS_DEVICE, "%s", welcome.line);
 }
 
-static enum status meet_as_first(struct meeting *m, struct error *err)
+static enum status meet_as_first(struct ranks_meeting *m, struct error *err)
 {
     uint32_t port = 0;
     TRY(socket_listen(m->options->meet ? m->options->meet : "127.0.0.1:0", &m->listening, &port, err));
@@ -170,7 +170,7 @@ static enum status meet_as_first(struct meeting *m, struct error *err)
 
 /* --- others ------------------------------------------------------------------------------------- */
 
-static enum status connect_to_first(struct meeting *m, struct error *err)
+static enum status connect_to_first(struct ranks_meeting *m, struct error *err)
 {
     int *const first = &m->ranks->links[0].socket;
     char address[128];
@@ -179,7 +179,7 @@ static enum status connect_to_first(struct meeting *m, struct error *err)
     return socket_connect(address, m->until_s, first, err);
 }
 
-static enum status ask_first(struct meeting *m, struct error *err)
+static enum status ask_first(struct ranks_meeting *m, struct error *err)
 {
     const int first = m->ranks->links[0].socket;
     const double until_s = m->until_s + ANSWER_S;
@@ -199,7 +199,7 @@ static enum status ask_first(struct meeting *m, struct error *err)
     return STATUS_OK;
 }
 
-static enum status connect_to_others(struct meeting *m, struct error *err)
+static enum status connect_to_others(struct ranks_meeting *m, struct error *err)
 {
     struct ranks *const ranks = m->ranks;
     const double until_s = m->until_s + ANSWER_S;
@@ -226,7 +226,7 @@ static enum status connect_to_others(struct meeting *m, struct error *err)
     return STATUS_OK;
 }
 
-static enum status meet_as_other(struct meeting *m, struct error *err)
+static enum status meet_as_other(struct ranks_meeting *m, struct error *err)
 {
     TRY(connect_to_first(m, err));
     TRY(socket_listen_beside(m->ranks->links[0].socket, &m->listening, &m->hello.port, err));
@@ -236,7 +236,7 @@ static enum status meet_as_other(struct meeting *m, struct error *err)
 
 enum status ranks_meet(struct ranks *ranks, const struct ranks_options *options, struct error *err)
 {
-    struct meeting m = {.ranks = ranks, .options = options, .listening = -1,
+    struct ranks_meeting m = {.ranks = ranks, .options = options, .listening = -1,
                         .until_s = clock_s() + options->patience_s};
     m.places = alloc_zeroed(ranks->count, sizeof *m.places);
     if (!m.places) return error_memory(err, "the table of ranks", ranks->count * sizeof *m.places);

@@ -331,13 +331,14 @@ static bool add_partial_loss(struct run *run, uint32_t job, uint32_t replica, ui
     return all;
 }
 
-/* Tells rank 0 a part of a loss, or tells the others a loss. */
-static void tell_loss(struct run *run, uint32_t kind, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
+/* Tells the other ranks a loss, and whether a cut comes for a checkpoint. */
+static void tell_loss(struct run *run, uint32_t job, uint64_t minibatch, double loss)
 {
+    const uint64_t cut = run_saver_plan_cut(run->saver, job);
     const struct run_peers_message message = {
-        .kind = kind, .job = job, .replica = replica, .minibatch = minibatch, .loss = loss};
-    if (kind == PEERS_PART) ranks_tell(run->peers->ranks, 0, &message, sizeof message);
-    else ranks_tell_all(run->peers->ranks, &message, sizeof message);
+        .kind = PEERS_LOSS, .job = job, .holds = cut > 0, .minibatch = minibatch, .loss = loss};
+    if (cut > 0) run->peers->cuts[job] = cut;
+    ranks_tell_all(run->peers->ranks, &message, sizeof message);
 }
 
 void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
@@ -354,11 +355,7 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
         progress->last_loss_s = now_s;
         run->last_job = j;
         run->last_loss = loss;
-        if (run->peers && run->peers->own == 0) {
-            const uint64_t cut = run_saver_plan_cut(run->saver, j);
-            if (cut > 0) run->peers->cuts[j] = cut;
-            tell_loss(run, PEERS_LOSS, j, cut > 0, minibatch, loss);
-        }
+        if (run->peers && run->peers->own == 0) tell_loss(run, j, minibatch, loss);
         if (run->peers) pthread_cond_broadcast(&run->peers->changed);
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
@@ -396,10 +393,14 @@ static void call_loss(void *argument)
     struct run *const run = call->run;
     struct error lost = {0};
     if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
-    if (!run->peers || run->peers->own == 0)
+    if (!run->peers || run->peers->own == 0) {
         run_take_partial_loss(run, call->job, call->rank, call->minibatch, *call->loss);
-    else if (call->minibatch < atomic_load(&run->jobs[call->job].limit))
-        tell_loss(run, PEERS_PART, call->job, call->rank, call->minibatch, *call->loss);
+        return;
+    }
+    if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
+    const struct run_peers_message message = {
+        .kind = PEERS_PART, .job = call->job, .replica = call->rank, .minibatch = call->minibatch, .loss = *call->loss};
+    ranks_tell(run->peers->ranks, 0, &message, sizeof message);
 }
 
 /* Takes a loss in the mean, under the lock. Returns true when the evaluation is complete. */

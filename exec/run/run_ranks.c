@@ -123,7 +123,7 @@ static void take_limit(struct run *run, const struct run_peers_message *message)
 {
     pthread_mutex_lock(&run->lock);
     atomic_store(&run->jobs[message->job].limit, message->minibatch);
-    if (message->replica) run->peers->stopping = true;
+    if (message->holds) run->peers->stopping = true;
     pthread_cond_broadcast(&run->peers->changed);
     pthread_mutex_unlock(&run->lock);
 }
@@ -131,7 +131,7 @@ static void take_limit(struct run *run, const struct run_peers_message *message)
 static void take_loss(struct run *run, const struct run_peers_message *message)
 {
     pthread_mutex_lock(&run->lock);
-    if (message->replica) run->peers->cuts[message->job] = message->minibatch + 1 + RUN_PEERS_AHEAD;
+    if (message->holds) run->peers->cuts[message->job] = message->minibatch + 1 + RUN_PEERS_AHEAD;
     pthread_mutex_unlock(&run->lock);
     run_take_loss(run, message->job, message->minibatch, message->loss);
 }
@@ -142,7 +142,7 @@ static void take_verdict(struct run *run, const struct run_peers_message *messag
     pthread_mutex_lock(&run->lock);
     peers->verdict_job = message->job;
     peers->verdict_minibatch = message->minibatch;
-    peers->verdict_made = message->replica;
+    peers->verdict_made = message->holds;
     pthread_cond_broadcast(&peers->changed);
     pthread_mutex_unlock(&run->lock);
 }

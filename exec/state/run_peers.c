@@ -30,7 +30,7 @@ void run_end_job(struct run *run, uint32_t job, bool all)
     if (end < atomic_load(&progress->limit)) atomic_store(&progress->limit, end);
     if (!run->peers) return;
     const struct run_peers_message message = {
-        .kind = PEERS_LIMIT, .job = job, .replica = all, .minibatch = atomic_load(&progress->limit)};
+        .kind = PEERS_LIMIT, .job = job, .holds = all, .minibatch = atomic_load(&progress->limit)};
     ranks_tell_all(run->peers->ranks, &message, sizeof message);
 }
 

@@ -37,8 +37,8 @@ enum { RUN_PEERS_AHEAD = 2 };
 enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP, PEERS_CUT, PEERS_HELD_OUT };
 struct run_peers_message {
     uint32_t kind, job;
-    uint32_t replica;   /* PART, HELD_OUT: of the loss; LIMIT: 1 when all jobs end; LOSS: 1 with a cut to come; CUT: 1 when it is made */
-    uint32_t unused;
+    uint32_t replica;   /* PART, HELD_OUT: of the loss */
+    uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; CUT: it is made */
     uint64_t minibatch; /* of the loss, or before the evaluation; LIMIT: the limit; CUT: of the cut */
     uint64_t held_out;  /* HELD_OUT: number of the held-out minibatch */
     double loss;

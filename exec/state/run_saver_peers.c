@@ -93,7 +93,7 @@ bool saver_agrees(struct run_saver *saver)
         if (!decided) run_peers_await_change(run);
         pthread_mutex_unlock(&run->lock);
         if (!decided) continue;
-        const struct run_peers_message message = {.kind = PEERS_CUT, .job = job, .replica = made, .minibatch = minibatch};
+        const struct run_peers_message message = {.kind = PEERS_CUT, .job = job, .holds = made, .minibatch = minibatch};
         if (run->peers->own == 0) ranks_tell_all(run->peers->ranks, &message, sizeof message);
         return made;
     }

@@ -19,17 +19,6 @@ static bool has_slices(const struct run *run, uint32_t shard)
     return run_slices_members(run, shard) > 1;
 }
 
-uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
-{
-    return run_slices_ranks(run, shard);
-}
-
-/* Returns the share of replica `rank` on the host. */
-static char *share_of(const struct run *run, uint32_t shard, uint32_t rank)
-{
-    return run_host_buffer_of(run, run->state_buffers[shard], rank);
-}
-
 /* A range of a share, and its place in the whole state of the chunk's layers. */
 struct share_range {
     uint64_t here, whole, bytes;
@@ -55,7 +44,7 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
             for (uint32_t part = 0; part < STATE_PARTS; part++) {
                 const struct share_range range = range_of(tables, rank, i, part);
                 if (range.whole >= bytes) continue;
-                memcpy((char *)whole + range.whole, share_of(run, shard, rank) + range.here,
+                memcpy((char *)whole + range.whole, run_shares_at(run, shard, rank) + range.here,
                        min_u64(range.bytes, bytes - range.whole));
             }
 }
@@ -68,7 +57,7 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
     }
     const struct chunk_tables *const tables = &run->chunks[shard];
     for (uint32_t rank = 0; rank < replicas_of(run, shard); rank++) {
-        char *const share = share_of(run, shard, rank);
+        char *const share = run_shares_at(run, shard, rank);
         if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
         for (uint32_t i = 0; i < tables->memory.section_count; i++)
             for (uint32_t part = 0; part < STATE_PARTS; part++) {
@@ -93,11 +82,12 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
         const uint32_t replica = rank / to->job->parallel.tensor;
         const struct chunk_share_part *const source = from->shares[replica].sections[table].parts;
         const struct chunk_share_part *const target = to->shares[replica].sections[head].parts;
-        char *const share = share_of(run, last, rank);
+        char *const share = run_shares_at(run, last, rank);
         if (!m->splits_weights)
-            memcpy(share + m->table_weights_offset, share_of(run, first, rank), m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
+            memcpy(share + m->table_weights_offset, run_shares_at(run, first, rank),
+                   m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
         for (uint32_t part = 0; part < STATE_PARTS; part++)
-            memcpy(share + target[part].here, share_of(run, first, rank) + source[part].here, target[part].bytes);
+            memcpy(share + target[part].here, run_shares_at(run, first, rank) + source[part].here, target[part].bytes);
     }
 }
 

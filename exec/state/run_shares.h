@@ -1,7 +1,7 @@
 /*
  * States that replicas split (models/job/chunk_share.h), or of which devices of a tensor group have slices
- * (models/network/tensor_share.h). Each rank's host buffer has its share, laid out as on its device. Files and checkpoints have whole
- * states, which do not show how they were split.
+ * (models/network/tensor_share.h; run_slices.c). Each rank's host buffer has its share, laid out as on its device. Files
+ * and checkpoints have whole states, which do not show how they were split.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_SHARES_H
 #define SPILLWAY_EXEC_STATE_RUN_SHARES_H
@@ -11,8 +11,25 @@
 /* Returns true for such a shard, by its index in the plan. */
 bool run_is_split(const struct run *run, uint32_t shard);
 
+/* Returns the members of the shard's tensor group; 1: there is none. */
+static inline uint32_t run_slices_members(const struct run *run, uint32_t shard)
+{
+    const uint32_t tensor = run->plan->jobs.jobs[run->plan->shards[shard].job].parallel.tensor;
+    return tensor > 1 ? tensor : 1;
+}
+
 /* Counts the ranks that have shares; equal replicas follow them. 1: a rank has all. */
-uint32_t run_shares_ranks(const struct run *run, uint32_t shard);
+static inline uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
+}
+
+/* Returns a rank's share on the host. */
+static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_t rank)
+{
+    return run_host_buffer_of(run, run->state_buffers[shard], rank);
+}
 
 /* Copies all shares to a whole state, or only its first `bytes`. */
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
@@ -27,15 +44,7 @@ void run_shares_fill_table(const struct run *run, uint32_t job);
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard);
 
-/* --- tensor groups ---------------------------------------------------------------------------- */
-
-/* Returns the members of the shard's tensor group; 1: there is none. */
-uint32_t run_slices_members(const struct run *run, uint32_t shard);
-
-/* Counts the ranks whose states make up the whole one. */
-uint32_t run_slices_ranks(const struct run *run, uint32_t shard);
-
-/* The functions above, for shards of which devices have slices (run_slices.c). */
+/* The four functions above, for shards of which devices have slices. */
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);
 void run_slices_fill_table(const struct run *run, uint32_t job);

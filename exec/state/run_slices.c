@@ -5,29 +5,7 @@
 #include "base/extreme.h"
 #include "models/network/tensor_share.h"
 
-static const struct job *job_of(const struct run *run, uint32_t shard)
-{
-    return &run->plan->jobs.jobs[run->plan->shards[shard].job];
-}
-
-uint32_t run_slices_members(const struct run *run, uint32_t shard)
-{
-    const uint32_t tensor = job_of(run, shard)->parallel.tensor;
-    return tensor > 1 ? tensor : 1;
-}
-
-uint32_t run_slices_ranks(const struct run *run, uint32_t shard)
-{
-    const struct chunk_tables *const tables = &run->chunks[shard];
-    return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
-}
-
-/* Returns a rank's share on the host, and the number of such buffers. */
-static char *share_of(const struct run *run, uint32_t shard, uint32_t rank)
-{
-    return run_host_buffer_of(run, run->state_buffers[shard], rank);
-}
-
+/* Counts the shares on the host. */
 static uint32_t buffers_of(const struct run *run, uint32_t shard)
 {
     return plan_buffer_ranks(run->plan, &run->plan->buffers[run->state_buffers[shard]]);
@@ -74,7 +52,7 @@ static void walk_tables(const struct run *run, uint32_t shard, const struct chun
     uint32_t index = 0;
     for (uint64_t layer = about->first_layer; layer < about->first_layer + about->layer_count; layer++) {
         struct tensor_spec specs[LAYER_TENSORS_MAX], slices[LAYER_TENSORS_MAX];
-        const uint32_t count = network_layer_shapes(&job_of(run, shard)->network, layer, specs);
+        const uint32_t count = network_layer_shapes(&run->plan->jobs.jobs[about->job].network, layer, specs);
         (void)network_layer_shapes(&slice->job->network, layer, slices);
         for (uint32_t i = 0; i < count; i++, index++)
             for (uint32_t part = 0; part < STATE_PARTS; part++) {
@@ -104,7 +82,7 @@ struct share_copy {
 static void cut_tensor(const struct share_place *place, void *context)
 {
     const struct share_copy *const copy = context;
-    tensor_share_cut_range(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
+    tensor_share_cut(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
                            copy->whole + place->whole);
 }
 
@@ -113,14 +91,14 @@ static void join_tensor(const struct share_place *place, void *context)
 {
     const struct share_copy *const copy = context;
     if (!place->share.cut && copy->member > 0) return;
-    tensor_share_join_range(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
+    tensor_share_join(&place->share, copy->member, place->number_bytes, place->of, copy->share + place->here,
                             copy->whole + place->whole);
 }
 
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
 {
-    for (uint32_t rank = 0; rank < run_slices_ranks(run, shard); rank++) {
-        struct share_copy copy = {rank % run_slices_members(run, shard), share_of(run, shard, rank), whole};
+    for (uint32_t rank = 0; rank < run_shares_ranks(run, shard); rank++) {
+        struct share_copy copy = {rank % run_slices_members(run, shard), run_shares_at(run, shard, rank), whole};
         walk_places(run, shard, rank, bytes, join_tensor, &copy);
     }
 }
@@ -138,7 +116,7 @@ void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole
 {
     const struct chunk_tables *const slice = &run->chunks[shard];
     for (uint32_t rank = 0; rank < buffers_of(run, shard); rank++) {
-        struct share_copy copy = {rank % run_slices_members(run, shard), share_of(run, shard, rank), (char *)(uintptr_t)whole};
+        struct share_copy copy = {rank % run_slices_members(run, shard), run_shares_at(run, shard, rank), (char *)(uintptr_t)whole};
         if (slice->shares && !slice->memory.splits_weights) scatter_weights(run, shard, &copy);
         walk_places(run, shard, rank, UINT64_MAX, cut_tensor, &copy);
     }
@@ -148,7 +126,8 @@ void run_slices_fill_table(const struct run *run, uint32_t job)
 {
     const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
     for (uint32_t buffer = 0; buffer < buffers_of(run, last); buffer++)
-        chunk_fill_table(&run->chunks[last], share_of(run, last, buffer), &run->chunks[first], share_of(run, first, buffer));
+        chunk_fill_table(&run->chunks[last], run_shares_at(run, last, buffer), &run->chunks[first],
+                         run_shares_at(run, first, buffer));
 }
 
 /* --- from devices ----------------------------------------------------------------------------- */
@@ -171,7 +150,8 @@ void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const st
                       struct device_guard guard)
 {
     const struct bring_call call = {.run = run, .guard = guard, .shard = shard, .rank = state->rank,
-                                    .copy = {state->rank % run_slices_members(run, shard), (char *)device_arena(run->devices[device]) + state->address, to}};
+                                    .copy = {state->rank % run_slices_members(run, shard),
+                                             (char *)device_arena(run->devices[device]) + state->address, to}};
     assert(run->backend->arena_on_host);
     device_call(run->streams[plan_stream(run->plan, device, STREAM_D2H)], call_bring, &call, sizeof call, NULL);
 }

@@ -25,12 +25,6 @@ struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t ra
     return (struct tensor_range){first, size - first < part ? size - first : part};
 }
 
-/* Returns the numbers of a whole part. */
-static struct tensor_range all_of(const struct tensor_share *share)
-{
-    return (struct tensor_range){0, share->outer * share->joined * share->part * share->inner};
-}
-
 /* Copies numbers `of` a part, line by line, one way or the other. */
 static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of, char *part,
                  char *whole, bool cuts)
@@ -48,24 +42,14 @@ static void copy(const struct tensor_share *share, uint32_t rank, uint64_t numbe
     }
 }
 
-void tensor_share_cut_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
-                            void *part, const void *whole)
+void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                      void *part, const void *whole)
 {
     copy(share, rank, number_bytes, of, part, (char *)(uintptr_t)whole, true);
 }
 
-void tensor_share_join_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
-                             const void *part, void *whole)
+void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                       const void *part, void *whole)
 {
     copy(share, rank, number_bytes, of, (char *)(uintptr_t)part, whole, false);
-}
-
-void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, void *part, const void *whole)
-{
-    tensor_share_cut_range(share, rank, number_bytes, all_of(share), part, whole);
-}
-
-void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part, void *whole)
-{
-    tensor_share_join_range(share, rank, number_bytes, all_of(share), part, whole);
 }

@@ -30,17 +30,11 @@ struct tensor_range {
 };
 struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t rank);
 
-/* Copies between a whole tensor and a rank's part, of numbers of `number_bytes`. The padding of a part is not
- * touched. */
-void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, void *part,
-                      const void *whole);
-void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, const void *part,
-                       void *whole);
-
-/* Do the same with consecutive numbers `of` a part, of which `part` has only these. */
-void tensor_share_cut_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
-                            void *part, const void *whole);
-void tensor_share_join_range(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
-                             const void *part, void *whole);
+/* Copy between a whole tensor and consecutive numbers `of` a rank's part, of `number_bytes` each; `part` has only these.
+ * The padding of a part is not touched. */
+void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                      void *part, const void *whole);
+void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                       const void *part, void *whole);
 
 #endif

@@ -115,7 +115,8 @@ static enum status move_number(struct check_walk *r, uint64_t *number)
 
 static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, number_use use)
 {
-    static_assert(sizeof(struct check_parallel_progress) == 10 * sizeof(uint64_t), "all are used, here and in turn_grows_evenly()");
+    static_assert(sizeof(struct check_parallel_progress) == 10 * sizeof(uint64_t),
+                  "all are used, here and in turn_grows_evenly()");
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t i = r->first_turn[first]; i < r->first_turn[first + r->c->jobs[job].shard_count]; i++) {
         struct check_parallel_progress *progress = &r->parallel[i];

@@ -106,7 +106,8 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
 static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
-    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r, ends_minibatch && s->carried_out);
+    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed)
+        parallel_job_emit_refresh(s, r, ends_minibatch && s->carried_out);
 }
 
 /* Returns true after the last pass of the chunk's stage, with the update's gradient complete. */
@@ -214,7 +215,8 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
                          job->parallel.tree  ? "has no 'sum' 'tree'"
                          : job_clips(job) ? "does not clip"
                                           : "has no evaluations");
-    if (job->parallel.offload == OFFLOAD_STATES && job->parallel.data > 1 && job->parallel.zero < ZERO_GRADIENTS && !s->carried_out)
+    if (job->parallel.offload == OFFLOAD_STATES && job->parallel.data > 1 && job->parallel.zero < ZERO_GRADIENTS &&
+        !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT,
                          "job '%s' is parallel and only simulated here, because of %s, and offloads states with 'zero' %" PRIu32
                          " (expected 2 or 3)", job->name, parallel_only_simulated(&s->plan->hardware, job), job->parallel.zero);

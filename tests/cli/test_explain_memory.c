@@ -68,6 +68,14 @@ static int explain(const void *context)
     return (int)status;
 }
 
+/* Returns the memory that explain() takes more with files than without, in KiB. */
+static long growth_kib(struct files *files)
+{
+    const long least = support_peak_kib(explain, NULL), most = support_peak_kib(explain, files);
+    print_message("%ld KiB more than %ld for %lu operations\n", most - least, least, (unsigned long)files->operations);
+    return most - least;
+}
+
 /* The spans of the prediction are released before the measured trace is read. With both an operation takes 304 bytes. */
 static void an_operation_takes_little(void **state)
 {
@@ -77,9 +85,7 @@ static void an_operation_takes_little(void **state)
 #endif
     struct files files;
     make(&files);
-    long least = support_peak_kib(explain, NULL), most = support_peak_kib(explain, &files);
-    print_message("%ld KiB more than %ld for %lu operations\n", most - least, least, (unsigned long)files.operations);
-    assert_true((uint64_t)(most - least) * 1024 < files.operations * BYTES_MOST);
+    assert_true((uint64_t)growth_kib(&files) * 1024 < files.operations * BYTES_MOST);
     support_clean();
 }
 
@@ -93,9 +99,7 @@ static void a_long_plan_takes_no_more(void **state)
     struct files files;
     make(&files);
     files.trace[0] = '\0';
-    long least = support_peak_kib(explain, NULL), most = support_peak_kib(explain, &files);
-    print_message("%ld KiB more than %ld for %lu operations\n", most - least, least, (unsigned long)files.operations);
-    assert_true(most - least < 8192);
+    assert_true(growth_kib(&files) < 8192);
     support_clean();
 }
 

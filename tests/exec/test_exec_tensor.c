@@ -194,12 +194,17 @@ static void init_whole(struct group *whole, struct group *parts, uint32_t index,
         values[i] = (float)(random_unit(17 + index, i) - 0.5) * 0.4f + (ones && strstr(name, "weight") ? 1.0f : 0);
 }
 
+static struct tensor_range whole_part(const struct tensor_share *share)
+{
+    return (struct tensor_range){0, share->outer * share->joined * share->part * share->inner};
+}
+
 static void init_part(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
                       const char *name)
 {
     (void)name;
     for (uint32_t r = 0; r < parts->members; r++)
-        tensor_share_cut(share, r, sizeof(float), value_of(&parts->ranks[r], index, STATE_WEIGHTS),
+        tensor_share_cut(share, r, sizeof(float), whole_part(share), value_of(&parts->ranks[r], index, STATE_WEIGHTS),
                          value_of(&whole->ranks[0], index, STATE_WEIGHTS));
 }
 
@@ -210,7 +215,8 @@ static void compare(const char *what, const char *name, const struct tensor_shar
     const uint64_t count = share->outer * share->joined * share->size * share->inner;
     float *joined = allocate(count * sizeof *joined);
     double difference = 0, norm = 0;
-    for (uint32_t r = 0; r < (share->cut ? members : 1); r++) tensor_share_join(share, r, sizeof *joined, parts[r], joined);
+    for (uint32_t r = 0; r < (share->cut ? members : 1); r++)
+        tensor_share_join(share, r, sizeof *joined, whole_part(share), parts[r], joined);
     for (uint64_t i = 0; i < count; i++) {
         difference += pow((double)joined[i] - (double)whole[i], 2);
         norm += pow((double)whole[i], 2);
