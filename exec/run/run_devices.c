@@ -76,7 +76,7 @@ static bool computes_on_host(const struct plan_op *op)
            op->pass != PLAN_KEEP;
 }
 
-/* Opens the host's processor: the computing part of a host device, with all cores. */
+/* Opens the host's processor: the computing part of a host device, with all cores, or as slow as dilated devices. */
 static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -85,8 +85,9 @@ static enum status open_cpu(struct run *run, struct error *err)
     if (!used) return STATUS_OK;
     const struct device_options options = {
         .index = hardware_cpu(&plan->hardware),
-        .threads = plan->hardware.host_cores,
+        .threads = hardware_dilation(&plan->hardware) > 1 ? plan->hardware.threads : plan->hardware.host_cores,
         .compute_only = true,
+        .dilation = hardware_dilation(&plan->hardware),
         .delay_seed = run->options->delay_seed,
     };
     const enum status status = device_open_host(&options, &run->cpu, err);

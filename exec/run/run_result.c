@@ -67,6 +67,13 @@ static enum status sum_up_memory(const struct run_loop *loop, struct error *err)
     return STATUS_OK;
 }
 
+static void add_pacing(const struct device *device, struct device_pacing *all)
+{
+    const struct device_pacing own = device_pacing(device);
+    all->asked_s += own.asked_s;
+    all->late_s += own.late_s;
+}
+
 static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
 {
     struct run *const run = loop->run;
@@ -99,11 +106,8 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
     }
     run->result->makespan_s = trace->makespan_s;
     trace->load = load_taken(&run->result->load);
-    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) {
-        const struct device_pacing of_device = device_pacing(run->devices[d]);
-        run->result->pacing.asked_s += of_device.asked_s;
-        run->result->pacing.late_s += of_device.late_s;
-    }
+    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) add_pacing(run->devices[d], &run->result->pacing);
+    if (run->cpu) add_pacing(run->cpu, &run->result->pacing);
     if (hardware_dilation(&run->plan->hardware) <= 1) return;
     trace->late = device_pacing_late(&run->result->pacing);
     trace->load = 0; /* what others took shows in `late` */

@@ -104,7 +104,7 @@ static bool is_host(const struct hardware *hardware)
 
 bool hardware_has_cpu(const struct hardware *hardware)
 {
-    if (hardware->dilation.source) return false; /* its cores stand for those of the devices */
+    if (hardware->dilation.source) return false; /* hardware_dilate.h: only parallel jobs step there */
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
@@ -167,7 +167,7 @@ const struct compute_profile *hardware_profile(const struct hardware *hardware, 
     assert(device <= hardware_cpu(hardware));
     const bool cpu = device == hardware_cpu(hardware);
     if (cpu && !is_host(hardware)) return NULL;
-    const uint32_t wanted = cpu ? hardware->host_cores : hardware->threads;
+    const uint32_t wanted = cpu && !hardware->dilation.source ? hardware->host_cores : hardware->threads;
     const struct device_type *type =
         &hardware->types[cpu ? 0 : hardware->devices[device].type];
     const struct compute_profile *best = NULL;

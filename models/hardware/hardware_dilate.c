@@ -63,6 +63,7 @@ enum status hardware_dilate(struct hardware *hardware, double factor, struct err
     TRY(check(hardware, err));
     for (uint32_t t = 0; t < hardware->type_count; t++)
         TRY(slow_type(&hardware->arena, &hardware->types[t], factor, err));
+    hardware->host_bandwidth.value /= factor;
     hardware->threads = 1;
     hardware->dilation = (struct sourced_value){
         .value = factor, .kind = SOURCE_ASSUMED, .source = "command line", .as_of = "this run"};

@@ -5,9 +5,7 @@
 enum status parallel_job_offload_check(const struct hardware *hardware, const struct job *job, struct error *err)
 {
     if (!parallel_offloads(&job->parallel)) return STATUS_OK;
-    if (hardware_dilation(hardware) > 1)
-        return error_set(err, STATUS_BAD_INPUT, "job '%s' offloads, which dilated devices ('--dilate') cannot", job->name);
-    if (!hardware_has_cpu(hardware))
+    if (!hardware_has_cpu(hardware) && hardware_dilation(hardware) <= 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "job '%s' offloads, and machine '%s' does not say how fast its host is (expected "
                          "\"memory_bandwidth\" of the host)",

@@ -71,6 +71,15 @@ def zero():
         yield f"gpt2 dp=2,pp=2,zero={level}", 4, [job(WIDE)], ["--parallel", f"dp=2,pp=2,zero={level}"]
 
 
+def offload():
+    for level in (0, 2, 3):
+        yield f"gpt2 dp=2,zero={level} offload=states", 2, [job(WIDE)], ["--parallel", f"dp=2,v=4,zero={level},offload=states"]
+    yield "gpt2 dp=4,zero=2 offload=states", 4, [job(WIDE)], ["--parallel", "dp=4,v=4,zero=2,offload=states"]
+    for degrees, devices in (("pp=2", 2), ("pp=4", 4), ("dp=2,pp=2,zero=1", 4), ("dp=2,pp=2,zero=3", 4)):
+        yield f"gpt2 {degrees} offload=states", devices, [job(WIDE)], ["--parallel", f"{degrees},offload=states"]
+    yield "llama pp=2 offload=states", 2, [job(LLAMA)], ["--parallel", "pp=2,offload=states"]
+
+
 def tensor():
     for degrees, devices in (("tp=2", 2), ("tp=2,pp=2", 4), ("tp=2,dp=2", 4), ("tp=2,pp=2,dp=2", 8)):
         for network, label in ((WIDE, "gpt2"), (LLAMA, "llama")):
@@ -94,7 +103,7 @@ def several():
         yield f"4 jobs with degrees, saturn on {devices}", devices, given, ["--policy", "saturn"]
 
 
-CLASSES = {"pipelines": pipelines, "replicas": replicas, "zero": zero, "tensor": tensor, "asynchronous": asynchronous,
+CLASSES = {"pipelines": pipelines, "replicas": replicas, "zero": zero, "offload": offload, "tensor": tensor, "asynchronous": asynchronous,
            "saturn": several}
 
 

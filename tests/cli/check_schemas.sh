@@ -89,7 +89,7 @@ answer plan three.json --hw '2x rtx-3090-24gb' --no-p2p --policy saturn --interv
 answer plan jobs.json "${gpus[@]}" --policy optimus-dynamic --threshold 1ms --restart 0s
 answer plan parallel.json "${gpus[@]}" --parallel dp=2,tp=2,zero=1 -o spread.json
 answer plan evaluated.json "${machine[@]}" --policy sharded-lrtf -o evaluated-plan.json
-answer plan jobs.json "${machine[@]}" --device-memory 64MiB --dilate 3 --p2p-rate 1GB/s --parallel pp=2 -o dilated.json
+answer plan jobs.json "${machine[@]}" --device-memory 64MiB --dilate 3 --p2p-rate 1GB/s --parallel pp=2,offload=states -o dilated.json
 answer partition parallel.json --job b "${gpus[@]}" --levels 4x250GB/s --by balanced --microbatches 4
 answer solve instance.json -o timetable.json
 answer solve spase.json -o spase-schedule.json
