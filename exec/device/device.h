@@ -152,6 +152,10 @@ static inline bool device_reached(const struct device_stream *stream, uint64_t e
  * stopped. */
 void device_hold(struct device_stream *stream, double begun_s, double duration_s);
 
+/* From a computation on the stream's own thread: these seconds of its processor time, which exchange data with other devices,
+ * are not dilated. */
+void device_leave_out(double processor_s);
+
 /* Returns false after `timeout_s` seconds. */
 bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s);
 

@@ -20,21 +20,21 @@ static void attach(struct device_stream *stream)
     device_pace_attach(&stream->pace);
 }
 
-/* Returns the processor time of this thread: a computation's duration alone, whatever else the cores do. */
-static double processor_s(void)
+static _Thread_local double left_out_s; /* of the processor time of this thread's computation */
+
+void device_leave_out(double processor_s)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    left_out_s += processor_s;
 }
 
 static void compute(struct device_stream *stream, struct device_command *command, bool back_to_back)
 {
     const double dilation = stream->device->options.dilation;
-    const double begun_s = clock_s(), before_s = processor_s();
+    const double begun_s = clock_s(), before_s = clock_thread_s();
+    left_out_s = 0;
     command->what.compute(stream->device->kernels, device_command_argument(command));
-    if (dilation > 1)
-        device_pace_hold(&stream->pace, begun_s, dilation * (processor_s() - before_s), back_to_back, &stream->quit);
+    const double computed_s = clock_thread_s() - before_s - left_out_s;
+    if (dilation > 1) device_pace_hold(&stream->pace, begun_s, dilation * computed_s, back_to_back, &stream->quit);
 }
 
 static void carry_out(struct device_stream *stream, struct device_command *command, uint64_t number,

@@ -4,8 +4,7 @@
 #include "models/cost/collective_group.h"
 #include "planner/plan_gang.h"
 
-/* Returns true if copies between devices are paced here. */
-static bool is_paced(const struct hardware *hardware, uint32_t device)
+bool run_collective_is_paced(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *about = &hardware->devices[device];
     if (about->network_count == 0) return false;
@@ -38,7 +37,7 @@ enum status run_collective_time(const struct plan *plan, const struct plan_walk_
                                 struct error *err)
 {
     *seconds = 0;
-    if (op->join_count < 2 || !is_paced(&plan->hardware, op->device)) return STATUS_OK;
+    if (op->join_count < 2 || !run_collective_is_paced(&plan->hardware, op->device)) return STATUS_OK;
     struct arena scratch = {0};
     const enum status status = find_seconds(&scratch, plan, op, seconds, err);
     arena_release(&scratch);

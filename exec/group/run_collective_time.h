@@ -4,6 +4,9 @@
 
 #include "planner/walk/plan_walk.h"
 
+/* Returns true if copies between devices are paced. */
+bool run_collective_is_paced(const struct hardware *hardware, uint32_t device);
+
 /*
  * *seconds is the time that the collective takes by models/cost/collective.h if its devices have paced links between
  * them, as a paced copy takes bytes over rate; else 0. `op` is any member's operation.

@@ -1,5 +1,9 @@
 #include "exec/group/run_split.h"
 
+#include "base/process/clock.h"
+#include "base/try.h"
+#include "exec/group/run_collective_time.h"
+
 const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op)
 {
     const struct unit_split *const ranks = run->splits[run->plan->job_first_shard[op->unit->job] + op->unit->shard];
@@ -9,6 +13,8 @@ const struct unit_split *run_split_of(const struct run *run, const struct plan_w
 struct split_call {
     const struct unit_split *split;
     struct run_flight *flight;
+    struct device_stream *stream;
+    double paced_s; /* over paced links, the time that it takes */
     uint64_t bytes; /* of the collectives that it stands for; 0: of all that are left */
 };
 
@@ -21,6 +27,9 @@ static void call_exchanged(void *argument)
     const double left_s = unit_group_exchanged_s(call->split->group, call->split->rank);
     flight->exchanged_s = unit_group_take_s(call->split->group, call->split->rank, call->bytes);
     flight->timing.start_s -= left_s;
+    if (flight->omitted || flight->exchanged_s >= call->paced_s) return;
+    device_hold(call->stream, clock_s(), call->paced_s - flight->exchanged_s);
+    flight->exchanged_s = call->paced_s;
 }
 
 /* Returns true for the unit's last collective of the tensor group. */
@@ -31,10 +40,12 @@ static bool is_last(const struct plan_walk_op *op)
     return true;
 }
 
-void run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight)
+enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight, struct error *err)
 {
-    const struct split_call call = {
-        .split = run_split_of(run, op), .flight = flight, .bytes = is_last(op) ? 0 : op->op->bytes};
+    struct split_call call = {.split = run_split_of(run, op), .flight = flight, .stream = run->streams[op->stream],
+                              .bytes = is_last(op) ? 0 : op->op->bytes};
+    TRY(run_collective_time(run->plan, op, &call.paced_s, err));
     flight->within = true;
-    device_call(run->streams[op->stream], call_exchanged, &call, sizeof call, &flight->timing);
+    device_call(call.stream, call_exchanged, &call, sizeof call, &flight->timing);
+    return STATUS_OK;
 }

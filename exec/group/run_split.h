@@ -1,7 +1,7 @@
 /*
  * Tensor groups of a run. Passes carry out their groups' collectives themselves (exec/network/unit_group.h), on the
  * compute streams of all members. The plan has these collectives after the pass, all of a size as one operation, which
- * only tells what they took.
+ * tells what they took, and waits for the rest of their time on paced links.
  */
 #ifndef SPILLWAY_EXEC_GROUP_RUN_SPLIT_H
 #define SPILLWAY_EXEC_GROUP_RUN_SPLIT_H
@@ -12,6 +12,7 @@
 const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op);
 
 /* Enqueues a collective of a tensor group after its pass. */
-void run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight);
+MUST_CHECK enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight,
+                                         struct error *err);
 
 #endif

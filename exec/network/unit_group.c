@@ -19,22 +19,25 @@ enum { PIECE_FLOATS = 4096, SIZES_MAX = 8 };
 struct exchanged {
     uint64_t bytes[SIZES_MAX];
     double seconds[SIZES_MAX];
+    double processor_s;      /* of all exchanges, if paced */
 };
 
 struct unit_group {
     struct meeting meeting;
     uint32_t members;
+    bool paced;
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
     void **values;      /* by member */
     struct exchanged *exchanged; /* by member */
 };
 
-enum status unit_group_create(uint32_t members, bool looks, struct unit_group **out, struct error *err)
+enum status unit_group_create(uint32_t members, bool looks, bool paced, struct unit_group **out, struct error *err)
 {
     struct unit_group *const group = alloc_zeroed(1, sizeof *group);
     if (!group) return error_memory(err, "a tensor group", sizeof *group);
     group->members = members;
+    group->paced = paced;
     if (!meeting_init(&group->meeting, members, looks)) {
         free(group);
         return error_memory(err, "a tensor group", sizeof *group);
@@ -114,6 +117,13 @@ double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes
     return seconds;
 }
 
+double unit_group_take_processor_s(struct unit_group *group, uint32_t rank)
+{
+    const double seconds = group->exchanged[rank].processor_s;
+    group->exchanged[rank].processor_s = 0;
+    return seconds;
+}
+
 static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double seconds)
 {
     uint32_t i = 0;
@@ -168,7 +178,7 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
 static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                      combine_slice *combine_own)
 {
-    const double begun_s = clock_s();
+    const double begun_s = group->paced ? clock_thread_s() : clock_s();
     group->values[rank] = values;
     if (!meet(group)) return;
     combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
@@ -179,7 +189,8 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
         if (m != rank) memcpy((char *)values + begin, (const char *)group->values[m] + begin, end - begin);
     }
     (void)meet(group); /* a member's slice stays until all have it */
-    count_exchange(&group->exchanged[rank], count * size, clock_s() - begun_s);
+    if (group->paced) group->exchanged[rank].processor_s += clock_thread_s() - begun_s;
+    else count_exchange(&group->exchanged[rank], count * size, clock_s() - begun_s);
 }
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)

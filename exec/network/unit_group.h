@@ -4,6 +4,9 @@
  * computes its slice of the result from all members' memory.
  *
  * Order of sums: by rank, ((x0 + x1) + x2) + ..., whatever the timing. All members get the same bits.
+ *
+ * Exchanges take the time that they take, unless devices are dilated and links between them paced: then the links' time
+ * comes after the pass (exec/group/run_split.h), and the exchange itself is no part of the pass.
  */
 #ifndef SPILLWAY_EXEC_NETWORK_UNIT_GROUP_H
 #define SPILLWAY_EXEC_NETWORK_UNIT_GROUP_H
@@ -15,9 +18,10 @@
 
 struct unit_group; /* opaque */
 
-/* `looks`: members look for each other before they sleep (exec/device/meeting.h). The caller destroys the group with
- * unit_group_destroy(), which takes NULL, too. */
-MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, struct unit_group **out, struct error *err);
+/* `looks`: members look for each other before they sleep (exec/device/meeting.h). `paced`: the links' time comes after the
+ * pass. The caller destroys the group with unit_group_destroy(), which takes NULL, too. */
+MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, bool paced, struct unit_group **out,
+                                         struct error *err);
 void unit_group_destroy(struct unit_group *group);
 
 /* Replace `values` of `count` numbers by the sum or the maximum over all members. */
@@ -34,9 +38,12 @@ bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void 
 bool unit_group_began(const struct unit_group *group);
 
 /* Return the seconds of a member's exchanges that were not taken yet; and take those of exchanges of `bytes` each, or of
- * all (0). Called by the member's thread. */
+ * all (0). Called by the member's thread. A paced group has none. */
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
 double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes);
+
+/* Takes the processor time of a paced member's exchanges, in seconds. */
+double unit_group_take_processor_s(struct unit_group *group, uint32_t rank);
 
 /* Lets no member wait for others any longer: results are undefined from now on. */
 void unit_group_cancel(struct unit_group *group);

@@ -148,7 +148,9 @@ static void compute_chunk(const struct kernels *kernels, const struct compute_ca
 {
     const struct unit_split *const split = call->arguments.chunk.split;
     chunk_compute(kernels, &call->arguments.chunk);
-    if (split) call->flight->exchanged_s = unit_group_exchanged_s(split->group, split->rank);
+    if (!split) return;
+    call->flight->exchanged_s = unit_group_exchanged_s(split->group, split->rank);
+    device_leave_out(unit_group_take_processor_s(split->group, split->rank));
 }
 
 static void call_compute(const struct kernels *kernels, void *argument)

@@ -239,10 +239,7 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
-    if (op->op->axes == 1u << AXIS_TENSOR) {
-        run_split_enqueue(loop->run, op, flight);
-        return STATUS_OK;
-    }
+    if (op->op->axes == 1u << AXIS_TENSOR) return run_split_enqueue(loop->run, op, flight, err);
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
     char *at[2] = {NULL, NULL};
     assert(op->use_count <= ARRAY_COUNT(at));

@@ -19,6 +19,7 @@
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
 #include "exec/group/run_collective.h"
+#include "exec/group/run_collective_time.h"
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_devices.h"
@@ -113,13 +114,16 @@ static enum status find_states(struct run *run, struct error *err)
 static enum status make_splits(struct run *run, uint32_t s, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[run->plan->shards[s].job];
+    const struct hardware *const hardware = &run->plan->hardware;
     const uint32_t members = job->parallel.tensor;
+    const bool dilated = hardware_dilation(hardware) > 1;
+    const bool paced = dilated && run_collective_is_paced(hardware, 0); /* devices of one kind */
     struct unit_split *ranks;
     TRY(ARENA_NEW(&run->arena, (size_t)members * job->parallel.data, ranks, err));
     run->splits[s] = ranks;
     for (uint32_t d = 0; d < job->parallel.data; d++) {
         struct unit_group *group;
-        TRY(unit_group_create(members, hardware_dilation(&run->plan->hardware) <= 1, &group, err));
+        TRY(unit_group_create(members, !dilated, paced, &group, err));
         for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
     }
     return STATUS_OK;

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_collectives MEMBERS (2 to %d)\n", MEMBERS_MAX);
         return 2;
     }
-    if (unit_group_create((uint32_t)count, true, &group, &err) != STATUS_OK) {
+    if (unit_group_create((uint32_t)count, true, false, &group, &err) != STATUS_OK) {
         fprintf(stderr, "bench_collectives: %s\n", err.text);
         return 3;
     }

@@ -92,6 +92,18 @@ rm -f a.safetensors
 spillway run gangs.json --quiet >out 2>messages || fail "gangs: $(cat messages)"
 cmp -s first.safetensors a.safetensors || fail "a pipeline in Saturn's schedule has other weights"
 
+# Exchanges of a tensor group take at least the time of the links, also between dilated devices.
+jobs '"minibatches": 2'
+sed -i 's/"defaults": {/&"parallel": {"tensor": 2}, /' jobs.json
+for rate in 1GB/s 2MB/s; do
+    spillway plan jobs.json "${slow[@]}" --p2p-rate $rate --dilate 2 -o group.json >out
+    spillway run group.json --quiet --json >group-run.json 2>messages || fail "a tensor group: $(cat messages)"
+    planned+=("$(number group-run.json predicted_makespan_s)")
+done
+awk -v fast="${planned[0]}" -v slow="${planned[1]}" -v measured="$(number group-run.json makespan_s)" \
+    'BEGIN { exit !(slow > 2 * fast && measured >= slow - fast) }' ||
+    fail "links of 2 MB/s: planned ${planned[*]} s, measured $(number group-run.json makespan_s) s"
+
 # A job whose checkpoints are lost begins anew, beside what is complete, with its optimizer where it was.
 for place in cpu device; do
     clip=

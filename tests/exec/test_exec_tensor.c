@@ -74,7 +74,7 @@ static void make_group(struct group *g, const struct job *job, struct arena *are
     struct error err = {0};
     const struct parallel_layers all = {0, job->network.layer_count};
     *g = (struct group){.job = job, .members = job->parallel.tensor};
-    if (unit_group_create(g->members, true, &g->exchange, &err)) fail_msg("%s", err.text);
+    if (unit_group_create(g->members, true, false, &g->exchange, &err)) fail_msg("%s", err.text);
     for (uint32_t r = 0; r < g->members; r++) {
         struct rank *rank = &g->ranks[r];
         if (chunk_tables_init(job, 0, all, arena, &rank->tables, &err)) fail_msg("%s", err.text);
