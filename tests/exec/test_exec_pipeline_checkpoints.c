@@ -1,0 +1,142 @@
+/* label: medium
+ * Checkpoints do not show how a job was cut: those of a pipeline equal the spilled job's byte for byte, and each goes on
+ * under another cut, level of shares or place of the optimizer with the same bits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files/file.h"
+#include "base/size.h"
+#include "tests/support/exec/support_cut_job.h"
+
+static char top[] = "/tmp/test-pipeline-XXXXXX";
+
+static char *folder(uint32_t number, char out[64])
+{
+    snprintf(out, 64, "%s/%u", top, number);
+    return out;
+}
+
+static void assert_same_file(const char *a, const char *b, uint64_t step)
+{
+    char path[128], *text[2];
+    size_t length[2];
+    struct error err = {0};
+    const char *const folders[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/job-0/step-%010llu.safetensors", folders[i], (unsigned long long)step);
+        if (file_read(path, 64 << 20, &text[i], &length[i], &err)) fail_msg("%s", err.text);
+    }
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(text[0], text[1], length[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void remove_top(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", top);
+    assert_int_equal(system(command), 0);
+}
+
+static void copy_folder(const char *from, const char *to)
+{
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s'", to, from, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* Replicas of one microbatch each, whatever they split: checkpoints are equal, and each goes on under another cut and
+ * level with the same bits, or spilled. */
+static void check_shared_checkpoints(void)
+{
+    static const struct job_cut shared[] = {
+        {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2}, {2, 1, 2, PIPELINE_1F1B, 2}};
+    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 2, .precision = PRECISION_BF16_WEIGHTS};
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS; zero++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = &shared[zero];
+        s.zero = zero;
+        s.offload = zero > ZERO_NOTHING;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 7 + zero, .checkpoints = &checkpoints},
+            zero == ZERO_NOTHING ? &wanted : &found);
+        if (zero == ZERO_NOTHING) continue;
+        cut_job_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(200, other), own, step);
+    }
+    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS + 1; zero++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        const bool spilled = zero > ZERO_WEIGHTS;
+        copy_folder(folder(200 + (spilled ? ZERO_WEIGHTS : zero), other), own);
+        s.zero = (zero + 1) % 4;
+        s.cut = spilled ? NULL : &shared[s.zero];
+        s.offload = !spilled && zero % 2 == 0;
+        s.first = 1 + zero % 2;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        if (!spilled) cut_job_same(&wanted, &found, &s);
+        else assert_true(fabs(found.losses[CUT_JOB_STEPS - 1] / wanted.losses[CUT_JOB_STEPS - 1] - 1) < 1e-2);
+    }
+}
+
+/* Takes a checkpoint after every minibatch under each cut and by itself, and goes on from each under the next cut. */
+static void test_checkpoints_do_not_show_the_cut(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 4};
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t i = 0; i <= JOB_CUTS; i++) {
+        const struct run_checkpoints checkpoints = {
+            .folder = folder(i, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = i == 0 ? NULL : &job_cuts[i - 1];
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 5 + i, .checkpoints = &checkpoints},
+            i == 0 ? &wanted : &found);
+        if (i == 0) continue;
+        cut_job_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(0, other), own, step);
+    }
+    for (uint32_t i = 0; i <= JOB_CUTS; i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        copy_folder(folder(i, other), own);
+        s.cut = &job_cuts[i % JOB_CUTS];
+        s.first = 1 + i % (CUT_JOB_STEPS - 1);
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        cut_job_same(&wanted, &found, &s);
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* replicas: whole under one cut, then from the middle under another */
+        const struct run_checkpoints checkpoints = {.folder = folder(98, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = &job_cuts_replicated[2 * i];
+        s.first = i;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, i == 0 ? &wanted : &found);
+    }
+    cut_job_same(&wanted, &found, &s);
+    check_shared_checkpoints();
+    remove_top();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checkpoints_do_not_show_the_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

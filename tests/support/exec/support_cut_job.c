@@ -1,0 +1,146 @@
+#include "tests/support/exec/support_cut_job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/check/plan_check.h"
+#include "planner/strategy/planner.h"
+#include "tests/support/planner/support_planner.h"
+
+const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"tie_word_embeddings\": true}",
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
+    "\"architectures\": [\"BertForMaskedLM\"]}",
+    "{\"model_type\": \"vit\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
+};
+
+const struct job_cut job_cuts[JOB_CUTS] = {
+    {2, 1, 1, PIPELINE_GPIPE, 1},       {3, 1, 1, PIPELINE_GPIPE, 1}, {2, 1, 1, PIPELINE_1F1B, 1},
+    {3, 1, 1, PIPELINE_1F1B, 1},        {4, 1, 1, PIPELINE_1F1B, 1},  {2, 2, 1, PIPELINE_INTERLEAVED, 1},
+    {2, 3, 1, PIPELINE_INTERLEAVED, 1}, {1, 3, 1, PIPELINE_1F1B, 1},  {2, 1, 3, PIPELINE_1F1B, 1},
+    {2, 1, 2, PIPELINE_GPIPE, 1},       {2, 1, 1, PIPELINE_ZB_H1, 1}, {3, 1, 1, PIPELINE_ZB_H1, 1},
+    {2, 1, 1, PIPELINE_ZB_H2, 1},       {4, 1, 1, PIPELINE_ZB_H2, 1}, {2, 2, 1, PIPELINE_ZB_V, 1},
+    {3, 2, 1, PIPELINE_ZB_V, 1},
+};
+
+const struct job_cut job_cuts_replicated[JOB_CUTS_REPLICATED] = {
+    {1, 1, 1, PIPELINE_GPIPE, 2}, {1, 3, 1, PIPELINE_1F1B, 2},        {2, 1, 1, PIPELINE_1F1B, 2},
+    {3, 1, 1, PIPELINE_GPIPE, 2}, {2, 2, 1, PIPELINE_INTERLEAVED, 2}, {2, 1, 2, PIPELINE_1F1B, 2},
+    {2, 1, 1, PIPELINE_ZB_H1, 2}, {2, 2, 1, PIPELINE_ZB_V, 2},        {1, 1, 1, PIPELINE_1F1B, 4},
+    {2, 1, 1, PIPELINE_GPIPE, 4}, {2, 1, 1, PIPELINE_ZB_H2, 4},
+};
+
+void cut_job_plan(const struct cut_job *s, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    test_hardware(&hardware, !s->cut ? 1 : s->devices > 0 ? s->devices : CUT_JOB_DEVICES, 1 << 24, 1e9);
+    hardware.backend = "host";
+    hardware.threads = 1;
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    test_network_jobs(&jobs, 1, s->config, CUT_JOB_STEPS);
+    struct job *job = &jobs.jobs[0];
+    job->microbatch = 2;
+    job->microbatches = s->microbatches;
+    job->precision = s->precision;
+    job->optimizer.learning_rate = 0.01;
+    job->optimizer.moments = s->moments;
+    job->optimizer.kind = s->optimizer;
+    job->first_minibatch = s->first;
+    job->minibatches = CUT_JOB_STEPS - s->first;
+    if (s->diverges) job->optimizer = (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1e6};
+    job->optimizer.clip = s->clip;
+    job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
+    if (s->cut)
+        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1 + s->prefetch, .pipeline = s->cut->pipeline,
+                                          .data = s->cut->data, .zero = s->zero,
+                                          .chunks = s->cut->chunks, .buckets = s->cut->buckets,
+                                          .schedule = s->cut->schedule, .recompute = s->recompute,
+                                          .blocking = s->blocking, .tree = s->tree,
+                                          .offload = s->offload ? OFFLOAD_STATES : OFFLOAD_NOTHING};
+    const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
+                                            .activations = PLANNER_AUTO,
+                                            .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
+    enum status status = parallel_is_set(&job->parallel) ? parallel_check(job, &err) : STATUS_OK;
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
+    if (!status) status = plan_check(plan, &err);
+    if (status) fail_msg("%s", err.text);
+}
+
+void cut_job_run(struct plan *plan, const struct run_options *options, struct cut_job_outcome *out)
+{
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    if (run_plan(plan, options, &result, &trace, &err)) fail_msg("%s", err.text);
+    if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s", err.text);
+    if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(plan));
+    out->minibatches = result.jobs[0].minibatches;
+    out->fingerprint = result.jobs[0].weights_fingerprint;
+    memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+    out->evaluation_count = result.jobs[0].evaluation_count;
+    memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
+    trace_release(&trace);
+    run_result_release(&result);
+    plan_release(plan);
+}
+
+void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_outcome *found, const struct cut_job *s)
+{
+    char what[200];
+    snprintf(what, sizeof what,
+             "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
+             "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
+             s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
+             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->offload ? ", the host updates" : "");
+    assert_int_equal(found->minibatches, CUT_JOB_STEPS);
+    for (uint32_t i = 0; i < CUT_JOB_STEPS; i++)
+        if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
+            fail_msg("%s: loss %u is %.17g, not %.17g", what, i, found->losses[i], wanted->losses[i]);
+    assert_int_equal(found->evaluation_count, wanted->evaluation_count);
+    for (uint32_t i = 0; i < found->evaluation_count; i++) {
+        const struct evaluation_progress *a = &wanted->evaluations[i], *b = &found->evaluations[i];
+        if (a->step != b->step || memcmp(&a->loss, &b->loss, sizeof a->loss) != 0)
+            fail_msg("%s: evaluation after step %u is %.17g, not %.17g", what, (unsigned)b->step, b->loss, a->loss);
+    }
+    if (wanted->fingerprint != found->fingerprint) fail_msg("%s: other weights", what);
+}
+
+bool cut_job_clips(const char *config)
+{
+    return !strstr(config, "bert") && !strstr(config, "vit");
+}
+
+struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    struct cut_job s = {.config = config,
+                        .cut = &job_cuts[random_below(seed, 7 * n, JOB_CUTS)],
+                        .recompute = recompute[random_below(seed, 7 * n + 1, 4)],
+                        .precision = random_below(seed, 7 * n + 2, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                        .blocking = random_below(seed, 7 * n + 3, 4) == 0};
+    s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
+    if (n % 2 == 0 && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);
+    else s.offload = random_below(seed, 7 * n + 5, 2);
+    s.every = random_below(seed, 7 * n + 5, 4);
+    s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
+    if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
+    return s;
+}

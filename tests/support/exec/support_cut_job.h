@@ -1,0 +1,57 @@
+/*
+ * Jobs cut over several devices, for tests that carry them out: networks of all families, cuts, plans, runs, and what
+ * runs of one job have in common.
+ */
+#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_CUT_JOB_H
+#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_CUT_JOB_H
+
+#include "exec/run/run.h"
+
+enum { CUT_JOB_STEPS = 3, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11 };
+
+/* A network of each family; GPT-2 with a tied table and without. */
+extern const char *const cut_job_configs[CUT_JOB_CONFIGS];
+
+/* Stages, chunks on each, buckets, schedule, replicas. */
+struct job_cut {
+    uint32_t pipeline, chunks, buckets, schedule, data;
+};
+extern const struct job_cut job_cuts[JOB_CUTS];                       /* of one replica */
+extern const struct job_cut job_cuts_replicated[JOB_CUTS_REPLICATED]; /* of 2 and 4 replicas, 2 first */
+
+struct cut_job {
+    const char *config;
+    uint64_t microbatches, first; /* first: minibatches already done */
+    double clip;                  /* 0: none */
+    bool diverges;                /* weights overflow after a few steps */
+    uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
+    uint32_t precision;
+    const struct job_cut *cut;        /* NULL: one device, spilled */
+    uint32_t recompute, zero, prefetch, moments, optimizer;
+    bool blocking, tree, offload; /* offload: the host updates */
+    uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
+};
+
+struct cut_job_outcome {
+    double losses[CUT_JOB_STEPS], norms[CUT_JOB_STEPS]; /* norms: where a test reads them */
+    struct evaluation_progress evaluations[CUT_JOB_STEPS];
+    uint64_t evaluation_count;
+    uint64_t fingerprint, minibatches;
+};
+
+/* Plans the job and checks the plan. Fails the test if that is not possible. */
+void cut_job_plan(const struct cut_job *s, struct plan *plan);
+
+/* Carries the plan out, checks its trace if there is one, and releases the plan. */
+void cut_job_run(struct plan *plan, const struct run_options *options, struct cut_job_outcome *out);
+
+/* Fails the test unless losses, evaluations and weights have the same bits. */
+void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_outcome *found, const struct cut_job *s);
+
+/* Returns true if jobs of this network may clip: bert and vit do not. */
+bool cut_job_clips(const char *config);
+
+/* Draws a job of one replica, number n of a seed. */
+struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config);
+
+#endif
