@@ -99,7 +99,8 @@
  * belong to the minibatch before them, and the last of them ends it.
  *
  * Parallel jobs (models/job/parallel.h) train differently: their shards are chunks of layers, each resident on the gang
- * of its stage. planner/parallel/parallel_job.h describes their units.
+ * of its stage. planner/parallel/parallel_job.h describes their units. A KEEP first copies each rank's values to its
+ * state on the host; all ranks share the chunk's KEPT and the job's held-out loss there.
  *
  * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates
  * it there; or it has only the PARAMETERS and leaves their GRADIENT, which is copied to the host, where an UPDATE later
@@ -512,13 +513,21 @@ static inline bool plan_has_range(const struct plan *plan, uint32_t job)
     return plan->host_ranges && plan->host_ranges[job].bytes > 0;
 }
 
+/* Returns true for host buffers that all ranks of a parallel job share: its best weights, and the held-out loss that
+ * decides about them. */
+static inline bool plan_buffer_is_shared(const struct job *job, const struct plan_buffer *buffer)
+{
+    return job->keep_best && (buffer->kind == BUFFER_KEPT || (buffer->kind == BUFFER_LOSS && buffer->variant == 1));
+}
+
 /* Returns how often a buffer outside devices exists: once, or once per place of a parallel job's gangs. The plan may be
  * unchecked. */
 static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct plan_buffer *buffer)
 {
     if (buffer->on_device || buffer->job >= plan->jobs.count) return 1;
-    const struct parallel *p = &plan->jobs.jobs[buffer->job].parallel;
-    return parallel_is_set(p) ? p->tensor * p->data : 1;
+    const struct job *job = &plan->jobs.jobs[buffer->job];
+    const struct parallel *p = &job->parallel;
+    return parallel_is_set(p) && !plan_buffer_is_shared(job, buffer) ? p->tensor * p->data : 1;
 }
 
 /* Returns true for buffers with ACQUIRE and RELEASE. */

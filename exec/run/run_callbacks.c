@@ -18,6 +18,7 @@
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
+#include "exec/state/run_shares.h"
 #include "models/job/learning_rate.h"
 
 /* --- minibatches --------------------------------------------------------------------------------- */
@@ -258,11 +259,21 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
 
 struct keep_call {
     struct run *run;
-    uint32_t job;
+    uint32_t job, shard, rank; /* the shard in the plan */
     uint64_t minibatch;
-    const struct unit_tables *tables;
-    float *state, *kept;
 };
+
+/* Copies a rank's values to those of the whole shard. */
+static void keep_values(const struct keep_call *call)
+{
+    struct run *const run = call->run;
+    const struct unit_tables *const tables = &run->tables[call->shard];
+    if (run_is_split(run, call->shard))
+        run_shares_keep(run, call->shard, call->rank, run->kept[call->shard]);
+    else if (call->rank == 0) /* replicas are equal */
+        weights_copy_values(&run->plan->jobs.jobs[call->job], &tables->state, run->states[call->shard], &tables->parameters,
+                            run->kept[call->shard]);
+}
 
 static void call_keep(void *argument)
 {
@@ -273,21 +284,17 @@ static void call_keep(void *argument)
     const bool improved = progress->improved == call->minibatch + 1;
     progress->kept = progress->kept || improved;
     pthread_mutex_unlock(&call->run->lock);
-    if (improved)
-        weights_copy_values(&call->run->plan->jobs.jobs[call->job], &call->tables->state, call->state,
-                            &call->tables->parameters, call->kept);
+    if (improved) keep_values(call);
 }
 
 void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing)
 {
-    const uint32_t shard = run->plan->job_first_shard[op->unit->job] + op->unit->shard;
     const struct keep_call call = {
         .run = run,
         .job = op->unit->job,
+        .shard = run->plan->job_first_shard[op->unit->job] + op->unit->shard,
+        .rank = op->rank,
         .minibatch = op->minibatch,
-        .tables = &run->tables[shard],
-        .state = run->states[shard],
-        .kept = run->kept[shard],
     };
     device_call(run->streams[op->stream], call_keep, &call, sizeof call, timing);
 }

@@ -28,7 +28,11 @@ static char *address_of(const struct run_loop *loop, const struct plan_walk_op *
 {
     if (use->place == 0 && use->slot != PLAN_NONE)
         return loop->run->host + loop->run->stage_offset + use->address;
-    if (use->place == 0) return run_host_buffer_of(loop->run, use->buffer, op->rank) + use->address;
+    if (use->place == 0) {
+        const struct plan *const plan = loop->plan;
+        const bool shared = plan_buffer_is_shared(&plan->jobs.jobs[op->unit->job], &plan->buffers[use->buffer]);
+        return run_host_buffer_of(loop->run, use->buffer, shared ? 0 : op->rank) + use->address;
+    }
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
@@ -204,11 +208,17 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     return arguments;
 }
 
+/* Returns true for computations on host memory that read data or keep weights. */
+static bool is_of_host(const struct plan_walk_op *op)
+{
+    return op->op->pass == PLAN_BATCH || op->op->pass == PLAN_KEEP;
+}
+
 /* Returns true for a computation without work, which only begins or ends lives of buffers. */
 static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
-    return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH;
+    return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && !is_of_host(op);
 }
 
 static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
@@ -218,7 +228,7 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
         device_call(loop->run->streams[op->stream], call_nothing, NULL, 0, &flight->timing);
         return;
     }
-    if (op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH) {
+    if (op->gang != PLAN_NONE && !is_of_host(op)) {
         const struct chunk_arguments arguments = chunk_arguments_of(loop, op);
         run_callback_chunk(loop->run, op, &arguments, flight);
         return;

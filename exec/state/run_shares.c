@@ -91,6 +91,34 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
     }
 }
 
+/* Copies the part of a share's range that is the tensor's, with `whole` bytes from the beginning of the state. */
+static void keep_tensor(const struct share_range *range, const char *share, uint64_t whole, uint64_t bytes, char *values)
+{
+    const uint64_t from = max_u64(range->whole, whole), to = min_u64(range->whole + range->bytes, whole + bytes);
+    if (from < to) memcpy(values + (from - whole), share + range->here + (from - range->whole), to - from);
+}
+
+void run_shares_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values)
+{
+    if (rank >= run_shares_ranks(run, shard)) return; /* replicas are equal */
+    if (has_slices(run, shard)) {
+        run_slices_keep(run, shard, rank, values);
+        return;
+    }
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    const struct state_tables *const whole = &run->tables[shard].state;
+    const struct memory_table *const parameters = &run->tables[shard].parameters;
+    for (uint32_t t = 0; t < parameters->count; t++) {
+        const uint32_t part = run_shares_value_part(whole, t);
+        const uint64_t begin = whole->layout.parts[part].offset_bytes + whole->parts[part].entries[t].offset_bytes;
+        for (uint32_t i = 0; i < tables->memory.section_count; i++) {
+            const struct share_range range = range_of(tables, rank, i, part);
+            keep_tensor(&range, run_shares_at(run, shard, rank), begin, parameters->entries[t].bytes,
+                        (char *)values + parameters->entries[t].offset_bytes);
+        }
+    }
+}
+
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard)
 {

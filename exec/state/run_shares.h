@@ -40,13 +40,24 @@ void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole
 /* Copies the shares of a tied table to those of the last chunk's copy, if the job has one. */
 void run_shares_fill_table(const struct run *run, uint32_t job);
 
+/* Returns the part of the state that has a tensor's values in full precision. */
+static inline uint32_t run_shares_value_part(const struct state_tables *tables, uint32_t tensor)
+{
+    return tables->parts[STATE_MASTER].count > 0 && tables->parts[STATE_MASTER].entries[tensor].bytes > 0 ? STATE_MASTER
+                                                                                                       : STATE_WEIGHTS;
+}
+
+/* Copies the values of a rank's share to those of the whole shard at `values`, laid out as its parameters. */
+void run_shares_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
+
 /* Copies a rank's share from its device to a whole state at `to`, on the D2H stream. */
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard);
 
-/* The four functions above, for shards of which devices have slices. */
+/* The functions above, for shards of which devices have slices. */
 void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);
+void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
 void run_slices_fill_table(const struct run *run, uint32_t job);
 void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard);

@@ -103,6 +103,35 @@ void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint6
     }
 }
 
+struct share_values {
+    const struct run *run;
+    uint32_t shard, member;
+    const char *share;
+    char *values;
+};
+
+/* Joins a tensor's values, and skips other parts of its state. */
+static void keep_tensor(const struct share_place *place, void *context)
+{
+    const struct share_values *const keep = context;
+    const struct state_tables *const whole = &keep->run->tables[keep->shard].state;
+    const struct memory_table *const parameters = &keep->run->tables[keep->shard].parameters;
+    if (!place->share.cut && keep->member > 0) return;
+    for (uint32_t t = 0; t < parameters->count; t++) {
+        const uint32_t part = run_shares_value_part(whole, t);
+        if (whole->layout.parts[part].offset_bytes + whole->parts[part].entries[t].offset_bytes == place->whole)
+            tensor_share_join(&place->share, keep->member, place->number_bytes, place->of, keep->share + place->here,
+                              keep->values + parameters->entries[t].offset_bytes);
+    }
+}
+
+void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values)
+{
+    struct share_values keep = {.run = run, .shard = shard, .member = rank % run_slices_members(run, shard),
+                                .share = run_shares_at(run, shard, rank), .values = (char *)values};
+    walk_places(run, shard, rank, UINT64_MAX, keep_tensor, &keep);
+}
+
 /* Cuts a member's weights to the beginning of a share, which has all of them there. */
 static void scatter_weights(const struct run *run, uint32_t shard, const struct share_copy *copy)
 {

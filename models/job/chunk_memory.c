@@ -38,6 +38,8 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     const struct state_layout state = job_state(job, layers.first, layers.count);
     assert(state.parts[STATE_WEIGHTS].offset_bytes == 0);
     m->state_bytes = aligned(state.bytes);
+    for (uint32_t part = STATE_WEIGHTS; part <= STATE_MASTER; part++)
+        if (state.parts[part].bytes > 0) m->value_bytes = state.parts[part].offset_bytes + state.parts[part].bytes;
     if (pipeline_is_asynchronous(job->parallel.schedule)) m->version_bytes = aligned(state.parts[STATE_WEIGHTS].bytes);
     m->gradient_bytes = aligned(memory_parameter_bytes(&job->network, layers.first, layers.count));
     m->table_state_offset = m->state_bytes;

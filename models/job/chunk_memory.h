@@ -67,6 +67,7 @@ struct chunk_memory {
     uint64_t scratch_offset;      /* in the workspace: a pass's */
     uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
+    uint64_t value_bytes;         /* the beginning of the state, with the weights and their copies in full precision */
     uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
     uint64_t raised_bytes;        /* of the weights that go up after a host's step; 0: it is on the device */
     uint64_t handover_bytes;      /* 0: backward passes are one unit */

@@ -87,6 +87,16 @@ static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_sh
     return bytes;
 }
 
+/* Returns the end of the share's weights and of their copies in full precision. */
+static uint64_t value_end(const struct chunk_memory *m, const struct chunk_share *share)
+{
+    uint64_t end = m->splits_weights ? 0 : m->whole_weight_bytes;
+    for (uint32_t i = 0; i < share->count; i++)
+        for (uint32_t part = STATE_WEIGHTS; part <= STATE_MASTER; part++)
+            end = max_u64(end, share->sections[i].parts[part].here + share->sections[i].parts[part].bytes);
+    return end;
+}
+
 /* Sizes what devices have of the states, and what comes up to them. */
 static void size_device(const struct parallel *p, struct chunk_memory *m)
 {
@@ -116,11 +126,12 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     if (m->gathers_table || (m->has_head && m->copies_table))
         m->whole_weight_bytes += size_align(m->table_rows * row_bytes, MEMORY_ALIGNMENT);
     cut(job, layers, m);
-    m->state_bytes = 0;
+    m->state_bytes = m->value_bytes = 0;
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
         const struct chunk_share share = chunk_share(job, layers, m, rank);
         m->state_bytes = max_u64(m->state_bytes, share.state_bytes);
         m->raised_bytes = max_u64(m->raised_bytes, weight_bytes(m, &share));
+        m->value_bytes = max_u64(m->value_bytes, value_end(m, &share));
     }
     size_device(p, m);
     if (!m->splits_gradients) return;

@@ -190,6 +190,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
          "split gradients of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
         {asynchronous && job->evaluation.every > 0, "an asynchronous schedule"},
+        {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->offload == OFFLOAD_WEIGHTS, "offloaded weights"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},

@@ -238,7 +238,6 @@ static enum status check_wishes(const struct job *job, struct error *err)
     if (why) return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job with %s (expected none)", wish, why);
     if (job->parallel.carrying == PARALLEL_SIMULATED)
         return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job that is only simulated (expected none)", wish);
-    if (job->keep_best) return error_set(err, STATUS_BAD_INPUT, "a parallel job does not keep the weights of its best evaluation");
     return STATUS_OK;
 }
 

@@ -113,6 +113,44 @@ static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uin
     return (r->jobs[job].held_out + of->evaluation.minibatches) * parallel_microbatches_in_turn(of, stage, turn);
 }
 
+/* Returns true if all chunks were updated and evaluated in this minibatch. */
+static bool evaluated_all(const struct check_walk *r)
+{
+    const uint32_t job = r->c->unit->job, first = r->c->jobs[job].first_shard;
+    for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
+        for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++) {
+            const struct check_parallel_progress *progress = check_progress(r, first + s, t);
+            if (progress->updates <= r->jobs[job].minibatch || progress->evaluated < held_out_until_end(r, job, s, t)) return false;
+        }
+    return true;
+}
+
+/* Returns the job's evaluations before the present minibatch's. */
+static uint64_t evaluations_before(const struct check_walk *r, uint32_t job)
+{
+    return r->jobs[job].held_out / r->plan->jobs.jobs[job].evaluation.minibatches;
+}
+
+/* Returns true if the weights of all chunks may have been kept after this minibatch's evaluation. */
+static bool kept_all(const struct check_walk *r, uint32_t job)
+{
+    const uint32_t first = r->c->jobs[job].first_shard;
+    bool all = true;
+    for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
+        all = all && check_progress(r, first + s, 0)->kept > evaluations_before(r, job);
+    return all;
+}
+
+/* The best weights of each chunk are kept once, after all passes of an evaluation. */
+static enum status begin_keep(const struct check_walk *r, uint32_t job)
+{
+    const uint32_t global = r->c->jobs[job].first_shard + r->c->unit->shard;
+    if (is_evaluated(r, job) && evaluated_all(r) && check_progress(r, global, 0)->kept == evaluations_before(r, job))
+        return STATUS_OK;
+    return check_fail(r->c, CHECK_RULE_TRAINING, "no weights of minibatch %" PRIu64 " are to be kept here",
+                      r->jobs[job].minibatch);
+}
+
 /* The norm of a chunk's gradients comes once before each update of a job that clips. An evaluation follows the chunk's
  * update of a minibatch that is evaluated. */
 static enum status begin_parallel_unit(struct check_walk *r, uint32_t job)
@@ -120,6 +158,7 @@ static enum status begin_parallel_unit(struct check_walk *r, uint32_t job)
     const struct plan_unit *unit = r->c->unit;
     const struct job *of = &r->plan->jobs.jobs[job];
     const uint64_t minibatch = r->jobs[job].minibatch;
+    if (unit->pass == PLAN_KEEP) return begin_keep(r, job);
     if (unit->pass != PLAN_EVALUATE && unit->pass != PLAN_NORM && unit->pass != PLAN_UPDATE) return STATUS_OK;
     const uint32_t turn = check_parallel_turn(r->plan, r->task);
     const struct check_parallel_progress *progress = check_progress(r, r->c->jobs[job].first_shard + unit->shard, turn);
@@ -210,18 +249,6 @@ static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t j
                       " is not on the host", progress->minibatch);
 }
 
-/* Returns true if all chunks were updated and evaluated in this minibatch. */
-static bool evaluated_all(const struct check_walk *r)
-{
-    const uint32_t job = r->c->unit->job, first = r->c->jobs[job].first_shard;
-    for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
-        for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++) {
-            const struct check_parallel_progress *progress = check_progress(r, first + s, t);
-            if (progress->updates <= r->jobs[job].minibatch || progress->evaluated < held_out_until_end(r, job, s, t)) return false;
-        }
-    return true;
-}
-
 /* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last
  * refresh; if stages update independently, the backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
@@ -229,6 +256,8 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     const struct plan_unit *unit = r->c->unit;
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
     uint64_t least = UINT64_MAX;
+    if (is_evaluated(r, unit->job) && r->plan->jobs.jobs[unit->job].keep_best)
+        return unit->pass == PLAN_KEEP && kept_all(r, unit->job);
     if (is_evaluated(r, unit->job)) return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
@@ -261,6 +290,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->evaluated += unit->pass == PLAN_EVALUATE;
     progress->batches += unit->pass == PLAN_BATCH;
     progress->refreshed += unit->pass == PLAN_REFRESH;
+    progress->kept += unit->pass == PLAN_KEEP;
     const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
         progress->evaluated % microbatches == 0)

@@ -150,7 +150,8 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
-                    pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM;
+                    pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
+                    pass == PLAN_KEEP;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(&job->parallel);
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN || pass == PLAN_NORM);

@@ -1,6 +1,7 @@
 /* Checks a parallel job's unit for its pass's computations, copies and collectives, with the right bytes. */
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "base/try.h"
 #include "models/job/chunk_memory.h"
 #include "models/job/parallel_offload.h"
@@ -94,6 +95,7 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
         return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_LOAD: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_REFRESH: return chunk_memory(v->job, v->layers).raised_bytes;
+    case PLAN_KEEP: return parallel_offloads(&v->job->parallel) ? 0 : chunk_memory(v->job, v->layers).value_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
     case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
     default: return 0;
@@ -107,7 +109,8 @@ bool check_is_carried_copy(const struct checker *c)
     const bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
     if (stream == STREAM_H2D)
         return pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE || (clips && pass == PLAN_UPDATE);
-    return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE || pass == PLAN_NORM);
+    return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
+                                    pass == PLAN_KEEP);
 }
 
 /* Checks an evaluation's copies: data may come, and a loss may leave. Contents show whether they do in time. */
@@ -191,7 +194,7 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
 {
     static const uint32_t kinds[PLAN_PASS_COUNT] = {[PLAN_LOAD] = BUFFER_STATE, [PLAN_STORE] = BUFFER_STATE,
                                                     [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS,
-                                                    [PLAN_REFRESH] = BUFFER_STATE};
+                                                    [PLAN_REFRESH] = BUFFER_STATE, [PLAN_KEEP] = BUFFER_STATE};
     const uint64_t wanted = carried_bytes(c, v);
     uint32_t copies = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
@@ -210,6 +213,34 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
     }
     if (copies == (wanted > 0 ? 1 : 0)) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies, wanted > 0);
+}
+
+enum status check_parallel_keep(struct checker *c, const struct check_parallel_view *v)
+{
+    static const uint32_t kinds[] = {BUFFER_STATE, BUFFER_LOSS, BUFFER_KEPT};
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
+    const uint64_t kept = memory_parameter_bytes(&v->job->network, v->layers.first, v->layers.count);
+    if (v->op->kind != OP_COMPUTE || v->op->stream != STREAM_HOST || v->op->work != PLAN_NONE ||
+        v->op->access_count != ARRAY_COUNT(kinds) || v->unit->pass != PLAN_KEEP)
+        return check_fail(c, CHECK_RULE_FORM, "keeps weights with other operands than a state, a loss and their place");
+    for (uint32_t a = 0; a < ARRAY_COUNT(kinds); a++) {
+        const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        const bool loss = kinds[a] == BUFFER_LOSS, keeps = kinds[a] == BUFFER_KEPT;
+        char text[PLAN_TEXT_BYTES];
+        if (b->kind != kinds[a] || b->on_device || (!loss && b->shard != v->chunk) || b->variant != loss ||
+            access->offset_bytes != 0 || access->flags != (keeps ? ACCESS_WRITE : ACCESS_READ))
+            return check_fail(c, CHECK_RULE_FORM, "keeps weights with the %s", check_access_text(c, access, text));
+        if (keeps && b->bytes < kept)
+            return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text), b->bytes, kept);
+        if (keeps) continue;
+        TRY(check_add_claim(c, access,
+                            (struct check_claim){.thing = loss ? v->loss_thing : check_shard_thing(v->global, CHECK_THING_STATE),
+                                                 .clock = loss ? CHECK_CLOCK_HELD_OUT_SUM : CHECK_CLOCK_STEP,
+                                                 .bytes = loss ? sizeof(double) : own.value_bytes}));
+    }
+    return STATUS_OK;
 }
 
 /* Returns the bytes of the weights that replicas gather from their shares. */
@@ -280,6 +311,9 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
+    case PLAN_KEEP:
+        if (!v.carried_out || !v.job->keep_best) return check_fail(c, CHECK_RULE_FORM, "keeps weights of a job that keeps none");
+        break;
     case PLAN_BATCH:
         if (!check_brings_batch(&v)) return check_fail(c, CHECK_RULE_FORM, "a batch for a chunk that has no use for it");
         break;

@@ -55,6 +55,9 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
 bool check_brings_batch(const struct check_parallel_view *v);
 bool check_brings_norms(const struct check_parallel_view *v);
 
+/* Checks the computation that keeps a chunk's best weights: it finds the rank's values and the held-out loss on the host. */
+MUST_CHECK enum status check_parallel_keep(struct checker *c, const struct check_parallel_view *v);
+
 /* Returns true if operation `index` is a computation without work on the compute stream that acquires the place of the
  * next operation's fetched data (`blocking`). */
 bool check_holds_place(const struct checker *c, uint32_t index);

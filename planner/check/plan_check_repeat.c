@@ -115,7 +115,7 @@ static enum status move_number(struct check_walk *r, uint64_t *number)
 
 static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, number_use use)
 {
-    static_assert(sizeof(struct check_parallel_progress) == 10 * sizeof(uint64_t),
+    static_assert(sizeof(struct check_parallel_progress) == 11 * sizeof(uint64_t),
                   "all are used, here and in turn_grows_evenly()");
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t i = r->first_turn[first]; i < r->first_turn[first + r->c->jobs[job].shard_count]; i++) {
@@ -130,6 +130,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
         TRY(use(r, &progress->normed));
         TRY(use(r, &progress->batches));
         TRY(use(r, &progress->refreshed));
+        TRY(use(r, &progress->kept));
     }
     return STATUS_OK;
 }
@@ -240,7 +241,8 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     struct growth normed = next_growth(repeats, at), batches = next_growth(repeats, at);
     (void)normed; /* follows the updates */
     even = even && batches.by == (batches.from > 0 ? minibatches : 0);
-    struct growth refreshed = next_growth(repeats, at);
+    struct growth refreshed = next_growth(repeats, at), kept = next_growth(repeats, at);
+    (void)kept; /* follows the evaluations */
     even = even && refreshed.by == (refreshed.from > 0 ? minibatches : 0);
     (void)gathered; /* is compared at the end only */
     bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;

@@ -90,6 +90,7 @@ struct check_parallel_progress {
     uint64_t normed;    /* minibatches whose gradients' squares were computed */
     uint64_t batches;   /* minibatches whose data were brought */
     uint64_t refreshed; /* updates by hosts whose weights came up */
+    uint64_t kept;      /* evaluations after which the best weights may have been kept */
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS,

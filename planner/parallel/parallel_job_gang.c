@@ -268,6 +268,12 @@ void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_p
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
+void gang_host_stream(struct gang_unit *u, enum plan_pass pass, const struct gang_accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = (uint8_t)pass, .work = PLAN_NONE};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
 uint32_t gang_work(const struct gang_unit *u, enum parallel_pass pass)
 {
     struct parallel_job_work *known = &u->chunk->works[pass];

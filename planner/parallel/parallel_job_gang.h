@@ -114,6 +114,8 @@ void gang_compute(struct gang_unit *u, enum plan_pass pass, uint32_t work, const
 /* Adds work of the host's processor. */
 void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a);
 
+/* Adds a computation without work to the host's stream: it reads data or keeps weights. */
+void gang_host_stream(struct gang_unit *u, enum plan_pass pass, const struct gang_accesses *a);
 
 uint32_t gang_work(const struct gang_unit *u, enum parallel_pass pass);
 

@@ -1,5 +1,6 @@
 /* Units at a minibatch's ends: its data, norm, update and evaluation, and the load and end of states. */
 #include "base/extreme.h"
+#include "models/job/chunk_memory.h"
 #include "planner/parallel/parallel_job_gang.h"
 #include "planner/parallel/parallel_job_units.h"
 
@@ -119,9 +120,8 @@ static void add_batch(struct gang_unit *u)
     uint64_t bytes = job_replica_batch_bytes(u->s->job);
     uint32_t read = gang_job_buffer(u, BUFFER_BATCH, false, bytes);
     struct gang_accesses made = {0}, up = {0};
-    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};
     gang_access(&made, read, ACCESS_WRITE);
-    plan_builder_op(u->s->builder, &op, made.of, made.count, NULL, 0);
+    gang_host_stream(u, PLAN_BATCH, &made);
     gang_access(&up, read, ACCESS_READ);
     gang_access_batch(u, &up, pipeline_is_asynchronous(u->s->parallel->schedule) ? GANG_MAKE : ACCESS_WRITE);
     gang_copy(u, STREAM_H2D, bytes, &up);
@@ -165,6 +165,28 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_end(&u);
 }
 
+/* Brings the values of each rank's state to the host, unless they are there, and keeps them if the evaluation was the best
+ * so far. */
+static void emit_keep(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_KEEP, ends_minibatch);
+    struct gang_accesses down = {0}, a = {0};
+    const struct chunk_memory memory = chunk_memory(s->job, u.chunk->layers);
+    const uint32_t state = gang_host_buffer(&u, BUFFER_STATE, 0, memory.state_bytes);
+    if (!parallel_offloads(s->parallel)) {
+        gang_access_state(&u, &down, ACCESS_READ);
+        gang_access(&down, state, ACCESS_WRITE);
+        gang_copy(&u, STREAM_D2H, memory.value_bytes, &down);
+    }
+    gang_access(&a, state, ACCESS_READ);
+    gang_access(&a, gang_held_out_loss(&u, false), ACCESS_READ);
+    gang_access(&a, gang_host_buffer(&u, BUFFER_KEPT, 0,
+                                     memory_parameter_bytes(&s->job->network, u.chunk->layers.first, u.chunk->layers.count)),
+                ACCESS_WRITE);
+    gang_host_stream(&u, PLAN_KEEP, &a);
+    gang_end(&u);
+}
+
 /* Returns how many microbatches pass a chunk before the next chunk begins: a turn of the stages, as far as there are
  * places for boundaries. */
 static uint32_t held_out_at_once(const struct parallel_job *s)
@@ -194,8 +216,10 @@ void parallel_job_emit_evaluation(struct parallel_job *s)
                     if (r + 1 < s->chunks) assign_boundary(s, r + 1, n);
                     const struct pipeline_step step = {.pass = PIPELINE_FORWARD, .chunk = r, .microbatch = n};
                     if (s->of[r].gathers) parallel_job_emit_gather(s, &step);
-                    emit_evaluate(s, r, n, h + 1 == minibatches && r + 1 == s->chunks && n + 1 == m);
+                    const bool last = h + 1 == minibatches && r + 1 == s->chunks && n + 1 == m;
+                    emit_evaluate(s, r, n, last && !s->job->keep_best);
                 }
+    for (uint32_t r = 0; r < s->chunks && s->job->keep_best; r++) emit_keep(s, r, r + 1 == s->chunks);
 }
 
 /* Copies a chunk's state from the host, or back. */

@@ -540,7 +540,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
             use->place = stored ? PLAN_NONE : 0;
             use->slot = PLAN_NONE;
-            use_host_buffer(w, &w->hosts[place + w->rank], use->flags);
+            use_host_buffer(w, &w->hosts[place & WALK_SHARED ? place & ~WALK_SHARED : place + w->rank], use->flags);
         }
     }
     /* An operation's released slots are free after it, not for its own acquires. */

@@ -17,7 +17,8 @@ enum { WALK_HOST_READERS_INLINE = 2 };
 /* In place_of: an index of device buffers, not of host buffers; staged ones are host buffers. */
 #define WALK_ON_DEVICE 0x80000000u
 #define WALK_STAGED 0x40000000u
-static_assert(PLAN_BUFFERS_MAX <= WALK_STAGED, "an index leaves the flags free");
+#define WALK_SHARED 0x20000000u /* a host buffer of all ranks */
+static_assert(PLAN_BUFFERS_MAX <= WALK_SHARED, "an index leaves the flags free");
 enum { WALK_RELEASED_BY, WALK_RELEASED_ON }; /* users of a staged buffer's freed range */
 
 /* In all records a time is an operation's number + 1; 0: none. */
@@ -92,7 +93,7 @@ struct plan_walk {
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* completed held-out minibatches, per job; microbatches of parallel ones */
 
-    uint32_t *place_of;    /* per buffer: index of its kind of place, | WALK_ON_DEVICE or WALK_STAGED */
+    uint32_t *place_of;    /* per buffer: index of its kind of place, | WALK_ON_DEVICE, WALK_STAGED or WALK_SHARED */
     uint32_t host_count, device_buffer_count;
     struct walk_host_buffer *hosts;
     struct walk_cell *cells; /* [device][device buffer] */
