@@ -173,7 +173,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     struct chunk_arguments arguments = {
         .job = unit.job,
         .tables = &loop->run->chunks[shard],
-        .split = run_split_of(loop->run, op),
+        .split = op->op->stream == STREAM_CPU ? NULL : run_split_of(loop->run, op), /* the host steps one rank at a time */
         .pass = unit.pass,
         .rank = op->rank / unit.job->parallel.tensor,
         .minibatch = unit.minibatch,
@@ -268,7 +268,7 @@ static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op,
     const struct chunk_tables *const tables = &loop->run->chunks[shard];
     if (tables->memory.ranks <= 1 || tables->memory.splits_weights) return false;
     struct device_stream *const stream = loop->run->streams[op->stream];
-    const struct chunk_share *const share = &tables->shares[op->rank];
+    const struct chunk_share *const share = &tables->shares[op->rank / tables->job->parallel.tensor];
     char *const to = address_of(loop, op, &op->uses[1]);
     const char *const from = address_of(loop, op, &op->uses[0]);
     uint32_t longest = 0;

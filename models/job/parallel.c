@@ -194,8 +194,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->offload == OFFLOAD_WEIGHTS, "offloaded weights"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},
-        {p->offload != OFFLOAD_NOTHING && p->tensor > 1, "offloaded states in tensor groups"},
-        {p->offload != OFFLOAD_NOTHING && job_clips(job), "offloaded states"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},
         {compresses(job), "compression"},

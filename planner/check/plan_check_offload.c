@@ -51,7 +51,8 @@ static void find_carried_out(struct plan_check_offload_shares *s, struct paralle
     s->whole = (struct rank_state){.weight_bytes = own.whole_weight_bytes};
     s->step_bytes = own.gradient_bytes;
     s->last = chunks - 1;
-    s->adds_table = s->chunk == 0 && chunks > 1 && s->job->network.tied_head && parallel_joined_bytes(s->job) == 0;
+    s->adds_table = s->chunk == 0 && chunks > 1 && s->job->network.tied_head && parallel_joined_bytes(s->job) == 0 &&
+                    !job_clips(s->job); /* its NORM does */
 }
 
 static struct plan_check_offload_shares closed_forms(const struct checker *c, uint32_t job, uint32_t shard)
@@ -195,18 +196,38 @@ static enum status check_reset(struct checker *c, const struct plan_check_offloa
                  s->step_bytes);
 }
 
+/* Checks the squares of all tensors' gradients that a step of a job that clips reads. */
+static enum status check_norms(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access)
+{
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    const uint64_t wanted = memory_norm_bytes(&s->job->network);
+    char text[PLAN_TEXT_BYTES];
+    if (!s->carried_out || !job_clips(s->job) || b->on_device || access->flags != ACCESS_READ || access->offset_bytes != 0)
+        return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+    if (b->bytes < wanted)
+        return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, wanted);
+    return check_add_claim(c, access, (struct check_claim){.thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
+                                                           .clock = CHECK_CLOCK_STEP, .bytes = wanted});
+}
+
 /* Checks a host's optimizer step on the rank's share of weights and states, with its share of all ranks' gradient. */
 static enum status check_step(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
-    bool joined = parallel_joins_on_hosts(s->parallel), table = false;
+    bool joined = parallel_joins_on_hosts(s->parallel), table = false, norms = false;
     enum check_shard_thing gradient = sums ? CHECK_THING_GRADIENT_SUM : joined ? CHECK_THING_REDUCED_GRADIENT : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
         bool state;
+        if (check_buffer_of(c, access)->kind == BUFFER_NORMS && !norms) {
+            norms = true;
+            TRY(check_norms(c, s, access));
+            continue;
+        }
         TRY(check_step_access(c, s, access, &state));
         const uint32_t shard = check_buffer_of(c, access)->shard;
         if (shard != s->chunk) {
@@ -233,6 +254,7 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
             TRY(claim(c, s, access, gradient, sums ? CHECK_CLOCK_SUM : CHECK_CLOCK_MICROBATCH, false, s->step_bytes));
         }
     }
+    if (s->carried_out && job_clips(s->job) && !norms) return check_fail(c, CHECK_RULE_FORM, "lacks the norms");
     if (table != s->adds_table) return check_fail(c, CHECK_RULE_FORM, "lacks the gradient of the last chunk");
     if (found[0] && found[1]) return STATUS_OK;
     return check_fail(c, CHECK_RULE_FORM, "lacks the %s on the host", found[1] ? "gradient" : "state");

@@ -98,6 +98,7 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     if (chunk->tied && --s->ends_left == 0) parallel_job_emit_join(s);
     if (!parallel_offloads(s->parallel)) return;
     if (s->refreshes) parallel_job_emit_refresh(s, r, false);
+    if (job_clips(s->job)) return; /* clip_and_finish() */
     if (!chunk->tied) parallel_job_emit_update(s, r, s->completed_count == s->chunks);
     else if (s->ends_left == 0) update_ends(s);
 }
@@ -122,6 +123,8 @@ static bool may_finish(const struct parallel_job *s, uint32_t r)
 static void clip_and_finish(struct parallel_job *s, bool evaluated)
 {
     for (uint32_t c = 0; c < s->completed_count; c++) parallel_job_emit_norm(s, s->completed[c]);
+    for (uint32_t c = 0; c < s->completed_count && parallel_offloads(s->parallel); c++)
+        parallel_job_emit_update(s, s->completed[c], false);
     for (uint32_t c = 0; c < s->completed_count; c++)
         finish_chunk(s, s->completed[c], c + 1 == s->completed_count && !evaluated);
 }

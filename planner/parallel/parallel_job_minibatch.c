@@ -44,7 +44,8 @@ static void access_table_gradient(struct gang_unit *u, struct gang_accesses *a)
 }
 
 /* Emits an update by the host's processor. The gradient goes down first; where the first chunk adds the head's gradient
- * of a tied table on its stage, the last chunk's is there already. */
+ * of a tied table on its stage, the last chunk's is there already. A job that clips has added it for the norm, and its
+ * norms are on the host. */
 static void emit_update_below(struct parallel_job *s, uint32_t r)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, false);
@@ -55,13 +56,15 @@ static void emit_update_below(struct parallel_job *s, uint32_t r)
     gang_copy(&u, STREAM_D2H, u.chunk->gradient_bytes, &down);
     gang_access(&step, gang_shares(&u), GANG_CHANGE);
     gang_access(&step, gradient, GANG_CHANGE);
-    if (r == 0 && gang_shares_table(s)) {
+    if (job_clips(s->job)) {
+        gang_access(&step, gang_job_buffer(&u, BUFFER_NORMS, false, memory_norm_bytes(&s->job->network)), ACCESS_READ);
+    } else if (r == 0 && gang_shares_table(s)) {
         struct gang_unit last = u;
         last.r = s->chunks - 1;
         gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].gradient_bytes), ACCESS_READ);
     }
     gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
-    add_loss(&u);
+    if (!job_clips(s->job)) add_loss(&u);
     gang_end(&u);
 }
 

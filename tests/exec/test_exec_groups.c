@@ -77,6 +77,7 @@ static void make_plan(const struct setting *s, struct plan *plan)
     test_hardware(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1 << 24, 1e9);
     hardware.backend = "host";
     hardware.threads = 1;
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_network_jobs(&jobs, 1, s->config, STEPS);
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
@@ -258,6 +259,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule) &&
                       s.parallel.zero == 0;
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    if (random_below(seed, 2000 + n, 2)) s.parallel.offload = OFFLOAD_STATES;
     return s;
 }
 
@@ -295,7 +297,7 @@ static void test_other_cuts_go_on(void **state)
         {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1},
         {.tensor = 0},
         {.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES, .schedule = PIPELINE_1F1B},
-        {.tensor = 3, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS},
+        {.tensor = 3, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS, .offload = OFFLOAD_STATES},
         {.tensor = 3, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
         {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1},
     };

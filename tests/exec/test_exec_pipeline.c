@@ -123,11 +123,10 @@ static void test_losses_that_are_not_finite(void **state)
         struct plan plan = {0};
         cut_job_plan(&s, &plan);
         cut_job_run(&plan, &(struct run_options){.poison = true, .on_nan = ways[w]}, &wanted);
-        s.offload = false;
         if (isfinite(wanted.losses[wanted.minibatches - 1])) fail_msg("the job does not diverge");
         for (size_t i = 0; i < ARRAY_COUNT(those); i++) {
             s.cut = those[i];
-            s.offload = w == 0;
+            s.offload = (i + w) % 2 == 0;
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 1 + i, .on_nan = ways[w]}, &found);
             assert_int_equal(found.minibatches, wanted.minibatches);

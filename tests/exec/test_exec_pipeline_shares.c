@@ -146,6 +146,7 @@ static void test_clipped_shares(void **state)
                 s.prefetch = (uint32_t)random_below(seed, at + 12 + way, 2);
                 s.recompute = random_below(seed, at + 14 + way, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
                 s.blocking = random_below(seed, at + 16 + way, 4) == 0;
+                s.offload = random_below(seed, at + 18 + way, 2);
                 cut_job_plan(&s, &plan);
                 run_with_norms(&plan, (struct run_options){.poison = true, .delay_seed = way == 0 ? 0 : seed + n, .record_spans = true},
                                way == 0 ? &found : &again);

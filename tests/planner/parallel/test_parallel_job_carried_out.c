@@ -18,14 +18,16 @@
 
 enum { MINIBATCHES = 3 };
 
-enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900 };
+enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
+       HOSTS_CLIP = 1000 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
  * passes in two units; from CLIPS on it clips; from TREES on it adds up gradients as trees; from GROUPS on each stage is
  * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table; from GROUPS_CLIP on it is
  * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each; from
- * SHARES_CLIP on devices do, and it clips. */
+ * SHARES_CLIP on devices do, and it clips; from HOSTS_CLIP on it clips, and the host updates, with one replica of tensor
+ * groups of two. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -41,7 +43,7 @@ static void make_plan(struct plan *out, uint32_t variant)
     if (variant >= HALVES && variant < CLIPS) jobs.jobs[0].parallel.schedule = PIPELINE_ZB_H1;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].parallel.schedule = PIPELINE_2BW;
     if (variant >= VERSIONS && variant < GROUPS_CLIP) jobs.jobs[0].network.tied_head = false;
-    if (variant >= HOSTS && variant < SHARES_CLIP) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
+    if ((variant >= HOSTS && variant < SHARES_CLIP) || variant >= HOSTS_CLIP) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
     if (variant >= HOSTS) jobs.jobs[0].parallel.zero = ZERO_STATES;
     if (variant >= HOSTS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (variant >= 100 && variant < HALVES) jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
@@ -49,7 +51,9 @@ static void make_plan(struct plan *out, uint32_t variant)
         variant >= SHARES_CLIP)
         jobs.jobs[0].optimizer.clip = 0.5;
     jobs.jobs[0].parallel.tree = variant >= TREES && variant < GROUPS;
-    if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS)) jobs.jobs[0].parallel.tensor = 2;
+    if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
+        (variant >= HOSTS_CLIP && variant % 100 < 10))
+        jobs.jobs[0].parallel.tensor = 2;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -422,6 +426,26 @@ static void step_reads_gradient(struct plan *p)
 {
     access_of(p, op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_GRADIENT)->flags = ACCESS_READ;
 }
+static void step_without_norms(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_CPU)->access_count--; }
+static void step_writes_norms(struct plan *p)
+{
+    access_of(p, op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_NORMS)->flags = ACCESS_READ | ACCESS_WRITE;
+}
+static void step_before_norm(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_NORM, 0, 0));
+}
+static void step_by_norms_of_device(struct plan *p)
+{
+    struct plan_access *const norms = access_of(p, op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_NORMS);
+    norms->buffer = (uint32_t)(buffer_of(p, BUFFER_NORMS, PLAN_NONE, true) - p->buffers);
+}
+static void step_with_the_loss(struct plan *p)
+{
+    struct plan_op *const down = op_on(p, PLAN_UPDATE, 1, STREAM_D2H), *const loss = copy_of(p, PLAN_NORM, 1);
+    down->first_access = loss->first_access;
+    down->bytes = loss->bytes;
+}
 static void down_short(struct plan *p) { op_on(p, PLAN_UPDATE, 0, STREAM_D2H)->bytes -= 64; }
 static void raised_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_H2D)->bytes -= 64; }
 static void gathered_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_DATA)->bytes -= 64; }
@@ -525,6 +549,14 @@ static void broken(void **state)
         {refresh_not_last, HOSTS + 12, "does not end the minibatch"},
         {weights_small, HOSTS + 12, "of the state of job-0 shard 0 (it has"},
         {down_small, HOSTS + 12, "job-0 shard 0"},
+        {step_without_norms, HOSTS_CLIP + 12, "form: lacks the norms"},
+        {step_writes_norms, HOSTS_CLIP + 2, "form: has no use for the norms of job-0"},
+        {step_before_norm, HOSTS_CLIP + 2, "job-0"},
+        {step_by_norms_of_device, HOSTS_CLIP + 12, "form: has no use for the norms of job-0"},
+        {step_with_the_loss, HOSTS_CLIP + 12, "copies gradients 0 times and losses 1 times (expected 1 and 0)"},
+        {norms_small, HOSTS_CLIP + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
+        {step_on_device, HOSTS_CLIP + 2, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {weights_small, HOSTS_CLIP + 2, "of the state of job-0 shard 0 (it has"},
         {state_small, HOSTS + 2, "state of job-0 shard 1 on the host has"},
         {state_short, HOSTS + 2, "of the state (expected"},
         {one_more, 2, "job-0 shard 0 has 16 forward and 16 backward passes and 4 updates (expected 12, 12, 3)"},

@@ -138,7 +138,7 @@ struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
     if (n % 2 == 0 && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);
-    else s.offload = random_below(seed, 7 * n + 5, 2);
+    s.offload = random_below(seed, 1000000 + n, 2);
     s.every = random_below(seed, 7 * n + 5, 4);
     s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
     if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
