@@ -121,6 +121,14 @@ static void gather_waits(struct replay_state *r, const struct plan_walk_op *op, 
     if (r->last[op->stream] != NOBODY) wait_for(r, r->last[op->stream], ready);
 }
 
+/* Keeps the time when a member reaches a collective as its start until the collective is scheduled. */
+static void note_arrival(struct replay_state *r, const struct plan_walk_op *op, const struct ready *at_once)
+{
+    struct ready own = *at_once;
+    gather_waits(r, op, &own);
+    r->out->spans[op->number].start_s = own.replayed_s;
+}
+
 static double replay_gap(struct replay_state *r, double start_s, const struct ready *ready)
 {
     struct sim_replay *result = r->result;
@@ -143,7 +151,9 @@ static void run(struct replay_state *r, const struct plan_walk_op *last, const s
     double end_s = start_s + seconds_of(r, last);
     for (uint64_t n = last->number + 1 - last->join_count; n <= last->number; n++) {
         struct trace_span *span = &r->out->spans[n];
+        const double came_s = span->start_s; /* by note_arrival() */
         *span = r->record->spans[n];
+        if (span->kind == OP_COLLECTIVE) span->waited_s = ready->replayed_s - came_s;
         span->start_s = start_s;
         span->end_s = end_s;
         r->decisive[n] = ready->decisive;
@@ -165,6 +175,7 @@ static enum status run_all(struct replay_state *r, struct plan_walk *walk, struc
     struct ready ready = at_once;
     while (plan_walk_next(walk, &op)) {
         TRY(check_span(r, &op, err));
+        if (op.op->kind == OP_COLLECTIVE) note_arrival(r, &op, &at_once);
         gather_waits(r, &op, &ready);
         r->last[op.stream] = op.number;
         if (op.join_count > 1 && op.join_at + 1 < op.join_count) continue;

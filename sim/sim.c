@@ -237,6 +237,7 @@ static void join(struct sim *sim, struct sim_stream *stream)
     uint32_t first = stream->first - (op->peer & SIM_JOINS ? op->peer - SIM_JOINS : 0);
     uint32_t *count = &sim_window_op(&sim->window, first)->peer;
     stream->state = SIM_STREAM_JOINING;
+    stream->joined_s = sim->now_s;
     if (--*count % SIM_JOINED == 0) start_collective(sim, first, *count / SIM_JOINED);
 }
 
@@ -300,6 +301,7 @@ static void record_span(struct sim *sim, const struct sim_stream *stream, uint32
     const struct trace_span span = {
         .start_s = stream->start_s,
         .end_s = sim->now_s,
+        .waited_s = template->kind == OP_COLLECTIVE ? stream->start_s - stream->joined_s : 0,
         .number = number,
         .bytes = computes ? 0 : template->bytes,
         .minibatch = op->minibatch,

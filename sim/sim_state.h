@@ -41,6 +41,7 @@ struct sim_stream {
     bool slowed;            /* computations use sim/network/interference.h; copies and collectives affect it */
     uint64_t unissued;      /* operations of the plan that are not issued yet */
     double start_s;         /* start of the running operation */
+    double joined_s;        /* when it reached the last collective, to wait for other streams */
     double volume;          /* of the copy in its latency, or of a collective's part ... */
     uint64_t bytes;         /* ... likewise */
     uint32_t part;          /* current part of the running collective; parts are sequential */

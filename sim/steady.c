@@ -158,7 +158,10 @@ static void rebase(struct sim *sim)
     sim_queue_shift(sim->queue, seconds);
     sim_flows_rebase(sim->flows, seconds);
     sim_interference_rebase(sim->interference, seconds);
-    for (uint32_t s = 0; s < sim->stream_count; s++) sim->streams[s].start_s -= seconds;
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        sim->streams[s].start_s -= seconds;
+        sim->streams[s].joined_s -= seconds;
+    }
     sim->zero = instant_add(sim->zero, seconds, 0);
     sim->now_s = 0;
 }

@@ -18,6 +18,9 @@
  * good makespan by itself proves little. Dividing by the number of active streams (not of all
  * streams) keeps idle devices from hiding an error.
  *
+ * The span of a collective begins when its last member has come. The wait of each member is added up apart, by pass and
+ * kind of stream: a slow collective has late members, or a slow transfer.
+ *
  * The host stream, which reads batches, belongs to no class: it is neither a device nor a copy, and
  * its delays show as waiting.
  */
@@ -181,6 +184,19 @@ static void note_difference(const struct compare_side sides[SIDES], struct compa
                                          .difference_s = (p->end_s - p->start_s) - (m->end_s - m->start_s)});
 }
 
+static void add_collective(const struct compare_side sides[SIDES], struct compare_result *out)
+{
+    const struct trace_span *p = &sides[0].span, *m = &sides[1].span;
+    if (p->kind != OP_COLLECTIVE) return;
+    struct compare_collectives *sum = &out->collectives[sides[0].head->streams[p->stream].kind][p->pass];
+    sum->operations++;
+    sum->bytes += p->bytes;
+    sum->predicted_waited_s += p->waited_s;
+    sum->measured_waited_s += m->waited_s;
+    sum->predicted_transfer_s += p->end_s - p->start_s;
+    sum->measured_transfer_s += m->end_s - m->start_s;
+}
+
 static void compare_jobs(const struct trace *predicted, const struct trace *measured,
                          struct compare_job *jobs)
 {
@@ -226,7 +242,9 @@ static enum status read_both(struct compare_side sides[SIDES], struct compare_re
         TRY(next_span(&sides[0], err));
         if (next_span(&sides[1], &second) != STATUS_OK) break;
         if (!sides[0].more || !sides[1].more || differ->status != STATUS_OK) continue;
-        if (match_spans(sides, differ) == STATUS_OK) note_difference(sides, out);
+        if (match_spans(sides, differ) != STATUS_OK) continue;
+        note_difference(sides, out);
+        add_collective(sides, out);
     }
     TRY(finish(&sides[0], err));
     if (second.status != STATUS_OK) {
@@ -256,6 +274,8 @@ static enum status compare(struct compare_side sides[SIDES], struct compare_resu
     }
     TRY(ARENA_NEW(&result->arena, predicted->job_count, result->jobs, err));
     result->job_count = predicted->job_count;
+    result->predicted_waits = predicted->has_waits;
+    result->measured_waits = measured->has_waits;
     sum_classes(sides, result->classes);
     compare_jobs(predicted, measured, result->jobs);
     result->throughput_error_known = relative_error(

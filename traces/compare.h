@@ -4,11 +4,12 @@
 #ifndef SPILLWAY_TRACES_COMPARE_H
 #define SPILLWAY_TRACES_COMPARE_H
 
+#include "planner/plan.h"
 #include "traces/trace_reader.h"
 
 /* Classes of time. Waiting is the time between a compute stream's first and last span in which it
  * does not compute. "cpu" counts computations of the host's processor, "read" and "write" transfers
- * from and to storage, "collectives" those of parallel jobs, each with its wait for other devices. The stream that
+ * from and to storage, "collectives" those on streams of their own, without their waits for members. The stream that
  * reads batches belongs to no class. */
 enum compare_class {
     COMPARE_COMPUTE,
@@ -33,6 +34,13 @@ struct compare_class_result {
                                        per active stream of the class, over the measured makespan */
 };
 
+/* Collectives of one pass on one kind of stream, summed over members. */
+struct compare_collectives {
+    uint64_t operations, bytes;
+    double predicted_waited_s, measured_waited_s;       /* until the last member came */
+    double predicted_transfer_s, measured_transfer_s; /* from then on */
+};
+
 struct compare_off { /* an operation with a large error */
     struct trace_span predicted, measured;
     double difference_s; /* predicted minus measured duration */
@@ -51,6 +59,8 @@ struct compare_result {
     double throughput_error; /* predicted / measured - 1, of all tokens over the makespan */
     bool throughput_error_known;
     struct compare_class_result classes[COMPARE_CLASS_COUNT];
+    struct compare_collectives collectives[STREAM_KIND_COUNT][PLAN_PASS_COUNT]; /* without operations: there are none */
+    bool predicted_waits, measured_waits; /* the traces have waits; else the waits are 0 */
     struct compare_off worst[COMPARE_WORST_MAX]; /* the largest difference first */
     uint32_t worst_count;
     struct compare_job *jobs; /* the traces' jobs; in `arena` */

@@ -90,6 +90,7 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
     }
     trace->streams = streams;
     trace->stream_count = count;
+    trace->has_waits = plan->gang_count > 0;
     return STATUS_OK;
 }
 

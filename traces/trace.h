@@ -6,7 +6,7 @@
  * of the run. Operations are numbered in plan order (planner/walk/plan_walk.h), so a predicted and a measured span of
  * one plan match by number.
  *
- * File: {"spillway_trace": 2, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, compressed if the name
+ * File: {"spillway_trace": 3, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, compressed if the name
  * ends in .gz; trace_writer.c describes it.
  */
 #ifndef SPILLWAY_TRACES_TRACE_H
@@ -21,9 +21,9 @@
 struct plan;
 
 enum {
-    TRACE_VERSION = 2,
+    TRACE_VERSION = 3,         /* of files with waits; other files are of version 2 */
     TRACE_VERSION_OLDEST = 1, /* that is read */
-    TRACE_SPANS_MAX = 1 << 27, /* in memory: 7 GiB of struct trace_span */
+    TRACE_SPANS_MAX = 1 << 27, /* in memory: 8 GiB of struct trace_span */
     TRACE_LEVELS_MAX = 1 << 27
 };
 
@@ -33,6 +33,7 @@ enum trace_source { TRACE_PREDICTED, TRACE_MEASURED };
 
 struct trace_span {
     double start_s, end_s;
+    double waited_s;    /* collectives: seconds before start_s that the device waited for the last member; else 0 */
     uint64_t number;    /* in plan order */
     uint64_t bytes;     /* bytes of copies and collectives; else 0 */
     uint32_t minibatch;
@@ -81,6 +82,7 @@ struct trace {
     const char *policy;
     uint64_t plan_fingerprint; /* 0 for a prediction without spans, which is never written to a file */
     bool complete;      /* false: stopped before its end */
+    bool has_waits;     /* false: the waits of collectives are not known, and 0 */
     double load;        /* share of processor time that others took, in [0, 1]. Measured trace: during the run;
                            predicted trace: during the measurement of the machine's profile */
     double late;        /* measured trace of a dilated machine: share by which its work was late, in [0, 1] */
@@ -131,6 +133,7 @@ void trace_finish(struct trace *trace);
  *   form      indexes are in range; kind, stream and bytes of a span agree (copies run on copy streams)
  *   time      0 <= start <= end <= TRACE_TIME_MAX_S
  *   order     numbers ascend; a span does not start before the previous span of its stream has ended
+ *   waits     only collectives wait for members, after the previous span of their stream has ended
  *   memory    levels ascend in time and stay within the capacity, and peaks are not below them
  *   totals    makespan and times of jobs agree with the spans, if there are spans
  * Errors: STATUS_CHECK.

@@ -9,7 +9,7 @@
 
 enum {
     TRACE_OPERATION_COLUMNS = 6,
-    TRACE_SPAN_COLUMNS = 5,
+    TRACE_SPAN_COLUMNS = 6, /* the last one only in traces with waits */
     TRACE_LEVEL_COLUMNS = 3,
     TRACE_SPAN_BLOCK_COLUMNS = 8,
     TRACE_LEVEL_BLOCK_COLUMNS = 6, /* then TRACE_PLACE_COLUMNS for each place */
@@ -21,6 +21,12 @@ extern const char *const trace_level_columns[TRACE_LEVEL_COLUMNS];
 extern const char *const trace_span_block_columns[TRACE_SPAN_BLOCK_COLUMNS];
 extern const char *const trace_level_block_columns[TRACE_LEVEL_BLOCK_COLUMNS];
 extern const char *const trace_place_columns[TRACE_PLACE_COLUMNS];
+
+/* Returns the number of columns of the trace's spans in a file. */
+static inline size_t trace_span_column_count(const struct trace *trace)
+{
+    return trace->has_waits ? TRACE_SPAN_COLUMNS : TRACE_SPAN_COLUMNS - 1;
+}
 
 /* Spans in a block, at most. A block of levels has the same number, or more where its row of the index would be
  * longer. */

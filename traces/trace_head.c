@@ -79,7 +79,7 @@ static enum status read_head(struct trace *trace, struct json_object *object, st
     TRY(json_take_u64(object, "spillway_trace", JSON_REQUIRED, 0, INT64_MAX, &version, err));
     if (version < TRACE_VERSION_OLDEST || version > TRACE_VERSION)
         return json_fail_key(object->input, object->value, "spillway_trace", err,
-                             "trace version %" PRIu64 " is not known (expected %d or %d)", version,
+                             "trace version %" PRIu64 " is not known (expected %d to %d)", version,
                              TRACE_VERSION_OLDEST, TRACE_VERSION);
     json_take_any(object, "made_by");
     enum status status = json_take_choice(object, "source", JSON_REQUIRED, trace_source_names,
@@ -279,6 +279,13 @@ static enum status read_long_array(struct json_object *root, const char *key, st
     return json_fail_key(root->input, root->value, key, err, "the key '%s' is written with escapes", key);
 }
 
+/* Reads the columns of spans, the last of which may be missing. */
+static enum status read_span_columns(struct trace *trace, struct json_object *root, struct error *err)
+{
+    trace->has_waits = json_array_size(json_object_get(root->value, "span_columns")) == TRACE_SPAN_COLUMNS;
+    return read_columns(root, "span_columns", trace_span_columns, trace_span_column_count(trace), err);
+}
+
 /* Reads the index of version 2, which may be missing. */
 static enum status read_index(struct json_object *root, struct error *err)
 {
@@ -309,7 +316,7 @@ enum status trace_file_read_head(struct trace_file *s, struct error *err)
     TRY(read_places(trace, &root, err));
     TRY(read_jobs(trace, &root, err));
     TRY(read_operations(s, &root, err));
-    TRY(read_columns(&root, "span_columns", trace_span_columns, TRACE_SPAN_COLUMNS, err));
+    TRY(read_span_columns(trace, &root, err));
     TRY(read_long_array(&root, "spans", err));
     TRY(read_columns(&root, "level_columns", trace_level_columns, TRACE_LEVEL_COLUMNS, err));
     TRY(read_long_array(&root, "levels", err));

@@ -16,6 +16,7 @@
 #include "planner/plan.h"
 
 static const double total_tolerance = 1e-9; /* relative to the makespan */
+static const double wait_tolerance_s = 1e-6; /* waits are differences of clocks */
 
 static bool time_ok(double time_s)
 {
@@ -86,6 +87,10 @@ static enum status check_span(const struct trace *trace, const struct trace_span
         return error_set(err, STATUS_CHECK,
                          "span %" PRIu64 " is a computation and copies %" PRIu64 " bytes", n,
                          span->bytes);
+    const bool waits = span->waited_s > 0 || span->waited_s < 0 || isnan(span->waited_s);
+    if (waits && (span->kind != OP_COLLECTIVE || !trace->has_waits || !time_ok(span->waited_s)))
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " waits %.9g s for members (expected 0%s)", n, span->waited_s,
+                         span->kind == OP_COLLECTIVE && trace->has_waits ? ", or more" : "");
     return STATUS_OK;
 }
 
@@ -138,6 +143,11 @@ enum status trace_judge_span(struct trace_judge *judge, const struct trace_span 
                          "span %" PRIu64 " starts at %.9g s on stream '%s', where the one "
                          "before it ends at %.9g s",
                          span->number, span->start_s, judge->trace->streams[span->stream].name, *end_s);
+    if (span->start_s - span->waited_s < *end_s - wait_tolerance_s)
+        return error_set(err, STATUS_CHECK,
+                         "span %" PRIu64 " waits for members from %.9g s on stream '%s', where the one before it ends at "
+                         "%.9g s", span->number, span->start_s - span->waited_s,
+                         judge->trace->streams[span->stream].name, *end_s);
     *end_s = span->end_s;
     add_to_totals(judge, span);
     judge->last_number = span->number;

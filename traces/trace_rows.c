@@ -1,5 +1,5 @@
 /*
- * Rows of a trace file. A span as the writer has it is five numbers, which are read without a tree. Any other row is
+ * Rows of a trace file. A span as the writer has it is five or six numbers, which are read without a tree. Any other row is
  * parsed like the head, which says where and why it is wrong.
  */
 #include "base/try.h"
@@ -41,26 +41,29 @@ static enum status read_span_row(const struct trace_file *s, const struct json_i
     TRY(trace_item_index(input, row, 1, s->operation_count, "operation", which, err));
     TRY(trace_item_u32(input, row, 2, UINT32_MAX, &span->minibatch, err));
     TRY(json_item_double(input, row, 3, 0, TRACE_TIME_MAX_S, &span->start_s, err));
-    return json_item_double(input, row, 4, 0, TRACE_TIME_MAX_S, &span->end_s, err);
+    TRY(json_item_double(input, row, 4, 0, TRACE_TIME_MAX_S, &span->end_s, err));
+    return s->head.has_waits ? json_item_double(input, row, 5, 0, TRACE_TIME_MAX_S, &span->waited_s, err) : STATUS_OK;
 }
 
 enum status trace_file_span(const struct trace_file *s, const struct json_element *element, struct trace_span *span,
                             struct error *err)
 {
-    double row[TRACE_SPAN_COLUMNS];
+    double row[TRACE_SPAN_COLUMNS] = {0};
+    const size_t columns = trace_span_column_count(&s->head);
     uint32_t which = 0;
     *span = (struct trace_span){0};
-    if (json_element_numbers(element, TRACE_SPAN_COLUMNS, row) && is_whole(row[0], 0x1p53) &&
+    if (json_element_numbers(element, columns, row) && is_whole(row[0], 0x1p53) &&
         is_whole(row[1], (double)s->operation_count - 1) && is_whole(row[2], UINT32_MAX) &&
-        row[3] <= TRACE_TIME_MAX_S && row[4] <= TRACE_TIME_MAX_S) {
+        row[3] <= TRACE_TIME_MAX_S && row[4] <= TRACE_TIME_MAX_S && row[5] <= TRACE_TIME_MAX_S) {
         span->number = (uint64_t)row[0];
         which = (uint32_t)row[1];
         span->minibatch = (uint32_t)row[2];
         span->start_s = row[3];
         span->end_s = row[4];
+        span->waited_s = row[5];
     } else {
         struct json_input *input = NULL;
-        enum status status = open_row(s, element, TRACE_SPAN_COLUMNS, &input, err);
+        enum status status = open_row(s, element, columns, &input, err);
         if (status == STATUS_OK) status = read_span_row(s, input, span, &which, err);
         json_input_destroy(input);
         if (status != STATUS_OK) return status;

@@ -1,9 +1,9 @@
 /*
  * A trace as a file.
  *
- *     {"spillway_trace": 2, "made_by": ..., "source": "predicted",
- *      "span_columns": ["number", "operation", "minibatch", "start_s", "end_s"],
- *      "spans": [[0, 0, 0, 0.25, 0.4375], ...],
+ *     {"spillway_trace": 3, "made_by": ..., "source": "predicted",
+ *      "span_columns": ["number", "operation", "minibatch", "start_s", "end_s", "waited_s"],
+ *      "spans": [[0, 0, 0, 0.25, 0.4375, 0], ...],
  *      "level_columns": ["time_s", "place", "bytes"],
  *      "levels": [[0.25, 1, 4096], ...],
  *      "hardware": ..., "complete": true, "makespan_s": 5,
@@ -14,13 +14,14 @@
  *      "span_blocks": [...], "level_blocks": [...], "ends": [...]}
  *
  * Values that are known only when the run ends stand after the spans. An operation that is repeated in every minibatch
- * is stored once, in "operations", and a span is five numbers: about 45 bytes. Whether an operation is a copy follows
+ * is stored once, in "operations", and a span is five numbers, or six: about 45 bytes. Whether an operation is a copy follows
  * from its stream; a collective is one on another stream that has bytes. The blocks are the index (trace_index.h).
  *
  * Levels come while spans come, but stand after them, so they are kept in a spool, as are the rows of the index.
  * Numbers have the shortest form that reads back to the same double, so the round trip is exact. A fingerprint is
  * written as 16 hexadecimal digits: JSON integers end at 2^63.
  *
+ * Only traces with waits have the column "waited_s". The others are files of version 2, which older programs read.
  * Version 1 had "operations" before "spans" and no index. Reading: trace_read.c.
  */
 #include "traces/trace_writer.h"
@@ -43,7 +44,8 @@
 #include "traces/trace_operations.h"
 
 const char *const trace_operation_columns[TRACE_OPERATION_COLUMNS] = {"stream", "job", "shard", "pass", "index", "bytes"};
-const char *const trace_span_columns[TRACE_SPAN_COLUMNS] = {"number", "operation", "minibatch", "start_s", "end_s"};
+const char *const trace_span_columns[TRACE_SPAN_COLUMNS] = {"number", "operation", "minibatch", "start_s",
+                                                               "end_s", "waited_s"};
 const char *const trace_level_columns[TRACE_LEVEL_COLUMNS] = {"time_s", "place", "bytes"};
 
 /* The highest level of a place, which must not be above the peak. */
@@ -132,10 +134,10 @@ enum status trace_writer_begin(struct trace_writer *writer, const struct trace *
     struct json_out *out = writer->file.out;
     TRY(begin_judge(writer, trace, err));
     json_out_object_begin(out, NULL, false);
-    json_out_u64(out, "spillway_trace", TRACE_VERSION);
+    json_out_u64(out, "spillway_trace", trace->has_waits ? TRACE_VERSION : TRACE_VERSION - 1);
     json_out_string(out, "made_by", "spillway " SPILLWAY_VERSION);
     json_out_string(out, "source", trace_source_names[trace->source]);
-    write_names(out, "span_columns", trace_span_columns, ARRAY_COUNT(trace_span_columns));
+    write_names(out, "span_columns", trace_span_columns, trace_span_column_count(trace));
     json_out_array_begin(out, "spans", false);
     return STATUS_OK;
 }
@@ -179,6 +181,7 @@ void trace_writer_span(struct trace_writer *writer, const struct trace_span *spa
     json_out_u64(out, NULL, span->minibatch);
     json_out_double(out, NULL, span->start_s);
     json_out_double(out, NULL, span->end_s);
+    if (writer->head.has_waits) json_out_double(out, NULL, span->waited_s);
     json_out_array_end(out);
 }
 

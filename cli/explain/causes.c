@@ -13,6 +13,7 @@
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     "time between operations",
+    "waiting for members",
     "computations during copies",
     "computations",
     "small copies",
@@ -29,6 +30,7 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
 
 const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "fewer and longer operations: a larger microbatch, or fewer shards (plan without --shards)",
+    "give the device that came last less work, or find out why it is slow (CAME LAST)",
     "measure interference again on an equally busy machine (spillway measure), and plan again",
     "measure the machine again (spillway measure): it was busier, hotter or set up differently",
     "fewer shards, so that copies are longer: latency is most of their time",
@@ -39,7 +41,7 @@ const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "optimizers have the speed of host memory: fill its channels, or keep optimizers on the devices (--optimizer device)",
     "a faster disk, or more host memory, so that fewer states are stored",
     "a faster disk, or more host memory, so that it holds more jobs at a time",
-    "members came late, or the network of the devices is slower than its value: measure it again",
+    "the network of the devices is slower than its value, or busy: measure it again",
     "faster input: data on a local disk",
 };
 
@@ -177,6 +179,9 @@ static enum status find_causes(struct causes_finder *f, const struct explain_tim
         part->bytes += trace->spans[n].bytes;
         out->parts[EXPLAIN_GAPS].operations += measured->gap_s[n] > 0;
         out->parts[EXPLAIN_GAPS].measured_s += measured->gap_s[n];
+        out->parts[EXPLAIN_MEMBERS].operations += measured->waited_s[n] > 0;
+        out->parts[EXPLAIN_MEMBERS].predicted_s += predicted->waited_s[n];
+        out->parts[EXPLAIN_MEMBERS].measured_s += measured->waited_s[n];
     }
     arena_release(&f->overlaps);
     return STATUS_OK;
@@ -184,10 +189,11 @@ static enum status find_causes(struct causes_finder *f, const struct explain_tim
 
 /* --- from the measured run to the predicted one ------------------------------------------------- */
 
-/* Replaces the durations of `cause` by predicted ones. */
+/* Replaces the durations of `cause` by predicted ones, or the spreads of collectives. */
 static void undo(const struct causes_finder *f, uint32_t cause, const struct explain_times *predicted,
                  struct explain_times *times)
 {
+    if (cause == EXPLAIN_MEMBERS) times->spread_most_s = predicted->spread_s;
     for (uint64_t n = 0; n < times->count; n++) {
         if (cause == EXPLAIN_GAPS) times->gap_s[n] = predicted->gap_s[n];
         else if (f->cause[n] == cause) times->seconds[n] = predicted->seconds[n];

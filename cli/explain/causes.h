@@ -1,8 +1,8 @@
 /*
  * The difference between a measured run and its prediction, by cause.
  *
- * The measured run is turned into the predicted one: first gaps are removed, then for one cause after another its
- * operations get predicted durations. A cause's part is the reduction of the makespan in its step; parts add up to the
+ * The measured run is turned into the predicted one: first gaps are removed, then collectives no longer wait longer from
+ * their first member to their last than predicted, then for one cause after another its operations get predicted durations. A cause's part is the reduction of the makespan in its step; parts add up to the
  * difference, and are below 0 if operations were faster. They depend on the order of enum explain_cause.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_CAUSES_H
@@ -12,6 +12,7 @@
 
 enum explain_cause {
     EXPLAIN_GAPS,                /* between operations: the executor's overhead */
+    EXPLAIN_MEMBERS,             /* members of collectives that came later after the others than predicted */
     EXPLAIN_COMPUTE_BESIDE_COPY, /* computations that overlap their device's copies for half of their time or more */
     EXPLAIN_COMPUTE_ALONE,       /* other computations on devices */
     EXPLAIN_COPY_SMALL,          /* latency is half of their time or more */
@@ -31,7 +32,7 @@ extern const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT]; /* help if
 
 struct explain_cause_part {
     double seconds;                  /* of the difference of makespans */
-    double predicted_s, measured_s;  /* of its operations; of gaps only measured_s */
+    double predicted_s, measured_s;  /* of its operations; of gaps only measured_s; of members the waits for them */
     uint64_t operations;
     uint64_t bytes;                  /* of copies only */
 };

@@ -11,6 +11,9 @@
 
 enum { NAMED_MAX = 3, HANDOVERS_SHOWN = 8 };
 
+/* Shorter waits are rounding errors. */
+static const double rounding_s = 1e-9;
+
 /* Sentences name no smaller gain. */
 static const double worth_naming = 0.005;
 
@@ -154,6 +157,20 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
     fputs(".\n", out);
 }
 
+static void say_members(FILE *out, const struct cli_explain_report *report)
+{
+    const struct explain_cause_part *part = &report->causes->parts[EXPLAIN_MEMBERS];
+    const struct explain_late_members *late = report->late;
+    char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    if (late->count == 0) return;
+    fprintf(out, "Members of collectives waited %s for the last member, %s by the prediction.",
+            quantity_text(part->measured_s, DIMENSION_SECONDS, text),
+            quantity_text(part->predicted_s < rounding_s ? 0 : part->predicted_s, DIMENSION_SECONDS, other));
+    fprintf(out, " %s cost the others most: it came last %" PRIu64 " of %" PRIu64 " times, and they waited %s for it.\n",
+            report->trace->places[1 + late->items[0].device].name, late->items[0].times, late->collectives,
+            quantity_text(late->items[0].seconds, DIMENSION_SECONDS, text));
+}
+
 /* --- tables ---------------------------------------------------------------------------------- */
 
 /* Times without contention need a plan. */
@@ -258,7 +275,7 @@ static enum status print_causes(FILE *out, const struct explain_causes *causes, 
         cli_table_cell(&table, "%s", explain_cause_names[c]);
         cli_table_cell(&table, "%+.2f %%", 100 * share(part->seconds, causes->measured_s));
         cli_table_cell(&table, "%" PRIu64, part->operations);
-        cli_table_cell(&table, "%s", quantity_text(part->predicted_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(part->predicted_s < rounding_s ? 0 : part->predicted_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(part->measured_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", part->bytes > 0 && part->measured_s > 0
                                          ? quantity_text((double)part->bytes / part->measured_s, DIMENSION_BYTES_PER_S, text)
@@ -268,10 +285,28 @@ static enum status print_causes(FILE *out, const struct explain_causes *causes, 
     return cli_table_end(&table, out, err);
 }
 
+static enum status print_late(FILE *out, const struct cli_explain_report *report, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    if (report->late->count == 0) return STATUS_OK;
+    cli_table_begin(&table, (const char *const[]){"CAME LAST", ">TIMES", ">OTHERS WAITED", NULL});
+    for (uint32_t i = 0; i < report->late->count && i < HANDOVERS_SHOWN; i++) {
+        const struct explain_late_member *member = &report->late->items[i];
+        cli_table_cell(&table, "%s", report->trace->places[1 + member->device].name);
+        cli_table_cell(&table, "%" PRIu64, member->times);
+        cli_table_cell(&table, "%s", quantity_text(member->seconds, DIMENSION_SECONDS, text));
+    }
+    TRY(cli_table_end(&table, out, err));
+    fputc('\n', out);
+    return STATUS_OK;
+}
+
 enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *report, struct error *err)
 {
     FILE *out = cli->out;
     if (report->causes) say_causes(out, report->causes);
+    if (report->causes) say_members(out, report);
     say_path(out, report);
     say_waiting(out, report);
     say_pageable(out, report);
@@ -280,6 +315,7 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->causes) {
         TRY(print_causes(out, report->causes, err));
         fputc('\n', out);
+        TRY(print_late(out, report, err));
     }
     TRY(print_streams(out, report, err));
     fputc('\n', out);
@@ -388,6 +424,20 @@ static void causes_json(struct json_out *json, const struct explain_causes *caus
     json_out_double(json, "rest_s", causes->rest_s);
 }
 
+static void late_json(struct json_out *json, const struct cli_explain_report *report)
+{
+    json_out_array_begin(json, "came_last", false);
+    for (uint32_t i = 0; i < report->late->count; i++) {
+        const struct explain_late_member *member = &report->late->items[i];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "device", report->trace->places[1 + member->device].name);
+        json_out_u64(json, "times", member->times);
+        json_out_double(json, "others_waited_s", member->seconds);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
 enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *report, struct error *err)
 {
     struct json_out *json;
@@ -407,5 +457,6 @@ enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *r
     }
     if (report->plan) purchases_json(json, report);
     if (report->causes) causes_json(json, report->causes);
+    if (report->causes && report->late->count > 0) late_json(json, report);
     return cli_report_end(cli, json, err);
 }

@@ -5,6 +5,7 @@
 #include "cli/common/cli.h"
 #include "cli/explain/causes.h"
 #include "cli/explain/critical_path.h"
+#include "cli/explain/late_members.h"
 #include "cli/explain/purchase.h"
 
 struct cli_explain_report {
@@ -18,6 +19,7 @@ struct cli_explain_report {
     double more;
     bool memory_known;
     const struct explain_causes *causes; /* NULL: nothing was measured */
+    const struct explain_late_members *late; /* likewise */
 };
 
 MUST_CHECK enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *report, struct error *err);

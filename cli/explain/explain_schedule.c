@@ -16,8 +16,11 @@
 /* On each stream; and what the current group awaits. */
 struct explain_schedule_front {
     uint64_t *last;
+    double base_s;    /* the start of the run */
     double ready_s;
+    double earliest_s; /* when the first member can begin */
     uint64_t decisive;
+    bool *awaited;    /* by operation: another one waits for it; NULL: not needed */
 };
 
 static enum status begin(const struct plan *plan, struct arena *arena, struct explain_schedule_front *front,
@@ -32,26 +35,31 @@ static enum status begin(const struct plan *plan, struct arena *arena, struct ex
     return plan_walk_create(plan, NULL, walk, err);
 }
 
-static void wait_for(struct explain_schedule_front *front, uint64_t number, double end_s)
+static void wait_for(struct explain_schedule_front *front, uint64_t number, double end_s, double *own_s)
 {
+    *own_s = max_s(*own_s, end_s);
+    if (front->awaited) front->awaited[number] = true;
     if (front->decisive != EXPLAIN_NOBODY && end_s <= front->ready_s) return;
     front->ready_s = max_s(front->ready_s, end_s);
     front->decisive = number;
 }
 
-/* Returns true at a group's last operation; `front` then has the awaited one. */
-static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s)
+/* Finds when the operation could begin by itself, *own_s. Returns true at a group's last operation; `front` then has the
+ * awaited one. */
+static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s, double *own_s)
 {
-    for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]]);
+    *own_s = front->base_s;
+    for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]], own_s);
     uint64_t before = front->last[op->stream];
-    if (before != EXPLAIN_NOBODY) wait_for(front, before, end_s[before]);
+    if (before != EXPLAIN_NOBODY) wait_for(front, before, end_s[before], own_s);
+    front->earliest_s = op->join_at == 0 ? *own_s : min_s(front->earliest_s, *own_s);
     front->last[op->stream] = op->number;
     return op->join_at + 1 >= op->join_count;
 }
 
 static void leave(struct explain_schedule_front *front, double begun_s)
 {
-    front->ready_s = begun_s;
+    front->base_s = front->ready_s = begun_s;
     front->decisive = EXPLAIN_NOBODY;
 }
 
@@ -77,6 +85,18 @@ static enum status check_trace(const struct plan *plan, const struct trace *trac
                      trace->span_count, plan_operations(plan));
 }
 
+/* Notes the gap, spread and waits of operations that begin together. waited_s has the times when each could begin. */
+static void note_group(const struct explain_schedule_front *front, const struct plan_walk_op *last, const struct trace *trace,
+                       struct explain_times *out)
+{
+    const double gap_s = max_s(trace->spans[last->number].start_s - front->ready_s, 0);
+    for (uint64_t n = last->number + 1 - last->join_count; n <= last->number; n++) {
+        out->gap_s[n] = gap_s;
+        out->spread_s[n] = front->ready_s - front->earliest_s;
+        out->waited_s[n] = trace->has_waits ? trace->spans[n].waited_s : front->ready_s - out->waited_s[n];
+    }
+}
+
 static enum status read_seconds(const struct plan *plan, const struct trace *trace, struct arena *arena, struct plan_walk *walk,
                                 struct explain_schedule_front *front, struct explain_times *out, struct error *err)
 {
@@ -94,9 +114,8 @@ static enum status read_seconds(const struct plan *plan, const struct trace *tra
         if (span->number != op.number || span->stream != op.stream)
             return error_set(err, STATUS_BAD_INPUT, "the trace's operation %" PRIu64 " is not the plan's", op.number);
         out->alone_s[op.number] = explain_alone_s(plan, durations, &op, span->end_s - span->start_s);
-        if (!arrive(front, &op, end_s)) continue;
-        double gap_s = max_s(span->start_s - front->ready_s, 0);
-        for (uint64_t n = op.number + 1 - op.join_count; n <= op.number; n++) out->gap_s[n] = gap_s;
+        if (!arrive(front, &op, end_s, &out->waited_s[op.number])) continue;
+        note_group(front, &op, trace, out);
         leave(front, begun_s);
     }
     for (uint64_t n = 0; n < out->count; n++) out->seconds[n] = trace->spans[n].end_s - trace->spans[n].start_s;
@@ -114,7 +133,9 @@ enum status explain_times_read(const struct plan *plan, const struct trace *trac
     *out = (struct explain_times){.count = count,
                                   .seconds = sim_allocate(arena, count, sizeof(double), &status, err),
                                   .gap_s = sim_allocate(arena, count, sizeof(double), &status, err),
-                                  .alone_s = sim_allocate(arena, count, sizeof(double), &status, err)};
+                                  .alone_s = sim_allocate(arena, count, sizeof(double), &status, err),
+                                  .waited_s = sim_allocate(arena, count, sizeof(double), &status, err),
+                                  .spread_s = sim_allocate(arena, count, sizeof(double), &status, err)};
     if (status == STATUS_OK) status = begin(plan, arena, &front, &walk, err);
     if (status == STATUS_OK) status = read_seconds(plan, trace, arena, walk, &front, out, err);
     plan_walk_destroy(walk);
@@ -126,7 +147,9 @@ enum status explain_times_read(const struct plan *plan, const struct trace *trac
 static void run(struct explain_schedule_front *front, const struct explain_times *times, const struct plan_walk_op *op,
                 struct explain_schedule *out)
 {
-    double end_s = front->ready_s + times->gap_s[op->number] + times->seconds[op->number];
+    double ready_s = front->ready_s;
+    if (times->spread_most_s) ready_s = min_s(ready_s, front->earliest_s + times->spread_most_s[op->number]);
+    double end_s = ready_s + times->gap_s[op->number] + times->seconds[op->number];
     for (uint64_t n = op->number + 1 - op->join_count; n <= op->number; n++) {
         out->end_s[n] = end_s;
         out->decisive[n] = front->decisive;
@@ -134,6 +157,18 @@ static void run(struct explain_schedule_front *front, const struct explain_times
     if (out->last != EXPLAIN_NOBODY && end_s <= out->makespan_s) return;
     out->last = op->number;
     out->makespan_s = end_s;
+}
+
+/* With a limit of spreads, operations that a collective awaits may end after it: they do not count. */
+static void count_sinks(const struct explain_schedule_front *front, const struct explain_times *times,
+                        struct explain_schedule *out)
+{
+    out->makespan_s = 0;
+    for (uint64_t n = 0; n < times->count; n++) {
+        if (front->awaited[n] || out->end_s[n] < out->makespan_s) continue;
+        out->makespan_s = out->end_s[n];
+        out->last = n;
+    }
 }
 
 enum status explain_schedule_run(const struct plan *plan, const struct explain_times *times, struct arena *arena,
@@ -147,12 +182,16 @@ enum status explain_schedule_run(const struct plan *plan, const struct explain_t
                                      .decisive = sim_allocate(arena, times->count, sizeof(uint64_t), &status, err),
                                      .last = EXPLAIN_NOBODY};
     if (status == STATUS_OK) status = begin(plan, arena, &front, &walk, err);
+    if (status == STATUS_OK && times->spread_most_s)
+        front.awaited = sim_allocate(arena, times->count, sizeof *front.awaited, &status, err);
     while (status == STATUS_OK && plan_walk_next(walk, &op)) {
-        if (!arrive(&front, &op, out->end_s)) continue;
+        double own_s;
+        if (!arrive(&front, &op, out->end_s, &own_s)) continue;
         run(&front, times, &op, out);
         leave(&front, 0);
     }
     if (status == STATUS_OK && plan_walk_failed(walk)) status = error_memory(err, "a walk over the plan", 0);
+    if (status == STATUS_OK && front.awaited) count_sinks(&front, times, out);
     plan_walk_destroy(walk);
     return status;
 }

@@ -16,6 +16,9 @@ struct explain_times {
     double *seconds; /* measured, with waiting for links */
     double *gap_s;   /* from the last awaited end to its begin; at least 0 */
     double *alone_s; /* by models/cost/cost.h on the plan's machine without contention; of collectives, `seconds` */
+    double *waited_s; /* of a member of a collective: for the last one, by the trace or, without waits, by the plan */
+    double *spread_s; /* of a collective: from the time when its first member could begin to the last one's; else 0 */
+    const double *spread_most_s; /* likewise, the most that a schedule has; NULL: no limit */
 };
 
 struct plan_walk_op;
@@ -38,7 +41,10 @@ struct explain_schedule {
     double makespan_s;
 };
 
-/* Starts operations when all awaited ones have ended and their gap is over. Cost: a walk over the plan. */
+/*
+ * Starts operations when all awaited ones have ended and their gap is over. With a limit of spreads a collective begins at
+ * most so long after its first member came, as if the late members were not late. Cost: a walk over the plan.
+ */
 MUST_CHECK enum status explain_schedule_run(const struct plan *plan, const struct explain_times *times, struct arena *arena,
                                             struct explain_schedule *out, struct error *err);
 

@@ -73,6 +73,54 @@ static enum status print_classes(FILE *out, const struct compare_result *compari
     return cli_table_end(&table, out, err);
 }
 
+/* Walks over the kinds of collectives that the traces have: *next is the next one to look at, 0 at first. Returns false
+ * after the last one. */
+static bool next_collectives(const struct compare_result *comparison, uint32_t *next, uint32_t *stream, uint32_t *pass)
+{
+    for (; *next < STREAM_KIND_COUNT * PLAN_PASS_COUNT; ++*next) {
+        *stream = *next / PLAN_PASS_COUNT;
+        *pass = *next % PLAN_PASS_COUNT;
+        if (comparison->collectives[*stream][*pass].operations == 0) continue;
+        ++*next;
+        return true;
+    }
+    return false;
+}
+
+/* A wait below a nanosecond is a rounding error. */
+static void wait_cell(struct cli_table *table, bool known, double waited_s)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", known ? quantity_text(waited_s < 1e-9 ? 0 : waited_s, DIMENSION_SECONDS, text) : "-");
+}
+
+/* Prints nothing without collectives. */
+static enum status print_collectives(FILE *out, const struct compare_result *comparison, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    uint32_t next = 0, stream, pass;
+    if (!next_collectives(comparison, &next, &stream, &pass)) return STATUS_OK;
+    cli_table_begin(&table, (const char *const[]){"COLLECTIVES OF", "STREAM", ">OPERATIONS", ">WAITING PREDICTED",
+                                                  ">MEASURED", ">TRANSFER PREDICTED", ">MEASURED", ">ERROR", NULL});
+    next = 0;
+    while (next_collectives(comparison, &next, &stream, &pass)) {
+        const struct compare_collectives *of = &comparison->collectives[stream][pass];
+        cli_table_cell(&table, "%s", plan_pass_names[pass]);
+        cli_table_cell(&table, "%s", plan_stream_names[stream]);
+        cli_table_cell(&table, "%" PRIu64, of->operations);
+        wait_cell(&table, comparison->predicted_waits, of->predicted_waited_s);
+        wait_cell(&table, comparison->measured_waits, of->measured_waited_s);
+        cli_table_cell(&table, "%s", quantity_text(of->predicted_transfer_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(of->measured_transfer_s, DIMENSION_SECONDS, text));
+        error_cell(&table, of->measured_transfer_s > 0, of->measured_transfer_s > 0
+                       ? of->predicted_transfer_s / of->measured_transfer_s - 1 : 0);
+    }
+    TRY(cli_table_end(&table, out, err));
+    fputc('\n', out);
+    return STATUS_OK;
+}
+
 static enum status print_jobs(FILE *out, const struct pair *pair, struct error *err)
 {
     struct cli_table table;
@@ -117,9 +165,7 @@ static void warn_load(struct cli *cli, const struct pair *pair)
     if (cli_load_slows(pair->measured->load, pair->measured->makespan_s, pair->predicted->makespan_s, &slowed_s))
         cli_warn(cli, "other programs took %.0f %% of the processors during the measured run, so it may have taken up to %.2g "
                  "times as long as on an idle machine", 100 * pair->measured->load, slowed_s / pair->predicted->makespan_s);
-    if (cli_load_limited(pair->measured->late))
-        cli_warn(cli, "the measured run is not valid: the work of its dilated devices was late by %.2g %%, because the cores "
-                 "were the limit (use a larger --dilate, or fewer devices)", 100 * pair->measured->late);
+    cli_load_warn_late(cli, pair->measured->late);
     if (cli_load_slows(pair->predicted->load, pair->measured->makespan_s, 1, &slowed_s))
         cli_warn(cli, "the profile of the prediction is not clean: other programs took %.0f %% of the processors while it was "
                  "measured", 100 * pair->predicted->load);
@@ -142,6 +188,7 @@ static enum status print_text(struct cli *cli, const struct compare_request *req
                 : "not known");
     TRY(print_classes(out, comparison, err));
     fputc('\n', out);
+    TRY(print_collectives(out, comparison, err));
     TRY(print_jobs(out, pair, err));
     if (worst > 0) {
         fputc('\n', out);
@@ -154,10 +201,32 @@ static enum status print_text(struct cli *cli, const struct compare_request *req
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static void error_json(struct json_out *json, const char *key, bool known, double error)
+static void known_json(struct json_out *json, const char *key, bool known, double value)
 {
-    if (known) json_out_double(json, key, error);
+    if (known) json_out_double(json, key, value);
     else json_out_null(json, key);
+}
+
+static void collectives_json(struct json_out *json, const struct compare_result *comparison)
+{
+    uint32_t next = 0, stream, pass;
+    if (!next_collectives(comparison, &next, &stream, &pass)) return;
+    json_out_array_begin(json, "collectives", false);
+    next = 0;
+    while (next_collectives(comparison, &next, &stream, &pass)) {
+        const struct compare_collectives *of = &comparison->collectives[stream][pass];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "pass", plan_pass_names[pass]);
+        json_out_string(json, "stream", plan_stream_names[stream]);
+        json_out_u64(json, "operations", of->operations);
+        json_out_u64(json, "bytes", of->bytes);
+        known_json(json, "predicted_waited_s", comparison->predicted_waits, of->predicted_waited_s);
+        known_json(json, "measured_waited_s", comparison->measured_waits, of->measured_waited_s);
+        json_out_double(json, "predicted_transfer_s", of->predicted_transfer_s);
+        json_out_double(json, "measured_transfer_s", of->measured_transfer_s);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
 }
 
 static enum status print_json(struct cli *cli, const struct compare_request *request,
@@ -170,7 +239,7 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
     json_out_string(json, "measured_file", request->measured_path);
     json_out_double(json, "predicted_makespan_s", comparison->predicted_makespan_s);
     json_out_double(json, "measured_makespan_s", comparison->measured_makespan_s);
-    error_json(json, "throughput_error", comparison->throughput_error_known,
+    known_json(json, "throughput_error", comparison->throughput_error_known,
                comparison->throughput_error);
     if (request->max_error_text) json_out_double(json, "max_error", request->max_error);
     json_out_object_begin(json, "by_class", false);
@@ -181,11 +250,12 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
         json_out_object_begin(json, compare_class_names[c], true);
         json_out_double(json, "predicted_s", result->predicted_s);
         json_out_double(json, "measured_s", result->measured_s);
-        error_json(json, "error", result->error_known, result->error);
+        known_json(json, "error", result->error_known, result->error);
         json_out_double(json, "share", result->share);
         json_out_object_end(json);
     }
     json_out_object_end(json);
+    collectives_json(json, comparison);
     json_out_array_begin(json, "jobs", false);
     for (uint32_t j = 0; j < comparison->job_count; j++) {
         const struct compare_job *job = &comparison->jobs[j];
@@ -193,7 +263,7 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
         json_out_string(json, "name", pair->measured->jobs[j].name);
         json_out_double(json, "predicted_tokens_per_s", job->predicted_tokens_per_s);
         json_out_double(json, "measured_tokens_per_s", job->measured_tokens_per_s);
-        error_json(json, "error", job->error_known, job->error);
+        known_json(json, "error", job->error_known, job->error);
         json_out_object_end(json);
     }
     json_out_array_end(json);

@@ -16,6 +16,7 @@
 #include "cli/explain/cli_explain_report.h"
 #include "cli/explain/plan_path.h"
 #include "cli/explain/trace_path.h"
+#include "cli/process/cli_load.h"
 #include "cli/ways/cli_predict.h"
 #include "planner/check/plan_io.h"
 #include "traces/exchange/chrome_read.h"
@@ -88,6 +89,7 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
     struct arena arena = {0};
     struct explain_path path;
     struct explain_causes causes;
+    struct explain_late_members late;
     struct explain_purchase purchases[EXPLAIN_PURCHASES_MAX + 1];
     const struct plan *plan = &of->plan;
     const struct trace *predicted = &of->prediction.trace, *measured = request->trace_path ? &of->measured : NULL;
@@ -102,7 +104,9 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
     if (status == STATUS_OK && measured) {
         status = explain_causes_find(plan, &of->promised, of->predicted_s, measured, &causes, err);
         report.causes = &causes;
+        report.late = &late;
     }
+    if (status == STATUS_OK && measured) status = explain_late_members_find(plan, measured, &arena, &late, err);
     if (status != STATUS_OK && measured) error_add(err, "%s", request->trace_path);
     if (status == STATUS_OK) status = buy(cli, request, plan, &arena, purchases, &report, err);
     if (status == STATUS_OK) {
@@ -190,6 +194,7 @@ static enum status report_trace(struct cli *cli, const char *path, struct explai
     struct explain_path found;
     struct trace_reader *reader = source->reader;
     const struct trace *trace = trace_reader_head(reader);
+    cli_load_warn_late(cli, trace->late);
     bool foreign = source->kind == EXPLAIN_FOREIGN, measured = trace->source == TRACE_MEASURED;
     struct cli_explain_report report = {.trace_path = path, .trace = trace, .path = &found, .foreign = foreign};
     enum status status = explain_trace_path(reader, path, EXPLAIN_WINDOW_SPANS, &arena, &found, err);
@@ -244,6 +249,7 @@ static enum status explain_plan(struct cli *cli, const struct explain_request *r
     if (status == STATUS_OK && request->trace_path) status = check_measured(request->trace_path, err);
     if (status == STATUS_OK) status = predict(cli, request, &of, err);
     if (status == STATUS_OK && request->trace_path) status = read_measured(cli, request->trace_path, &of, err);
+    if (status == STATUS_OK) cli_load_warn_late(cli, of.measured.late);
     if (status == STATUS_OK) status = explain(cli, request, &of, err);
     explain_plan_path_destroy(of.spans);
     cli_prediction_release(&of.prediction);

@@ -20,4 +20,7 @@ bool cli_load_slows(double taken, double measured_s, double predicted_s, double 
  * measures this machine and not the dilated one. */
 bool cli_load_limited(double late);
 
+/* Warns if the cores were the limit of a measured run whose work was late by this share. */
+void cli_load_warn_late(struct cli *cli, double late);
+
 #endif

@@ -27,6 +27,7 @@ struct kernels;
 /* Valid after device_synchronize(). */
 struct device_timing {
     double start_s, end_s; /* clock_s() */
+    double waited_s;       /* of collectives: seconds before start_s in which the stream waited for other members */
     bool left_out;         /* skipped by its guard; both times are its turn */
 };
 

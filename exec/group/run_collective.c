@@ -13,6 +13,7 @@
 #include "exec/group/run_collective.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,8 +271,10 @@ static void call_join(void *argument)
 {
     const struct collective_call *const call = argument;
     struct run_collective *const c = call->collective;
+    const double came_s = call->timing->start_s;
     bool met = meet_first(call->run, c);
     if (met) call->timing->start_s = c->begun_s;
+    if (met) call->timing->waited_s = fmax(0, c->begun_s - came_s);
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
         met = c->here < c->members                    ? sum_over_ranks(call)

@@ -18,15 +18,17 @@ struct split_call {
     uint64_t bytes; /* of the collectives that it stands for; 0: of all that are left */
 };
 
-/* Places it directly after the pass, whose time ends before its exchanges (run_flight.exchanged_s). */
+/* Places it after the pass, whose time ends before its exchanges (run_flight.exchanged_s), and after its waits. */
 static void call_exchanged(void *argument)
 {
     const struct split_call *const call = argument;
     struct run_flight *const flight = call->flight;
     flight->omitted = !unit_group_began(call->split->group);
     const double left_s = unit_group_exchanged_s(call->split->group, call->split->rank);
-    flight->exchanged_s = unit_group_take_s(call->split->group, call->split->rank, call->bytes);
-    flight->timing.start_s -= left_s;
+    const struct unit_group_seconds taken = unit_group_take(call->split->group, call->split->rank, call->bytes);
+    flight->exchanged_s = taken.moved_s;
+    flight->timing.waited_s = taken.waited_s;
+    flight->timing.start_s += taken.waited_s - left_s;
     if (flight->omitted || flight->exchanged_s >= call->paced_s) return;
     device_hold(call->stream, clock_s(), call->paced_s - flight->exchanged_s);
     flight->exchanged_s = call->paced_s;

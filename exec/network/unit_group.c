@@ -15,10 +15,10 @@
 
 enum { PIECE_FLOATS = 4096, SIZES_MAX = 8 };
 
-/* Seconds of a member's exchanges by their bytes; the last entry, of 0 bytes, has all other sizes. */
+/* A member's exchanges by their bytes; the last entry, of 0 bytes, has all other sizes. */
 struct exchanged {
     uint64_t bytes[SIZES_MAX];
-    double seconds[SIZES_MAX];
+    struct unit_group_seconds seconds[SIZES_MAX];
     double processor_s;      /* of all exchanges, if paced */
 };
 
@@ -28,6 +28,7 @@ struct unit_group {
     bool paced;
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
+    double met_s;       /* when the last member came to the last exchange */
     void **values;      /* by member */
     struct exchanged *exchanged; /* by member */
 };
@@ -101,20 +102,22 @@ bool unit_group_began(const struct unit_group *group)
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank)
 {
     double seconds = 0;
-    for (uint32_t i = 0; i < SIZES_MAX; i++) seconds += group->exchanged[rank].seconds[i];
+    for (uint32_t i = 0; i < SIZES_MAX; i++)
+        seconds += group->exchanged[rank].seconds[i].waited_s + group->exchanged[rank].seconds[i].moved_s;
     return seconds;
 }
 
-double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes)
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, uint64_t bytes)
 {
     struct exchanged *const exchanged = &group->exchanged[rank];
-    double seconds = 0;
+    struct unit_group_seconds taken = {0};
     for (uint32_t i = 0; i < SIZES_MAX; i++) {
         if (bytes > 0 && exchanged->bytes[i] != bytes) continue;
-        seconds += exchanged->seconds[i];
-        exchanged->seconds[i] = 0;
+        taken.waited_s += exchanged->seconds[i].waited_s;
+        taken.moved_s += exchanged->seconds[i].moved_s;
+        exchanged->seconds[i] = (struct unit_group_seconds){0};
     }
-    return seconds;
+    return taken;
 }
 
 double unit_group_take_processor_s(struct unit_group *group, uint32_t rank)
@@ -124,12 +127,14 @@ double unit_group_take_processor_s(struct unit_group *group, uint32_t rank)
     return seconds;
 }
 
-static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double seconds)
+/* Counts an exchange that ends now. */
+static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double begun_s, double met_s)
 {
     uint32_t i = 0;
     while (i + 1 < SIZES_MAX && exchanged->bytes[i] != bytes && exchanged->bytes[i] != 0) i++;
     if (i + 1 < SIZES_MAX) exchanged->bytes[i] = bytes;
-    exchanged->seconds[i] += seconds;
+    exchanged->seconds[i].waited_s += met_s - begun_s;
+    exchanged->seconds[i].moved_s += clock_s() - met_s;
 }
 
 /* --- exchanges -------------------------------------------------------------------------------- */
@@ -174,13 +179,20 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
     }
 }
 
+static void note_last(struct meeting *meeting, void *group)
+{
+    (void)meeting;
+    ((struct unit_group *)group)->met_s = clock_s();
+}
+
 /* Exchanges `count` numbers of `size` bytes. */
 static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                      combine_slice *combine_own)
 {
     const double begun_s = group->paced ? clock_thread_s() : clock_s();
     group->values[rank] = values;
-    if (!meet(group)) return;
+    if (!meeting_attend(&group->meeting, note_last, group)) return;
+    const double met_s = group->met_s; /* the next exchange begins after all members have ended this one */
     combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
     if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {
@@ -190,7 +202,7 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
     }
     (void)meet(group); /* a member's slice stays until all have it */
     if (group->paced) group->exchanged[rank].processor_s += clock_thread_s() - begun_s;
-    else count_exchange(&group->exchanged[rank], count * size, clock_s() - begun_s);
+    else count_exchange(&group->exchanged[rank], count * size, begun_s, met_s);
 }
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)

@@ -37,10 +37,15 @@ bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void 
 /* Returns the decision about the member's last pass. */
 bool unit_group_began(const struct unit_group *group);
 
-/* Return the seconds of a member's exchanges that were not taken yet; and take those of exchanges of `bytes` each, or of
- * all (0). Called by the member's thread. A paced group has none. */
+/* Seconds in which a member waited for the last one, and seconds of the exchanges themselves. */
+struct unit_group_seconds {
+    double waited_s, moved_s;
+};
+
+/* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of
+ * `bytes` each, or of all (0). Called by the member's thread. A paced group has none. */
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
-double unit_group_take_s(struct unit_group *group, uint32_t rank, uint64_t bytes);
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, uint64_t bytes);
 
 /* Takes the processor time of a paced member's exchanges, in seconds. */
 double unit_group_take_processor_s(struct unit_group *group, uint32_t rank);

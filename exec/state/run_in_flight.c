@@ -191,6 +191,7 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
     const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
     const double ended_s = flight->within ? flight->timing.start_s + flight->exchanged_s
                                           : flight->timing.end_s - flight->exchanged_s;
+    const double waited_s = op->kind == OP_COLLECTIVE ? fmin(flight->timing.waited_s, start_s) : 0;
     const double end_s = fmax(0, ended_s - loop->run->start_s);
     run_record_slots(loop->record, &(struct run_slots){
         .start_s = start_s,
@@ -210,6 +211,7 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
     const struct trace_span span = {
         .start_s = start_s,
         .end_s = end_s,
+        .waited_s = waited_s,
         .number = flight->number,
         .bytes = op->kind == OP_COMPUTE ? 0 : op->bytes,
         .minibatch = (uint32_t)flight->walked,

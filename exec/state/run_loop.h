@@ -23,7 +23,8 @@ struct run_flight {
     uint64_t acquired_bytes, released_bytes;
     struct device_timing timing;
     bool within;         /* a collective of a tensor group, which the pass before it has carried out ... */
-    double exchanged_s;  /* ... and what it took; of a pass: what all of them took, which do not count as the pass's */
+    double exchanged_s;  /* ... and its seconds without waits; of a pass: seconds of all of them with waits, which do not count as
+                          * the pass's */
     uint64_t waits[RUN_FLIGHT_WAITS]; /* the first few, for reports */
     uint32_t wait_count;
 };

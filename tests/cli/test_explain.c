@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/size.h"
 #include "cli/explain/causes.h"
 #include "cli/explain/critical_path.h"
+#include "cli/explain/late_members.h"
 #include "cli/explain/plan_path.h"
 #include "cli/explain/purchase.h"
 #include "planner/check/plan_io.h"
@@ -367,6 +369,76 @@ static void causes_by_hand(void **state)
     plan_release(&plan);
 }
 
+/* Computations of 2 s on both devices, before a collective of both. */
+static void meeting_plan(struct plan *out)
+{
+    struct hardware hardware;
+    const uint32_t extents[AXIS_COUNT] = {2, 1, 1}, devices[] = {0, 1};
+    const struct plan_op op = {.kind = OP_COLLECTIVE, .collective = COLLECTIVE_ALL_REDUCE, .stream = STREAM_COMPUTE,
+                               .axes = 1u << AXIS_TENSOR, .rounds = 1, .bytes = 1000000, .work = PLAN_NONE};
+    machine(&hardware);
+    struct plan_builder *builder = sim_test_builder(&hardware, 3);
+    const uint32_t gang = plan_builder_gang(builder, extents, devices);
+    uint32_t units[DEVICES + 1];
+    for (uint32_t d = 0; d < DEVICES; d++)
+        units[d] = sim_test_unit(builder, &(struct sim_test_unit){.job = d, .compute_ns = 2000000000});
+    plan_builder_unit_begin(builder, 2, 0, PLAN_FORWARD, false);
+    plan_builder_op(builder, &op, NULL, 0, NULL, 0);
+    units[DEVICES] = plan_builder_unit_end(builder);
+    for (uint32_t d = 0; d < DEVICES; d++) sim_test_run_on(builder, units[d], d, d);
+    plan_builder_gang_task(builder, units[DEVICES], gang, NULL, 0);
+    sim_test_finish(builder, out);
+}
+
+/* Computations that end so many seconds later than planned; the collective follows them, and takes as long as planned.
+ * A time by which both are later is the computations' fault; the rest is waiting for the member that came last. */
+static void waiting_for_members(void **state)
+{
+    (void)state;
+    static const double later_s[][DEVICES] = {{0, 1}, {1.5, 0}, {1, 1}, {1, 3}, {0, 0}};
+    for (size_t c = 0; c < ARRAY_COUNT(later_s) * 2; c++) {
+        const double *const by_s = later_s[c / 2], both_s = fmin(by_s[0], by_s[1]), last_s = fmax(by_s[0], by_s[1]);
+        const bool has_waits = c % 2 == 0;
+        struct plan plan = {0};
+        struct sim_test_outcome predicted, measured;
+        struct explain_causes causes;
+        struct explain_late_members late;
+        struct arena arena = {0};
+        struct error err = {0};
+        meeting_plan(&plan);
+        sim_test_simulate(&plan, &predicted);
+        sim_test_simulate(&plan, &measured);
+        for (uint32_t d = 0; d < DEVICES; d++) {
+            struct trace_span *const computes = &measured.trace.spans[d], *const joins = &measured.trace.spans[DEVICES + d];
+            computes->end_s += by_s[d];
+            joins->start_s += last_s;
+            joins->end_s += last_s;
+            joins->waited_s = has_waits ? last_s - by_s[d] : 0;
+        }
+        measured.trace.has_waits = has_waits; /* else the plan says who waited */
+        measured.trace.source = TRACE_MEASURED;
+        trace_finish(&measured.trace);
+        if (find_causes(&plan, &predicted.trace, &measured.trace, &causes, &err)) fail_msg("%s", err.text);
+        const double whole_s = predicted.trace.makespan_s;
+        SIM_ASSERT_NEAR(causes.parts[EXPLAIN_MEMBERS].seconds, last_s - both_s, whole_s);
+        SIM_ASSERT_NEAR(causes.parts[EXPLAIN_MEMBERS].measured_s, last_s - both_s, whole_s);
+        SIM_ASSERT_NEAR(causes.parts[EXPLAIN_MEMBERS].predicted_s, 0, whole_s);
+        SIM_ASSERT_NEAR(causes.parts[EXPLAIN_COMPUTE_ALONE].seconds, both_s, whole_s);
+        SIM_ASSERT_NEAR(sum(&causes), last_s, whole_s);
+        if (explain_late_members_find(&plan, &measured.trace, &arena, &late, &err)) fail_msg("%s", err.text);
+        assert_int_equal(late.count, has_waits && last_s > both_s);
+        if (late.count > 0) {
+            assert_int_equal(late.items[0].device, by_s[1] > by_s[0]);
+            assert_int_equal(late.items[0].times, 1);
+            SIM_ASSERT_CLOSE(late.items[0].seconds, last_s - both_s);
+        }
+        arena_release(&arena);
+        sim_test_release(&measured);
+        sim_test_release(&predicted);
+        plan_release(&plan);
+    }
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -455,6 +527,7 @@ int main(void)
         cmocka_unit_test(path_by_hand),  cmocka_unit_test(purchases_of_a_chain),
         cmocka_unit_test(compute_is_named_by_the_jobs), cmocka_unit_test(purchase_of_a_lone_bottleneck),
         cmocka_unit_test(shares_add_up), cmocka_unit_test(causes_are_found),     cmocka_unit_test(causes_by_hand),
+        cmocka_unit_test(waiting_for_members),
         cmocka_unit_test(refused),       cmocka_unit_test(memory),
         cmocka_unit_test(memory_of_resident_placement),
     };

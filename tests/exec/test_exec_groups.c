@@ -26,6 +26,7 @@
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
+#include "planner/walk/plan_walk.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
@@ -107,6 +108,27 @@ struct outcome {
     bool stopped;
 };
 
+/* Members of a collective of replicas transfer from the moment when the last one has come; waits are over then. */
+static void check_waits(const struct plan *plan, const struct trace *trace)
+{
+    struct plan_walk *walk;
+    struct plan_walk_op op;
+    struct error err = {0};
+    double waited_s = 0, begun_s = 0;
+    uint64_t members = 0;
+    if (plan_walk_create(plan, NULL, &walk, &err)) fail_msg("%s", err.text);
+    while (plan_walk_next(walk, &op)) {
+        const struct trace_span *const span = &trace->spans[op.number];
+        if (op.op->kind != OP_COLLECTIVE || op.op->stream != STREAM_DATA || op.join_count < 2) continue;
+        if (op.join_at == 0) begun_s = span->start_s;
+        assert_true(!(span->start_s < begun_s) && !(span->start_s > begun_s));
+        waited_s += span->waited_s;
+        members++;
+    }
+    plan_walk_destroy(walk);
+    assert_true(members == 0 || waited_s > 0);
+}
+
 /* Carries the setting out until `stop` is set, with checkpoints in `folder`. */
 static void carry_out_until(const struct setting *s, const char *folder, uint64_t delay_seed, const volatile bool *stop,
                             struct outcome *out)
@@ -123,6 +145,7 @@ static void carry_out_until(const struct setting *s, const char *folder, uint64_
     if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
+    if (!result.stopped) check_waits(&plan, &trace);
     *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
                             .stopped = result.stopped};
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);

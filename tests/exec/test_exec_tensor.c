@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -315,9 +316,54 @@ static void test_one_device(void **state)
             }
 }
 
+/* --- waits ------------------------------------------------------------------------------------ */
+
+enum { LATE_TIMES = 10, LATE_US = 10000 };
+
+struct late_rank {
+    struct unit_group *group;
+    uint32_t rank;
+};
+
+static void *come_late(void *argument)
+{
+    const struct late_rank *const late = argument;
+    float values[16] = {1};
+    for (uint32_t i = 0; i < LATE_TIMES; i++) {
+        if (late->rank == 1) usleep(LATE_US);
+        unit_group_sum(late->group, late->rank, values, 16);
+    }
+    return NULL;
+}
+
+/* The first member waits for the second one, which sleeps before each exchange. */
+static void waits_are_counted_apart(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct late_rank ranks[2];
+    pthread_t threads[2];
+    struct unit_group *group;
+    if (unit_group_create(2, true, false, &group, &err)) fail_msg("%s", err.text);
+    for (uint32_t r = 0; r < 2; r++) {
+        ranks[r] = (struct late_rank){group, r};
+        assert_int_equal(pthread_create(&threads[r], NULL, come_late, &ranks[r]), 0);
+    }
+    for (uint32_t r = 0; r < 2; r++) assert_int_equal(pthread_join(threads[r], NULL), 0);
+    const double all_s = unit_group_exchanged_s(group, 0);
+    const struct unit_group_seconds first = unit_group_take(group, 0, 0), second = unit_group_take(group, 1, 64);
+    assert_true(first.waited_s > LATE_TIMES * LATE_US * 1e-6 / 2);
+    assert_true(second.waited_s < first.waited_s);
+    assert_true(first.moved_s > 0 && second.moved_s > 0);
+    assert_true(fabs(first.waited_s + first.moved_s - all_s) < 1e-9);
+    assert_true(unit_group_exchanged_s(group, 0) < 1e-12);
+    unit_group_destroy(group);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_are_counted_apart),
         cmocka_unit_test(test_one_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/cost.h"
+#include "planner/walk/plan_walk.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
@@ -646,11 +647,69 @@ static void folding(void **state)
 }
 
 /* With flows the trace is a good one, whatever the plan, and every time it is the same. */
+/* Each member waited from the end of the last operation that it awaits by the plan to the begin of its collective. */
+static uint64_t check_waits(const struct plan *plan, const struct trace *trace)
+{
+    struct plan_walk *walk;
+    struct plan_walk_op op;
+    struct error err = {0};
+    uint64_t late = 0;
+    double ends_s[64 * STREAM_KIND_COUNT] = {0};
+    assert_true(trace->has_waits && trace->stream_count <= ARRAY_COUNT(ends_s));
+    if (plan_walk_create(plan, NULL, &walk, &err)) fail_msg("%s", err.text);
+    while (plan_walk_next(walk, &op)) {
+        const struct trace_span *span = &trace->spans[op.number];
+        double ready_s = ends_s[op.stream];
+        for (uint32_t w = 0; w < op.wait_count; w++) ready_s = fmax(ready_s, trace->spans[op.waits[w]].end_s);
+        if (op.op->kind == OP_COLLECTIVE) SIM_ASSERT_NEAR(span->waited_s, span->start_s - ready_s, trace->makespan_s);
+        else assert_bits(span->waited_s, 0);
+        late += span->waited_s > 1e-9;
+        ends_s[op.stream] = span->end_s;
+    }
+    plan_walk_destroy(walk);
+    return late;
+}
+
+/* A member whose device computes 4 ms before the collective; the other one waits as long, and both transfer then. */
+static void a_member_comes_late(void **state)
+{
+    (void)state;
+    for (uint32_t late = 0; late < 2; late++) {
+        struct hardware hardware;
+        struct plan plan;
+        struct sim_test_outcome outcome;
+        const uint32_t extents[AXIS_COUNT] = {2, 1, 1}, devices[] = {0, 1};
+        machine("2x a100-sxm4-80gb", &hardware);
+        struct plan_builder *builder = sim_test_builder(&hardware, 2);
+        const uint32_t gang = plan_builder_gang(builder, extents, devices);
+        const uint32_t lone = sim_test_unit(builder, &(struct sim_test_unit){.job = 1, .compute_ns = 4000000});
+        const struct plan_op op = {.kind = OP_COLLECTIVE, .collective = COLLECTIVE_ALL_REDUCE, .stream = STREAM_COMPUTE,
+                                   .axes = 1u << AXIS_TENSOR, .rounds = 1, .bytes = 1000000, .work = PLAN_NONE};
+        plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
+        plan_builder_op(builder, &op, NULL, 0, NULL, 0);
+        const uint32_t unit = plan_builder_unit_end(builder);
+        sim_test_run_on(builder, lone, late, 0);
+        plan_builder_gang_task(builder, unit, gang, NULL, 0);
+        sim_test_finish(builder, &plan);
+        sim_test_simulate(&plan, &outcome);
+        const struct trace_span *spans = outcome.trace.spans;
+        assert_int_equal(outcome.trace.span_count, 3);
+        for (uint32_t m = 0; m < 2; m++) {
+            SIM_ASSERT_CLOSE(spans[1 + m].start_s, 4e-3);
+            SIM_ASSERT_NEAR(spans[1 + m].waited_s, m == late ? 0 : 4e-3, 4e-3);
+        }
+        assert_true(spans[1].end_s > 4e-3);
+        sim_test_release(&outcome);
+        plan_release(&plan);
+    }
+}
+
 static void random_parallel_jobs(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("parallel jobs with flows");
     uint32_t met = 0;
+    uint64_t late = 0;
     for (uint32_t c = 0; c < 24; c++) {
         struct sim_test_random random = {.key = random_mix(seed) + c};
         struct plan plan;
@@ -671,11 +730,12 @@ static void random_parallel_jobs(void **state)
         assert_bits(result.makespan_s, chosen.makespan_s);
         assert_true(chosen.makespan_s >= plan.lower_bound_s * (1 - 1e-9));
         met += chosen.paths > 0;
+        late += check_waits(&plan, &trace);
         sim_result_release(&result);
         trace_release(&trace);
         plan_release(&plan);
     }
-    assert_true(met > 0);
+    assert_true(met > 0 && late > 0);
 }
 
 int main(void)
@@ -693,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_computation_beside_a_collective),
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),
+        cmocka_unit_test(a_member_comes_late),
         cmocka_unit_test(random_parallel_jobs),
     };
     return cmocka_run_group_tests_name("sim/network/collective_flow.h", tests, NULL, NULL);

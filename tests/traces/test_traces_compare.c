@@ -100,6 +100,44 @@ static void collectives_are_a_class(void **state)
     }
 }
 
+/* Spans 3 and 4 of gpu1 become collectives; each waited before its start for a known time, in traces that have waits. */
+static void collectives_wait_and_transfer(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct trace predicted, measured;
+        struct compare_result result;
+        struct error err = {0};
+        make_pair(&predicted, &measured);
+        struct trace *const both[] = {&predicted, &measured};
+        for (uint32_t s = 0; s < 2; s++)
+            for (uint32_t i = 3; i <= 4; i++) {
+                both[s]->has_waits = s == 0 || waits;
+                both[s]->spans[i].kind = OP_COLLECTIVE;
+                both[s]->spans[i].bytes = 100 * i;
+                both[s]->spans[i].pass = i == 3 ? PLAN_FORWARD : PLAN_BACKWARD;
+                if (both[s]->has_waits) both[s]->spans[i].waited_s = 0.125 * (s + 1) * (i - 2);
+            }
+        assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+        const struct compare_collectives *first = &result.collectives[STREAM_COMPUTE][PLAN_FORWARD];
+        const struct compare_collectives *second = &result.collectives[STREAM_COMPUTE][PLAN_BACKWARD];
+        assert_true(result.predicted_waits && result.measured_waits == waits);
+        assert_int_equal(first->operations, 1);
+        assert_int_equal(second->bytes, 400);
+        assert_near(first->predicted_waited_s, 0.125, 0);
+        assert_near(first->measured_waited_s, waits * 0.25, 0);
+        assert_near(first->predicted_transfer_s, 1, 0);
+        assert_near(first->measured_transfer_s, 1.5, 0);
+        assert_near(second->predicted_waited_s, 0.25, 0);
+        assert_near(second->measured_waited_s, waits * 0.5, 0);
+        assert_near(second->predicted_transfer_s, 2, 0);
+        assert_int_equal(result.collectives[STREAM_DATA][PLAN_REDUCE].operations, 0);
+        compare_release(&result);
+        trace_release(&predicted);
+        trace_release(&measured);
+    }
+}
+
 static void jobs_and_the_worst_operations(void **state)
 {
     (void)state;
@@ -223,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_their_closed_form),
         cmocka_unit_test(collectives_are_a_class),
+        cmocka_unit_test(collectives_wait_and_transfer),
         cmocka_unit_test(jobs_and_the_worst_operations),
         cmocka_unit_test(only_the_twenty_worst_are_kept),
         cmocka_unit_test(nothing_measured_has_no_error),

@@ -169,6 +169,20 @@ static void break_peak_time(struct trace *t) { t->places[1].peak_time_s = -1; }
 static void break_device(struct trace *t) { t->streams[3].device = 2; }
 static void break_source(struct trace *t) { t->source = 2; }
 static void break_places(struct trace *t) { t->place_count = 0; }
+static void break_wait(struct trace *t) { t->has_waits = true, t->spans[7].waited_s = 0.125; } /* of a computation */
+
+static void make_collective(struct trace *t, bool has_waits, double waited_s)
+{
+    t->has_waits = has_waits;
+    t->spans[9].kind = OP_COLLECTIVE;
+    t->spans[9].bytes = 4096;
+    t->spans[9].waited_s = waited_s;
+}
+
+static void break_wait_unknown(struct trace *t) { make_collective(t, false, 0.03125); }
+static void break_wait_negative(struct trace *t) { make_collective(t, true, -0.03125); }
+static void break_wait_nan(struct trace *t) { make_collective(t, true, NAN); }
+static void break_wait_early(struct trace *t) { make_collective(t, true, 0.09375); }
 
 static void each_broken_rule_is_named(void **state)
 {
@@ -201,6 +215,12 @@ static void each_broken_rule_is_named(void **state)
         {break_device, "stream 'gpu1 compute' has kind 0 and device 2 (there are 2 devices)"},
         {break_source, "source 2 is neither predicted nor measured"},
         {break_places, "there is no place"},
+        {break_wait, "span 7 waits 0.125 s for members (expected 0)"},
+        {break_wait_unknown, "span 9 waits 0.03125 s for members (expected 0)"},
+        {break_wait_negative, "span 9 waits -0.03125 s for members (expected 0, or more)"},
+        {break_wait_nan, "span 9 waits nan s for members (expected 0, or more)"},
+        {break_wait_early, "span 9 waits for members from 0.84375 s on stream 'gpu0 compute', where the one before it ends "
+                           "at 0.875 s"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct trace trace;
@@ -223,6 +243,7 @@ static void assert_same(const struct trace *a, const struct trace *b)
     assert_string_equal(a->policy, b->policy);
     assert_true(a->plan_fingerprint == b->plan_fingerprint);
     assert_int_equal(a->complete, b->complete);
+    assert_int_equal(a->has_waits, b->has_waits);
     assert_memory_equal(&a->makespan_s, &b->makespan_s, sizeof a->makespan_s);
     assert_int_equal(a->stream_count, b->stream_count);
     for (uint32_t i = 0; i < a->stream_count; i++) {
@@ -253,6 +274,7 @@ static void assert_same(const struct trace *a, const struct trace *b)
         const struct trace_span *s = &a->spans[i], *t = &b->spans[i];
         assert_memory_equal(&s->start_s, &t->start_s, sizeof(double));
         assert_memory_equal(&s->end_s, &t->end_s, sizeof(double));
+        assert_memory_equal(&s->waited_s, &t->waited_s, sizeof(double));
         assert_true(s->number == t->number && s->bytes == t->bytes);
         assert_true(s->minibatch == t->minibatch && s->stream == t->stream);
         assert_true(s->job == t->job && s->shard == t->shard && s->kind == t->kind);
@@ -297,6 +319,28 @@ static void written_and_read_back_is_the_same(void **state)
     round_trip("trace.json", 1);
     round_trip("trace.json", 1 / 3.0); /* doubles of 17 digits */
     round_trip("trace.json.gz", 1e5 / 7);
+}
+
+/* Only traces with waits have their column; older programs read the others. */
+static void waits_are_written_and_read_back(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct trace trace, back = {0};
+        struct error err = {0};
+        support_scene(&trace, TRACE_MEASURED, 1);
+        make_collective(&trace, waits, waits ? 0.0625 / 3 : 0);
+        assert_int_equal(trace_write(&trace, support_path("waits.json"), &err), STATUS_OK);
+        char *text = support_slurp(support_path("waits.json"), NULL);
+        assert_int_equal(strstr(text, "\"end_s\", \"waited_s\"]") != NULL, waits);
+        assert_non_null(strstr(text, waits ? "\"spillway_trace\": 3" : "\"spillway_trace\": 2"));
+        assert_int_equal(trace_read(support_path("waits.json"), &back, &err), STATUS_OK);
+        assert_same(&trace, &back);
+        free(text);
+        trace_release(&back);
+        trace_release(&trace);
+    }
+    support_clean();
 }
 
 static void many_spans_survive(void **state)
@@ -367,8 +411,11 @@ static void bad_files_are_refused_with_their_place(void **state)
         const char *find, *put, *message;
         enum status status;
     } cases[] = {
-        {"\"spillway_trace\": 1", "\"spillway_trace\": 3",
-         "t:1:20: trace version 3 is not known (expected 1 or 2)", STATUS_BAD_INPUT},
+        {"\"spillway_trace\": 1", "\"spillway_trace\": 4",
+         "t:1:20: trace version 4 is not known (expected 1 to 3)", STATUS_BAD_INPUT},
+        {"\"end_s\"],", "\"end_s\", \"waited_s\"],", "t:13:12: element 0 has 5 elements (expected 6)", STATUS_BAD_INPUT},
+        {"\"end_s\"],", "\"end_s\", \"waited\"],",
+         "t:12:75: column 'waited' of 'span_columns' (expected 'waited_s')", STATUS_BAD_INPUT},
         {"\"source\": \"measured\"", "\"source\": \"guessed\"",
          "t:1:33: ", STATUS_BAD_INPUT},
         {"00000000000000ff", "00000000000000FF",
@@ -505,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_trace_without_spans_keeps_its_totals),
         cmocka_unit_test(each_broken_rule_is_named),
         cmocka_unit_test(written_and_read_back_is_the_same),
+        cmocka_unit_test(waits_are_written_and_read_back),
         cmocka_unit_test(many_spans_survive),
         cmocka_unit_test(a_broken_trace_is_not_written),
         cmocka_unit_test(bad_files_are_refused_with_their_place),

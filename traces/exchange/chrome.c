@@ -191,6 +191,7 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
     if (span->kind != OP_COMPUTE) {
         json_out_u64(out, "bytes", span->bytes);
         json_out_double(out, "GBps", copy_gb_per_s(span));
+        if (trace->has_waits && span->kind == OP_COLLECTIVE) json_out_double(out, "waited_us", span->waited_s * 1e6);
     }
     if (predicted)
         json_out_double(out, "predicted_us", (predicted->end_s - predicted->start_s) * 1e6);
