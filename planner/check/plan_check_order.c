@@ -276,7 +276,8 @@ static enum status end_parallel_unit(struct check_walk *r)
     const struct job *job = &r->plan->jobs.jobs[unit->job];
     uint32_t global = r->c->jobs[unit->job].first_shard + unit->shard;
     uint32_t turns = r->first_turn[global + 1] - r->first_turn[global];
-    struct check_parallel_progress *progress = check_progress(r, global, check_parallel_turn(r->plan, r->task));
+    const struct check_rank rank = {.chunk = unit->shard, .turn = check_parallel_turn(r->plan, r->task)};
+    struct check_parallel_progress *progress = check_progress(r, global, rank.turn);
     TRY(check_parallel_slice(r->c, job, progress));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
@@ -291,6 +292,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->batches += unit->pass == PLAN_BATCH;
     progress->refreshed += unit->pass == PLAN_REFRESH;
     progress->kept += unit->pass == PLAN_KEEP;
+    TRY(check_parallel_so_far(r->c, job, rank, progress));
     const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
         progress->evaluated % microbatches == 0)

@@ -188,12 +188,31 @@ enum status check_parallel_slice(struct checker *c, const struct job *job, const
     return check_fail(c, CHECK_RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
 }
 
+/* Returns how many passes of each kind a chunk makes on a replica, and its updates. */
+static uint64_t passes_of(const struct job *job, struct check_rank rank, uint64_t *updates)
+{
+    const uint32_t stage = parallel_place(&job->parallel, rank.chunk).stage;
+    *updates = parallel_updates(job, stage);
+    return *updates * parallel_microbatches_in_turn(job, stage, rank.turn) * parallel_slices(&job->parallel);
+}
+
+enum status check_parallel_so_far(struct checker *c, const struct job *job, struct check_rank rank,
+                                  const struct check_parallel_progress *progress)
+{
+    uint64_t updates;
+    const uint64_t passes = passes_of(job, rank, &updates);
+    if (progress->forward <= passes && progress->weight <= passes && progress->updates <= updates) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING,
+                      "%s shard %u has more than the %" PRIu64 " forward and backward passes and %" PRIu64
+                      " updates of its minibatches", job->name, rank.chunk, passes, updates);
+}
+
 enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                 const struct check_parallel_progress *progress)
 {
-    uint32_t chunk = rank.chunk, stage = parallel_place(&job->parallel, chunk).stage;
-    uint64_t updates = parallel_updates(job, stage);
-    uint64_t wanted = updates * parallel_microbatches_in_turn(job, stage, rank.turn) * parallel_slices(&job->parallel);
+    uint32_t chunk = rank.chunk;
+    uint64_t updates;
+    const uint64_t wanted = passes_of(job, rank, &updates);
     struct rank_state whole = parallel_whole_state(job, parallel_layers(job, chunk));
     bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||

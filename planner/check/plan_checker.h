@@ -216,7 +216,10 @@ static inline uint64_t check_version_of(const struct check_versions *versions, c
 uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_parallel_slice(struct checker *c, const struct job *job,
                                             const struct check_parallel_progress *progress);
-/* Checks that all passes were done at the end. */
+/* Check that no pass is one too many, so that a plan with a billion of them is refused early, and that all were done at the
+ * end. */
+MUST_CHECK enum status check_parallel_so_far(struct checker *c, const struct job *job, struct check_rank rank,
+                                             const struct check_parallel_progress *progress);
 MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                            const struct check_parallel_progress *progress);
 
