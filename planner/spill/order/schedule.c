@@ -27,15 +27,11 @@
 #include "planner/spill/order/schedule_builder.h"
 #include "planner/spill/order/schedule_steady.h"
 
-struct schedule_turn { /* of a device */
-    uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
-    double not_before_s; /* the policy chose to wait until then; HUGE_VAL: until another placement changes something */
-};
-
 struct scheduler {
     const struct policy *policy;
     struct schedule_builder *builder;
-    struct schedule_turn *turns;   /* per device */
+    double *not_before_s;          /* per device: the policy chose to wait until then; HUGE_VAL: until another placement
+                                      changes something */
     struct policy_session session;
     struct policy_view view;
     struct policy_job *jobs;       /* (job count), shown */
@@ -122,7 +118,7 @@ static void show_devices(struct scheduler *s, uint32_t device)
         double free_s = s->builder->devices[d].compute_free_s;
         s->devices[d].free = free_s;
         s->devices[d].asks =
-            d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now &&
+            d == device || (!alone && s->builder->devices[d].ahead == PLAN_NONE && free_s <= s->view.now &&
                             (!s->nodes || host_of(s, d) == host_of(s, device)));
     }
 }
@@ -190,12 +186,12 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     if (s->nodes) find_ready(s);
     *at = HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
-        const struct schedule_turn *turn = &s->turns[d];
+        uint32_t ahead = s->builder->devices[d].ahead;
         double ready;
-        if (turn->cached != PLAN_NONE) ready = s->builder->view_jobs[turn->cached].ready_s;
+        if (ahead != PLAN_NONE) ready = s->builder->view_jobs[ahead].ready_s;
         else ready = s->resident ? earliest_ready(s, d) : s->nodes ? s->ready_s[host_of(s, d)] : any;
         double free_s = s->builder->devices[d].compute_free_s;
-        double when = max_s(max_s(free_s, turn->not_before_s), ready);
+        double when = max_s(max_s(free_s, s->not_before_s[d]), ready);
         if (when < *at) {
             *at = when;
             best = d;
@@ -242,6 +238,20 @@ static void reserve(struct scheduler *s, uint32_t job, bool reserved)
     if (reserved) show_all(s);
 }
 
+/* Tells the search for cycles of the policy's decision among the jobs that it saw. */
+static void note_decision(struct scheduler *s, uint32_t job)
+{
+    if (!s->steady.reference || !s->steady.rank) return;
+    double rank = s->steady.rank(s->session.state, &s->view, job), next = -HUGE_VAL;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        if (j == job || policy_place(&s->view, j) == POLICY_NONE) continue;
+        double other = s->steady.rank(s->session.state, &s->view, j);
+        next = max_s(next, other);
+        if (s->steady.gaps) schedule_steady_compared(&s->steady, job, rank, j, other);
+    }
+    schedule_steady_decided(&s->steady, s->view.now, job, rank, next);
+}
+
 /* Chooses the device's next unit while its current one, of `own`, runs from start_s on. */
 static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
                                 struct error *err)
@@ -252,10 +262,11 @@ static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t o
     s->view.ahead = true;
     s->jobs[own].ready = start_s; /* a candidate: it is done when this device is free */
     enum status status = ask(s, device, &choice, &waits, err);
+    if (!status && !waits) note_decision(s, choice.job);
     s->view.ahead = false;
     show_job(s, own);
     if (status || waits) return status;
-    s->turns[device].cached = choice.job;
+    s->builder->devices[device].ahead = choice.job;
     reserve(s, choice.job, true);
     return STATUS_OK;
 }
@@ -266,7 +277,7 @@ static enum status wait(struct scheduler *s, struct error *err)
     double next = next_ready(s, s->view.now);
     bool runs = next < HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
-        if (s->devices[d].asks) s->turns[d].not_before_s = next;
+        if (s->devices[d].asks) s->not_before_s[d] = next;
         else runs = true; /* or is asked itself */
     }
     return runs ? STATUS_OK : policy_session_stuck(&s->session, &s->view, err);
@@ -330,7 +341,7 @@ static enum status choose_on(struct scheduler *s, struct schedule *out, struct e
     if (!found) return STATUS_OK;
     for (uint32_t j = 0; j < s->view.job_count; j++) note_ready(s, j);
     for (uint32_t d = 0; d < s->view.device_count; d++)
-        if (s->turns[d].not_before_s > cycle.old_s) s->turns[d].not_before_s += cycle.later_s;
+        if (s->not_before_s[d] > cycle.old_s) s->not_before_s[d] += cycle.later_s;
     return STATUS_OK;
 }
 
@@ -341,10 +352,9 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
     while (s->left > 0 && !status) {
         uint32_t device = next_decision(s, &s->view.now);
         if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
-        struct schedule_turn *turn = &s->turns[device];
-        uint32_t job = turn->cached;
+        uint32_t job = s->builder->devices[device].ahead;
         if (job != PLAN_NONE) {
-            turn->cached = PLAN_NONE;
+            s->builder->devices[device].ahead = PLAN_NONE;
             reserve(s, job, false);
         } else {
             struct policy_choice choice;
@@ -354,16 +364,17 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
             if (status || waits) continue;
             job = choice.job;
             device = choice.device;
+            note_decision(s, job);
         }
         double start;
         TRY(append(s, job, device, out, &start, err));
-        schedule_steady_decided(&s->steady, s->view.now, job, 0, -HUGE_VAL);
+        schedule_steady_decided(&s->steady, s->view.now, job, HUGE_VAL, -HUGE_VAL);
         note_ready(s, job);
         if (last_unit(out)->first || last_unit(out)->last) show_all(s);
         for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again from now on */
-            if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
+            if (s->not_before_s[d] > s->view.now) s->not_before_s[d] = s->view.now;
         if (s->policy->commit_ahead && s->left > 0) status = choose_ahead(s, device, job, start, err);
-        else status = choose_on(s, out, err);
+        if (!status) status = choose_on(s, out, err);
     }
     return status;
 }
@@ -407,6 +418,18 @@ static void rank_ready(struct scheduler *s, struct agenda *agenda, uint32_t grou
     }
 }
 
+/* Tells the search for cycles of the other jobs that are ready in the group. */
+static void compare_ready(struct scheduler *s, uint32_t group, uint32_t job, double rank)
+{
+    for (uint32_t j = 0; s->steady.gaps && j < s->view.job_count; j++) {
+        const struct schedule_builder_view *other = &s->builder->view_jobs[j];
+        if (j == job || !other->admitted || !(other->remaining_s > 0) || other->ready_s > s->view.now ||
+            group_of(s, j) != group)
+            continue;
+        schedule_steady_compared(&s->steady, job, rank, j, s->policy->rank(s->session.state, &s->view, j));
+    }
+}
+
 /* Returns the job of highest rank that is ready on the device. */
 static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t device)
 {
@@ -415,6 +438,7 @@ static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t dev
     double rank = agenda_highest(agenda, group);
     uint32_t job = agenda_pop(agenda, group);
     schedule_steady_decided(&s->steady, s->view.now, job, rank, agenda_highest(agenda, group));
+    compare_ready(s, group, job, rank);
     return job;
 }
 
@@ -548,16 +572,15 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     if (status) goto out;
     uint32_t devices = s.builder->device_count;
     uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
-    s.turns = alloc_zeroed(devices, sizeof *s.turns);
+    s.not_before_s = alloc_zeroed(devices, sizeof *s.not_before_s);
     s.devices = alloc_zeroed(devices, sizeof *s.devices);
     s.jobs = alloc_zeroed(jobs + 1u, sizeof *s.jobs);
     s.costs = alloc_zeroed((size_t)jobs * types + 1, sizeof *s.costs);
     s.of_type = alloc_zeroed(types, sizeof *s.of_type);
-    if (!s.turns || !s.devices || !s.jobs || !s.costs || !s.of_type) {
-        status = error_memory(err, "the schedule", devices * sizeof *s.turns);
+    if (!s.not_before_s || !s.devices || !s.jobs || !s.costs || !s.of_type) {
+        status = error_memory(err, "the schedule", devices * sizeof *s.not_before_s);
         goto out;
     }
-    for (uint32_t d = 0; d < devices; d++) s.turns[d].cached = PLAN_NONE;
     s.view = (struct policy_view){.jobs = s.jobs,
                                   .devices = s.devices,
                                   .job_count = jobs,
@@ -577,7 +600,7 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     status = schedule_copy_ranges(out, s.builder, err);
     if (!status) status = schedule_link(out, times->jobs->count, devices, err);
 out:
-    free(s.turns);
+    free(s.not_before_s);
     free(s.devices);
     free(s.jobs);
     free(s.costs);

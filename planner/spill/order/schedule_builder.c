@@ -468,7 +468,7 @@ enum status schedule_builder_create(const struct cost_table *times, bool one_dev
         return status;
     }
     lay_out(p, p->memory);
-    for (uint32_t d = 0; d < p->device_count; d++) p->devices[d].last_job = PLAN_NONE;
+    for (uint32_t d = 0; d < p->device_count; d++) p->devices[d].last_job = p->devices[d].ahead = PLAN_NONE;
     start_jobs(p);
     *out = p;
     return STATUS_OK;

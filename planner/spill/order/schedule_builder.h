@@ -22,6 +22,7 @@ struct schedule_builder_device {
     uint32_t turn;
     uint32_t edge_turn; /* units placed here: each uses the next edge */
     uint32_t last_job; /* job of the last unit placed here; PLAN_NONE: none so far */
+    uint32_t ahead;    /* the job that was chosen for it ahead; PLAN_NONE: none */
 };
 
 struct schedule_builder_host {
@@ -48,7 +49,8 @@ struct schedule_builder_job {
     uint64_t range_offset;
 };
 
-/* Open structure: schedulers read it, only schedule_builder_put() changes it (except view_jobs[].reserved). */
+/* Open structure: schedulers read it, only schedule_builder_put() changes it (except view_jobs[].reserved and
+ * devices[].ahead). */
 struct schedule_builder {
     const struct cost_table *times;
     uint32_t device_count;

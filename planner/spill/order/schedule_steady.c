@@ -17,8 +17,8 @@
  * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: cycles begin
  * and end with jobs.
  *
- * Not covered: users' policies and policies that choose a unit ahead, whose decisions are unknown; random orders, which
- * never repeat; jobs that take turns in host memory.
+ * Not covered: users' policies, whose decisions are unknown; random orders, which never repeat; jobs that take turns in
+ * host memory.
  */
 #include "planner/spill/order/schedule_steady.h"
 
@@ -35,29 +35,38 @@ enum {
     PATIENCE_MIN = 4,
     PATIENCE_MAX = 256,
     PATIENCE_GROWS = 4,
+    PAIRS_JOBS_MAX = 64, /* for more jobs, comparing all pairs takes longer than placing units */
     BYTES_OF_UNIT = 64   /* comparing these bytes of the state costs about the same as placing a unit */
 };
 
 /* --- creation -------------------------------------------------------------------------------- */
 
+/* Returns the ranks by which a built-in policy decides; NULL: none. Between equal ranks it decides by numbers of jobs and
+ * their last devices, which repeat with the clocks. */
+static schedule_rank *rank_of_policy(const struct policy *policy)
+{
+    return policy == &policy_sharded_lrtf_cached ? policy_remaining : policy->rank;
+}
+
 bool schedule_policy_repeats(const struct policy *policy)
 {
     bool own = policy_find(policy->name) != policy;
-    bool ordered = policy == &policy_spill_sequential || (policy->rank && !policy->choose && !policy->commit_ahead);
-    return !own && ordered && policy != &policy_random;
+    return !own && (policy == &policy_spill_sequential || rank_of_policy(policy)) && policy != &policy_random;
 }
 
 enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
                                   const struct policy *policy, void *policy_state, const struct policy_view *view,
                                   uint64_t units, struct error *err)
 {
-    *steady = (struct schedule_steady){.builder = builder, .policy = policy, .policy_state = policy_state, .view = view,
+    *steady = (struct schedule_steady){.builder = builder, .rank = rank_of_policy(policy), .policy_state = policy_state, .view = view,
                                        .marker = PLAN_NONE, .patience = PATIENCE_MIN};
     uint32_t jobs = builder->times->jobs->count;
     if (units < UNITS_MIN || !schedule_policy_repeats(policy) || builder->times->partition->host.need) return STATUS_OK;
     steady->ranks = alloc_zeroed(jobs + 1u, sizeof *steady->ranks);
     steady->lowest = alloc_zeroed(jobs + 1u, sizeof *steady->lowest);
-    if (!steady->ranks || !steady->lowest) return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);
+    if (jobs <= PAIRS_JOBS_MAX && steady->rank) steady->gaps = alloc_zeroed((size_t)jobs * jobs + 1, sizeof *steady->gaps);
+    if (!steady->ranks || !steady->lowest || (jobs <= PAIRS_JOBS_MAX && steady->rank && !steady->gaps))
+        return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);
     return schedule_builder_create(builder->times, one_device, &steady->reference, err);
 }
 
@@ -66,6 +75,7 @@ void schedule_steady_release(struct schedule_steady *steady)
     schedule_builder_destroy(steady->reference);
     free(steady->ranks);
     free(steady->lowest);
+    free(steady->gaps);
 }
 
 /* --- states ---------------------------------------------------------------------------------- */
@@ -77,7 +87,7 @@ static bool is_over(const struct schedule_builder *p, uint32_t job)
 
 static double rank_of(const struct schedule_steady *steady, uint32_t job)
 {
-    return steady->policy->rank ? steady->policy->rank(steady->policy_state, steady->view, job) : 0;
+    return steady->rank ? steady->rank(steady->policy_state, steady->view, job) : 0;
 }
 
 static void keep_reference(struct schedule_steady *steady, uint32_t marker, uint32_t count)
@@ -89,6 +99,8 @@ static void keep_reference(struct schedule_steady *steady, uint32_t marker, uint
         steady->lowest[j] = HUGE_VAL;
     }
     steady->gap = HUGE_VAL;
+    for (size_t i = 0; steady->gaps && i < (size_t)now->times->jobs->count * now->times->jobs->count; i++)
+        steady->gaps[i] = HUGE_VAL;
     steady->marker = marker;
     steady->reference_count = steady->last_count = count;
     steady->looks = 0;
@@ -110,7 +122,7 @@ static bool same_time(const struct shift *shift, double before_s, double now_s)
 static bool same_device(const struct partition *cut, const struct shift *shift, const struct schedule_builder_device *a,
                       const struct schedule_builder_device *b)
 {
-    if (a->last_job != b->last_job || a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
+    if (a->last_job != b->last_job || a->ahead != b->ahead || a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
         a->edge_turn % cut->edge_count != b->edge_turn % cut->edge_count ||
         !same_time(shift, a->h2d_free_s, b->h2d_free_s) || !same_time(shift, a->compute_free_s, b->compute_free_s) ||
         !same_time(shift, a->d2h_free_s, b->d2h_free_s) || !same_time(shift, a->p2p_free_s, b->p2p_free_s))
@@ -254,6 +266,22 @@ static uint64_t minibatches_since(const struct schedule_steady *steady, uint32_t
     return steady->builder->jobs[job].minibatch - steady->reference->jobs[job].minibatch;
 }
 
+/* Counts cycles until a job that could have been chosen comes up to a chosen one: pair by pair. */
+static double cycles_by_pairs(const struct schedule_steady *steady)
+{
+    const uint32_t jobs = steady->builder->times->jobs->count;
+    double cycles = HUGE_VAL;
+    for (uint32_t chosen = 0; chosen < jobs; chosen++) {
+        const double drift = rank_of(steady, chosen) - steady->ranks[chosen];
+        for (uint32_t other = 0; other < jobs; other++) {
+            const double gap = steady->gaps[(size_t)chosen * jobs + other];
+            const double nearer = gap < HUGE_VAL ? rank_of(steady, other) - steady->ranks[other] - drift : 0;
+            if (nearer > 0) cycles = min_s(cycles, gap / nearer);
+        }
+    }
+    return cycles - 2;
+}
+
 /*
  * A running job's rank changes by `drift` in a cycle. Two jobs come closer by at most the widest difference of drifts;
  * at each choice the others were at least `gap` below the chosen one. A waiting job keeps its rank, until the lowest
@@ -264,7 +292,8 @@ static double cycles_by_rank(const struct schedule_steady *steady)
     const struct schedule_builder *now = steady->builder;
     double least = HUGE_VAL, most = -HUGE_VAL, waiting = -HUGE_VAL, cycles = HUGE_VAL;
     uint32_t jobs = now->times->jobs->count;
-    if (!steady->policy->rank) return HUGE_VAL;
+    if (!steady->rank) return HUGE_VAL;
+    if (steady->gaps) return cycles_by_pairs(steady);
     for (uint32_t j = 0; j < jobs; j++) {
         double rank = rank_of(steady, j);
         bool runs = minibatches_since(steady, j) > 0;
@@ -310,6 +339,12 @@ void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint3
     steady->builder->earliest_s = min_s(steady->builder->earliest_s, now_s);
     steady->lowest[job] = min_s(steady->lowest[job], rank);
     if (next_rank > -HUGE_VAL) steady->gap = min_s(steady->gap, rank - next_rank);
+}
+
+void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other, double other_rank)
+{
+    double *const gap = &steady->gaps[(size_t)job * steady->builder->times->jobs->count + other];
+    *gap = min_s(*gap, rank - other_rank);
 }
 
 /* Returns the number of whole cycles to skip; 0 if the state differs or is about to change. */

@@ -11,10 +11,12 @@
 #include "planner/policy/policy.h"
 #include "planner/spill/order/schedule_builder.h"
 
+typedef double schedule_rank(void *state, const struct policy_view *view, uint32_t job);
+
 struct schedule_steady {
     struct schedule_builder *builder;
     struct schedule_builder *reference;  /* at an earlier look; NULL: nothing is looked for */
-    const struct policy *policy;
+    schedule_rank *rank;                 /* by which the policy decides; NULL: by the order of jobs */
     const struct policy_view *view;
     void *policy_state;
     uint32_t marker;            /* the job whose minibatches end at looks; PLAN_NONE: no reference yet */
@@ -23,7 +25,8 @@ struct schedule_steady {
     uint32_t looks, patience;   /* since the reference was taken, and how many there may be */
     double *ranks;              /* per job, at the reference ... */
     double *lowest;             /* ... and the lowest that it was chosen with since; HUGE_VAL: it was not */
-    double gap;                 /* since: the least distance of a chosen rank to the next rank */
+    double gap;                 /* since: the least distance of a chosen rank to the next rank ... */
+    double *gaps;               /* ... or, for few jobs, of each (chosen, other) pair; NULL: many jobs */
 };
 
 /* Returns true for a built-in policy that decides by ranks, or only the order of jobs: its orders repeat with its
@@ -37,8 +40,10 @@ MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, str
                                              const struct policy_view *view, uint64_t units, struct error *err);
 void schedule_steady_release(struct schedule_steady *steady);
 
-/* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). */
+/* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). For few jobs
+ * (steady->gaps), each other job that could have been chosen is noted with its rank instead. */
 void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
+void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other, double other_rank);
 
 /* The cycles left out: units [first, end) are placed `times` times more, which takes later_s. Times up to old_s have no
  * effect any more. */

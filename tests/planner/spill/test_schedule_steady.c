@@ -38,8 +38,9 @@ enum { PLANS = 80 };
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-static const char *const policies[] = {"sharded-lrtf", "lrtf-emptiest",    "srtf",           "fifo",
-                                       "random",       "spill-sequential", "model-parallel", "shard-parallel"};
+static const char *const policies[] = {
+    "sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential", "model-parallel",
+    "shard-parallel"};
 
 static void draw_jobs(uint64_t key, struct job_set *out)
 {
