@@ -201,7 +201,7 @@ static void *reaper_main(void *pointer)
             if (!atomic_load(&device->failed) && slot->timed)
                 note_times(stream, slot, command);
             else
-                *command->timing = (struct device_timing){clock_s(), clock_s(), true};
+                *command->timing = (struct device_timing){.start_s = clock_s(), .end_s = clock_s(), .left_out = true};
         }
         device_queue_ended(stream, number + 1);
     }
