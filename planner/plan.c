@@ -218,6 +218,15 @@ uint64_t plan_ranges_bytes(const struct plan *plan)
     return total;
 }
 
+uint32_t plan_goes_on_from(const struct plan *plan, uint32_t job)
+{
+    if (plan->reservation_count == 0) return PLAN_NONE;
+    uint32_t follows = plan->reservations[plan->job_reservation[job]].follows;
+    for (uint32_t j = 0; follows != PLAN_NONE && j < plan->jobs.count; j++)
+        if (plan->job_reservation[j] == follows) return j;
+    return PLAN_NONE;
+}
+
 uint64_t plan_host_bytes(const struct plan *plan)
 {
     uint64_t total;

@@ -33,7 +33,8 @@
  * Reservations. In a plan with reservations each job is in one: devices for its jobs only, as a gang that starts
  * together. A reservation begins after the earlier reservations of its devices, and the one that it follows, if any.
  * Until it ends no other job has a place or an operation on its devices. A training run that goes on elsewhere is
- * several jobs, each in a reservation that follows the previous one.
+ * several jobs, each the only one in a reservation that follows the previous one. The second job's state on the host is
+ * the first one's at its end, laid out as the second job needs it; all operations of the second follow this.
  *
  * Host memory of a parallel job belongs to its ranks: its host buffers, and data on storage, exist once per place of
  * the gang. The host's processor and storage serve the ranks in turn.
@@ -567,6 +568,9 @@ static inline const uint32_t *plan_reservation_devices(const struct plan *plan, 
 {
     return plan->reservation_devices + plan->reservations[reservation].first_device;
 }
+
+/* Returns the job that `job` goes on from, whose reservation its own follows; PLAN_NONE: it begins by itself. */
+uint32_t plan_goes_on_from(const struct plan *plan, uint32_t job);
 
 /* Returns the device of rank `rank` of a parallel job. */
 static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, uint32_t rank)

@@ -56,7 +56,12 @@ enum status run_check_jobs(struct run *run, struct error *err)
         const struct job *const job = &plan->jobs.jobs[j];
         const char *const reason = run->backend->unsupported(job);
         if (reason) return refuse_job(job, reason, err);
-        if (job->first_minibatch > 0 && !run->options->checkpoints)
+        const uint32_t from = plan_goes_on_from(plan, j);
+        if (from != PLAN_NONE && run->options->checkpoints)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' goes on from job '%s' elsewhere, and such jobs have no checkpoints (expected a run "
+                             "without them)", job->name, plan->jobs.jobs[from].name);
+        if (from == PLAN_NONE && job->first_minibatch > 0 && !run->options->checkpoints)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' begins at minibatch %" PRIu64
                              ", and there is no folder of checkpoints to continue from",

@@ -13,6 +13,7 @@
 #include "exec/group/run_members.h"
 #include "exec/group/run_split.h"
 #include "exec/run/run_callbacks.h"
+#include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
@@ -407,6 +408,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked
         device_wait(stream, run->streams[other->stream], other->event);
         if (flight->wait_count < RUN_FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
     }
+    if (!skip) run_moves_before(run, op);
     measure_slots(loop, op, flight);
     if (skip) {
         device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
@@ -417,6 +419,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked
     }
     if (run->options->poison) poison_released(loop, op);
     flight->event = device_record(stream);
+    run_moves_after(run, op, flight->event);
     loop->backlog_s[op->stream] += flight->predicted_s;
     loop->next = op->number + 1;
     loop->last[op->unit->job] = op->number;

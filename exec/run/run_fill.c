@@ -123,29 +123,34 @@ static void *fill_some_weights(void *pointer)
     }
 }
 
-/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know. */
-static void fill_tables(struct run *run)
+/* Fills the copy of a tied table in a pipeline, of which neither files nor checkpoints know. */
+static void fill_table(struct run *run, uint32_t job)
 {
-    const struct plan *const plan = run->plan;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const uint32_t first = plan->job_first_shard[j], last = plan->job_first_shard[j + 1] - 1;
-        if (!parallel_is_set(&plan->jobs.jobs[j].parallel) || run_ranks_awaits_states(run, j)) continue;
-        if (run_is_split(run, first)) run_shares_fill_table(run, j);
-        else
-            chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
-    }
+    const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
+    if (!parallel_is_set(&run->plan->jobs.jobs[job].parallel)) return;
+    if (run_is_split(run, first)) run_shares_fill_table(run, job);
+    else
+        chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
 }
 
 /* Fills the states of all replicas but the first, unless replicas have shares. */
-static void fill_replicas(struct run *run)
+static void fill_replicas(struct run *run, uint32_t job)
 {
     const struct plan *const plan = run->plan;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
-        if (buffer->kind != BUFFER_STATE || run_is_split(run, plan->job_first_shard[buffer->job] + buffer->shard)) continue;
+        if (buffer->job != job || buffer->kind != BUFFER_STATE || buffer->on_device ||
+            run_is_split(run, plan->job_first_shard[job] + buffer->shard))
+            continue;
         for (uint32_t rank = 1; rank < plan_buffer_ranks(plan, buffer); rank++)
             memcpy(run_host_buffer_of(run, b, rank), run_host_buffer(run, b), buffer->bytes);
     }
+}
+
+void run_fill_copies(struct run *run, uint32_t job)
+{
+    fill_table(run, job);
+    fill_replicas(run, job);
 }
 
 enum status run_fill_all(struct run *run, struct error *err)
@@ -161,6 +166,7 @@ enum status run_fill_all(struct run *run, struct error *err)
         const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
         if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
         if (plan_has_range(plan, j) || run_ranks_awaits_states(run, j)) continue; /* at its OPEN; from rank 0 */
+        if (plan_goes_on_from(plan, j) != PLAN_NONE) continue;                    /* run_moves.h */
         for (uint32_t s = first; s < end; s += step)
             work.items[work.count++] =
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
@@ -186,8 +192,9 @@ enum status run_fill_all(struct run *run, struct error *err)
             note_resumed(run, item->job, &item->found);
     }
     arena_release(&scratch);
-    fill_tables(run);
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        if (!run_ranks_awaits_states(run, j)) fill_table(run, j);
     if (status == STATUS_OK) status = run_ranks_scatter(run, err);
-    fill_replicas(run);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) fill_replicas(run, j);
     return status;
 }

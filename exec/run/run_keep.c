@@ -10,19 +10,25 @@
 
 #include "base/try.h"
 #include "exec/files/weights.h"
+#include "exec/run/run_moves.h"
 #include "exec/run/run_result.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_storage.h"
 #include "models/jobs/job_files.h"
 
-/* Writes to `path`, or to its partial path if the job ended early; *out is the path used. */
-static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
-                               const char *path, const char **out, struct error *err)
+/* Returns true if the job has the training's last weights. */
+static bool is_complete(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
-    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches &&
-                          !run->jobs[j].diverged;
+    return run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches && !run->jobs[j].diverged;
+}
+
+/* Writes to `path`, or to its partial path if the training ended early; *out is the path used. */
+static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
+                               bool complete, const char *path, const char **out, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[j];
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
     TRY(weights_write(job, tables, plan_job_shards(run->plan, j), values, target, err));
@@ -45,7 +51,8 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
                                                    &run->kept[first]);
     if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
-    return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
+    return keep_values(run, j, &run->value_tables[first], &run->kept[first], is_complete(run, j), job->weights_best,
+                       &result->kept_path, err);
 }
 
 /* Fails a job whose weights are not finite: they must not replace a file's. */
@@ -83,7 +90,9 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     struct run_job_result *const result = &run->result->jobs[j];
     const uint32_t first = plan->job_first_shard[j];
     const uint32_t count = plan_job_shards(plan, j);
-    const bool wanted = run->options->save_weights && job->weights_out && result->minibatches > 0;
+    bool partial;
+    const char *const path = run_moves_weights(run, j, &partial);
+    const bool wanted = run->options->save_weights && path && result->minibatches > 0;
     struct run_states lent;
     struct error ignored = {0};
     if (run->jobs[j].damaged) return STATUS_OK;
@@ -97,7 +106,8 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     if (status == STATUS_OK && !finite) fail_not_finite(run, j);
     const bool write = wanted && finite;
     if (status == STATUS_OK && write)
-        status = keep_values(run, j, &run->state_tables[first], lent.states, job->weights_out, &result->weights_path, err);
+        status = keep_values(run, j, &run->state_tables[first], lent.states, !partial && is_complete(run, j), path,
+                             &result->weights_path, err);
     if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);
     const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
     if (status == STATUS_OK && given_back != STATUS_OK)

@@ -87,7 +87,7 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
         if (run->jobs[j].damaged) completed = run->jobs[j].losses;
         assert(run->jobs[j].losses == completed);
         /* an unreadable checkpoint's content is unknown */
-        const bool known = job->first_minibatch == 0 || result->checkpoint > 0;
+        const bool known = job->first_minibatch == 0 || result->checkpoint > 0 || run->jobs[j].taken;
         result->minibatches = known ? job->first_minibatch + completed : 0;
         if (completed < job->minibatches) {
             trace->complete = false;

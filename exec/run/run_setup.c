@@ -23,6 +23,7 @@
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_devices.h"
+#include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
@@ -270,7 +271,7 @@ static bool log_goes_on(const struct run *run)
 {
     bool goes_on = run->options->log_goes_on;
     for (uint32_t j = 0; j < run->plan->jobs.count; j++)
-        goes_on |= run->plan->jobs.jobs[j].first_minibatch > 0;
+        goes_on |= run->plan->jobs.jobs[j].first_minibatch > 0 && plan_goes_on_from(run->plan, j) == PLAN_NONE;
     return goes_on;
 }
 
@@ -310,6 +311,7 @@ enum status run_prepare(struct run *run, struct error *err)
     TRY(run_check_jobs(run, err));
     TRY(check_no_checkpoints(run, err));
     TRY(make_tables(run, err));
+    TRY(run_moves_create(run, err));
     return lay_out_host(run, err);
 }
 
@@ -337,6 +339,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = run_devices_open(run, err);
     if (status == STATUS_OK) status = run_storage_start(run, err);
     if (status == STATUS_OK) status = run_files_start(run, err);
+    if (status == STATUS_OK) status = run_moves_start(run, err);
     if (status == STATUS_OK)
         status = note_libraries(run, err);
     if (status == STATUS_OK) status = run_fill_all(run, err);
@@ -353,11 +356,13 @@ void run_teardown(struct run *run)
         device_stop(run->cpu);
         run_storage_stop(run->storage);
         run_files_stop(run);
+        run_moves_stop(run);
         device_close(run->cpu);
         device_close(run->files);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
         run_collective_release(run);
     }
+    run_moves_close(run);
     run_storage_close(run->storage);
     for (uint32_t j = 0; run->sources && j < run->plan->jobs.count; j++) {
         data_close(run->sources[j]);

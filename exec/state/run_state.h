@@ -38,12 +38,14 @@ struct run_progress {
     bool kept;            /* the best weights were kept */
     double *partial_losses; /* of replicas, for even and odd minibatches; and how many have come */
     uint32_t partial_count[2];
+    bool taken;           /* the state came from the job that it goes on from */
     bool opened, closed;  /* for a job with a range of host memory: loaded; written and released */
 };
 
 struct run_storage; /* run_storage.h */
 struct run_collective; /* run_collective.c */
 struct run_peers; /* run_peers.h */
+struct run_moves; /* run_moves.c */
 
 /* The state of a shard or slice on a device. */
 struct run_device_state {
@@ -93,6 +95,7 @@ struct run {
     struct run_saver *saver;     /* NULL: no checkpoints */
     uint64_t snapshot_offset;    /* in `host`: room for the largest job's state */
 
+    struct run_moves *moves;            /* NULL: no job goes on from another */
     struct run_peers *peers;            /* other processes; NULL: none */
     struct run_collective *collectives; /* in flight; under lock, like `cancelled` */
     struct run_collective *joining;     /* whose members are being enqueued; only for the walking thread */
@@ -151,6 +154,9 @@ MUST_CHECK enum status run_fill_shards(struct run *run, uint32_t job, uint32_t f
 /* Fills the states of all jobs that continue or start with the run, several shards at a time. A job that cannot be filled
  * fails early, or the run does. */
 MUST_CHECK enum status run_fill_all(struct run *run, struct error *err);
+
+/* Fills a parallel job's copies of its states: of tied tables, and of replicas. */
+void run_fill_copies(struct run *run, uint32_t job);
 
 void run_count_minibatches(struct run *run, uint32_t job);
 

@@ -58,6 +58,50 @@ static enum status check_reservation_of_job(struct checker *c, uint32_t job)
     return STATUS_OK;
 }
 
+/* Of each reservation: its last job, and the numbers of its jobs and of the reservations that follow it. */
+struct follow {
+    uint32_t job, jobs, followers;
+};
+
+/* A job goes on with the minibatches after those of the job whose reservation its own follows; each is the only job of its
+ * reservation, and no other goes on from it. */
+static enum status check_goes_on(struct checker *c, const struct follow *own_place, const struct follow *place)
+{
+    const struct plan *plan = c->plan;
+    if (own_place->jobs != 1 || place->jobs != 1 || place->followers != 1)
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "a reservation of %u jobs follows one of %u jobs, as do %u (expected 1 "
+                          "each)", own_place->jobs, place->jobs, place->followers);
+    const struct job *own = &plan->jobs.jobs[own_place->job], *before = &plan->jobs.jobs[place->job];
+    if (own->first_minibatch != before->first_minibatch + before->minibatches)
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s begins at minibatch %" PRIu64 " (expected %" PRIu64
+                          ", where %s ends)", own->name, own->first_minibatch, before->first_minibatch + before->minibatches,
+                          before->name);
+    if (own->network.family == before->network.family && own->network.layer_count == before->network.layer_count &&
+        own->precision == before->precision && own->optimizer.kind == before->optimizer.kind &&
+        own->optimizer.moments == before->optimizer.moments)
+        return STATUS_OK;
+    return check_fail(c, CHECK_RULE_RESERVATIONS, "%s goes on from %s, which trains another network or in another way",
+                      own->name, before->name);
+}
+
+static enum status check_follows(struct checker *c)
+{
+    const struct plan *plan = c->plan;
+    struct follow *of = alloc_zeroed(plan->reservation_count, sizeof *of);
+    enum status status = STATUS_OK;
+    if (!of) return error_memory(c->err, "checking a plan", plan->reservation_count * sizeof *of);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        of[plan->job_reservation[j]].job = j;
+        of[plan->job_reservation[j]].jobs++;
+    }
+    for (uint32_t l = 0; l < plan->reservation_count; l++)
+        if (plan->reservations[l].follows != PLAN_NONE) of[plan->reservations[l].follows].followers++;
+    for (uint32_t l = 0; l < plan->reservation_count && !status; l++)
+        if (plan->reservations[l].follows != PLAN_NONE) status = check_goes_on(c, &of[l], &of[plan->reservations[l].follows]);
+    free(of);
+    return status;
+}
+
 enum status check_reservations(struct checker *c)
 {
     const struct plan *plan = c->plan;
@@ -67,6 +111,7 @@ enum status check_reservations(struct checker *c)
     for (uint32_t l = 0; l < plan->reservation_count && !status; l++) status = check_reservation(c, l, seen);
     for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count && !status; j++)
         status = check_reservation_of_job(c, j);
+    if (plan->reservation_count > 0 && !status) status = check_follows(c);
     free(seen);
     return status;
 }

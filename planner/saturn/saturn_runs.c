@@ -169,7 +169,8 @@ static enum status plan_all(struct saturn_runs *r, const struct job_set *jobs, c
         TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &how,
                             subproblem_hosts_left(&hosts, &subproblem, turns),
                             run->time->config.way == SATURN_SPILLED ? &own : &plain, &r->plans[i], err));
-        if (turns || run->number + 1 == run->of)
+        const bool keeps = parallel_is_carried_out(&r->plans[i].jobs.jobs[0].parallel); /* a host buffer of its own */
+        if (turns || keeps || run->number + 1 == run->of)
             TRY(subproblem_hosts_reserve(&hosts, &subproblem, &r->plans[i], err));
         r->subplans[i] = (struct merge_subplan){.plan = &r->plans[i], .jobs = subproblem.jobs, .devices = subproblem.devices,
                                                 .follows = run->follows, .restart_s = (double)run->restart * tick_s,
@@ -188,8 +189,7 @@ static void release_plans(struct saturn_runs *r)
 enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
                              bool turns, double tick_s, struct error *err)
 {
-    const bool several = r->count > r->jobs->count;
-    if (!turns && !several) {
+    if (!turns) {
         const enum status status = plan_all(r, jobs, spilled, turns, true, tick_s, err);
         if (status != STATUS_INFEASIBLE) return status;
         release_plans(r);

@@ -47,8 +47,8 @@ MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const str
 MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set *out, struct error *err);
 
 /* Plans each of these jobs by itself. `turns`: jobs with states in host memory are there only while they run. Jobs on
- * several devices are carried out (models/job/parallel.h) if the host holds the states of all jobs at once and no job is
- * stopped; else they are only simulated. Errors: as subproblem_plan(). */
+ * several devices are carried out (models/job/parallel.h) if the host holds the states of all runs at once; else they are
+ * only simulated. Errors: as subproblem_plan(). */
 MUST_CHECK enum status saturn_runs_plan(struct saturn_runs *runs, const struct job_set *jobs,
                                         const struct planner_options *spilled, bool turns, double tick_s,
                                         struct error *err);

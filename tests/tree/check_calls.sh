@@ -18,7 +18,7 @@ planner/parallel/pipeline pipeline pipeline(_buckets)?
 sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
-exec/run setup run_(setup|devices|checks|result|fill|keep)
+exec/run setup run_(setup|devices|checks|result|fill|keep|moves)
 exec/network transformer transformer(_halves|_pass|_place|_split)?
 exec/ranks ranks rank(s_.*|_mesh)
 exec/state saver run_(files|in_flight|peers_wait|write_back|saver(_cut|_peers)?)

@@ -336,6 +336,28 @@ static void renumbered(struct plan *plan)
 static void follows_late(struct plan *plan)
 {
     plan->reservations[3].follows = 2;
+    plan->jobs.jobs[3].first_minibatch = plan->jobs.jobs[2].first_minibatch + plan->jobs.jobs[2].minibatches;
+}
+static void leaves_a_gap(struct plan *plan)
+{
+    follows_late(plan);
+    plan->jobs.jobs[3].first_minibatch++;
+}
+static void trains_another(struct plan *plan)
+{
+    follows_late(plan);
+    plan->jobs.jobs[3].precision = PRECISION_BF16_WEIGHTS;
+}
+static void followed_twice(struct plan *plan)
+{
+    follows_late(plan);
+    plan->reservations[2].follows = 1;
+    plan->reservations[3].follows = 1;
+}
+static void follows_two_jobs(struct plan *plan)
+{
+    follows_late(plan);
+    plan->job_reservation[1] = 2;
 }
 
 static void broken(void **state)
@@ -355,6 +377,10 @@ static void broken(void **state)
         {goes_on, 0, "reservations: reservation 0 continues after a later reservation has begun"},
         {renumbered, 0, "reservations: reservation 0 takes device 1 after reservation 2 (expected in their order)"},
         {follows_late, 0, "reservations: reservation 3 begins before reservation 2, which it follows"},
+        {leaves_a_gap, 0, "reservations: job-3 begins at minibatch 6 (expected 5, where job-2 ends)"},
+        {trains_another, 0, "reservations: job-3 goes on from job-2, which trains another network or in another way"},
+        {followed_twice, 0, "reservations: a reservation of 1 jobs follows one of 1 jobs, as do 2 (expected 1 each)"},
+        {follows_two_jobs, 0, "reservations: a reservation of 1 jobs follows one of 2 jobs, as do 1 (expected 1 each)"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_four);
 }
