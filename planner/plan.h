@@ -528,7 +528,19 @@ static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct p
     if (buffer->on_device || buffer->job >= plan->jobs.count) return 1;
     const struct job *job = &plan->jobs.jobs[buffer->job];
     const struct parallel *p = &job->parallel;
-    return parallel_is_set(p) && !plan_buffer_is_shared(job, buffer) ? p->tensor * p->data : 1;
+    if (!parallel_is_set(p) || plan_buffer_is_shared(job, buffer)) return 1;
+    if (p->replicated == 0) return p->tensor * p->data;
+    if (buffer->kind == BUFFER_NORMS) return p->tensor; /* the replicas of all stages share them */
+    const uint32_t stage = buffer->shard < parallel_chunks(p) ? parallel_place(p, buffer->shard).stage : 0;
+    uint32_t replicas = p->replicas[stage];
+    if (buffer->shard == PLAN_NONE && p->replicas[p->pipeline - 1] > replicas) replicas = p->replicas[p->pipeline - 1];
+    return p->tensor * replicas;
+}
+
+/* Returns which of these a rank uses. */
+static inline uint32_t plan_buffer_rank(const struct plan *plan, const struct plan_buffer *buffer, uint32_t rank)
+{
+    return rank % plan_buffer_ranks(plan, buffer);
 }
 
 /* Returns true for buffers with ACQUIRE and RELEASE. */

@@ -34,6 +34,20 @@ static inline void plan_gang_own_accesses(const struct plan *plan, const struct 
     *end = *first + 1;
 }
 
+/* Returns the rank of a task's first device among the devices of its stage: above 0 for a replica that takes turns. */
+static inline uint32_t plan_gang_first_rank(const struct plan *plan, const struct plan_task *task)
+{
+    const struct plan_unit *unit = &plan->units[task->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    if (task->gang == PLAN_NONE || p->replicated == 0) return 0;
+    const uint32_t stage = parallel_place(p, unit->shard).stage, turns = parallel_turns(p, stage);
+    const uint32_t begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
+    const uint32_t device = plan->gang_devices[plan->gangs[task->gang].first];
+    for (uint32_t d = 1; d < turns; d++)
+        if (plan_rank_device(plan, unit->job, begin + d * p->tensor) == device) return d * p->tensor;
+    return 0;
+}
+
 /* The last two gangs that a gang copied from, to visit each pair once: a pipeline's stage copies from its two
  * neighbours. */
 struct plan_gang_peers {

@@ -25,9 +25,12 @@ static const char *given(const struct cli_parallel *parallel)
 
 enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs, struct error *err)
 {
-    if (!cli_parallel_given(parallel)) return STATUS_OK;
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct job *job = &jobs->jobs[j];
+        if (!cli_parallel_given(parallel)) {
+            parallel_settle_replicas(job);
+            continue;
+        }
         if (parallel->degrees && parallel_parse_text(parallel->degrees, &job->parallel, err) != STATUS_OK)
             return error_add(err, "option '--parallel'");
         if (parallel->degrees && job_batch_settle(job, err) != STATUS_OK)
@@ -42,6 +45,7 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
         if (parallel->recompute != CLI_AS_THE_JOBS_SAY) job->parallel.recompute = (uint32_t)parallel->recompute;
         if (parallel->partition != CLI_AS_THE_JOBS_SAY) job->parallel.partition = (uint32_t)parallel->partition;
         if (parallel->collective != CLI_AS_THE_JOBS_SAY) job->parallel.collective = (uint32_t)parallel->collective;
+        parallel_settle_replicas(job);
     }
     return STATUS_OK;
 }

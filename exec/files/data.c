@@ -424,19 +424,20 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t microbat
 enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
                        struct error *err)
 {
-    return data_batch_part(source, minibatch, 0, 1, out, err);
+    const struct parallel_microbatches all = {0, 1, source->microbatches};
+    return data_batch_part(source, minibatch, &all, out, err);
 }
 
-enum status data_batch_part(const struct data_source *source, uint64_t minibatch, uint32_t part, uint32_t parts,
+enum status data_batch_part(const struct data_source *source, uint64_t minibatch, const struct parallel_microbatches *part,
                             int32_t *out, struct error *err)
 {
-    assert(part < parts && source->microbatches % parts == 0);
-    if (source->reads_images) return data_images_batch(&source->images, minibatch, part, parts, out, err);
+    assert(part->count == 0 || part->first + (part->count - 1) * part->step < source->microbatches);
+    if (source->reads_images) return data_images_batch(&source->images, minibatch, part, out, err);
     uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens, nearest = 0;
-    uint64_t count = source->microbatches / parts * source->microbatch;
-    uint64_t first = (minibatch * parts + part) * count;
+    uint64_t count = part->count * source->microbatch;
     for (uint64_t b = 0; b < count; b++) {
-        uint64_t sample = first + b;
+        uint64_t microbatch = minibatch * source->microbatches + part->first + b / source->microbatch * part->step;
+        uint64_t sample = microbatch * source->microbatch + b % source->microbatch;
         if (source->masked && b % source->microbatch == 0)
             nearest = nearest_word(source, sample / source->microbatch);
         TRY(read_sample(source, sample, out + b * row, err));

@@ -43,9 +43,9 @@ uint64_t data_tokens(const struct data_source *source);
 MUST_CHECK enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
                                   struct error *err);
 
-/* Does the same for part `part` of `parts` equal parts of the minibatch, each of whole microbatches: that part of the
- * bytes, with the same layout. */
-MUST_CHECK enum status data_batch_part(const struct data_source *source, uint64_t minibatch, uint32_t part, uint32_t parts,
-                                       int32_t *out, struct error *err);
+/* Does the same for some microbatches of the minibatch: their part of the bytes, one after the other, with the same
+ * layout. */
+MUST_CHECK enum status data_batch_part(const struct data_source *source, uint64_t minibatch,
+                                       const struct parallel_microbatches *part, int32_t *out, struct error *err);
 
 #endif

@@ -71,7 +71,8 @@ enum status data_images_open(const struct job *job, const char *name,
                                  .classes = n->classes,
                                  .held_out_samples = held_out_samples,
                                  .seed = job->seed,
-                                 .samples = job_samples(job)};
+                                 .samples = job_samples(job),
+                                 .microbatch = job->microbatch};
     assert(images.pixels > 0 && images.classes > 0 && images.classes <= INT32_MAX);
     if (file) {
         images.records = file->data;
@@ -99,13 +100,14 @@ static void draw_pixels(const struct data_images *images, uint64_t sample, float
     }
 }
 
-enum status data_images_batch(const struct data_images *images, uint64_t minibatch, uint32_t part, uint32_t parts,
+enum status data_images_batch(const struct data_images *images, uint64_t minibatch, const struct parallel_microbatches *part,
                               int32_t *out, struct error *err)
 {
-    uint64_t record = images->label_bytes + images->pixels, count = images->samples / parts;
+    uint64_t record = images->label_bytes + images->pixels, count = part->count * images->microbatch;
     float *pixels = (float *)(void *)(out + count);
     for (uint64_t b = 0; b < count; b++, pixels += images->pixels) {
-        uint64_t sample = (minibatch * parts + part) * count + b;
+        uint64_t microbatch = part->first + b / images->microbatch * part->step;
+        uint64_t sample = minibatch * images->samples + microbatch * images->microbatch + b % images->microbatch;
         if (!images->records) {
             out[b] = (int32_t)random_below(images->seed ^ KEY_LABEL, sample, images->classes);
             draw_pixels(images, sample, pixels);

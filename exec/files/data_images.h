@@ -30,7 +30,8 @@ struct data_images {
     uint64_t first, count;        /* 0, 0 if random */
     uint64_t held_out_samples;    /* of all held-out minibatches; 0: for training */
     uint64_t label_bytes, pixels, classes;
-    uint64_t seed, samples; /* of a minibatch */
+    uint64_t seed;
+    uint64_t samples, microbatch; /* of a minibatch; of a microbatch */
     const struct mapped_file *file; /* NULL: memory that cannot change */
     const char *name;
 };
@@ -45,7 +46,7 @@ MUST_CHECK enum status data_images_open(const struct job *job, const char *name,
                                         struct error *err);
 
 /* Works as data_batch_part(). */
-MUST_CHECK enum status data_images_batch(const struct data_images *images, uint64_t minibatch, uint32_t part,
-                                         uint32_t parts, int32_t *out, struct error *err);
+MUST_CHECK enum status data_images_batch(const struct data_images *images, uint64_t minibatch,
+                                         const struct parallel_microbatches *part, int32_t *out, struct error *err);
 
 #endif

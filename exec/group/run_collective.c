@@ -185,7 +185,8 @@ static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t
 static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
     memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
-    for (uint32_t m = 1; m < c->members; m++) kernels_sum_add(sum, value_of(c, m, at), n);
+    for (uint32_t m = 1; m < c->members; m++)
+        if (!c->data[m].repeats) kernels_sum_add(sum, value_of(c, m, at), n);
 }
 
 /* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */

@@ -30,6 +30,7 @@ struct run_collective_range {
 struct run_collective_data {
     char *from, *to;
     bool adds;
+    bool repeats; /* an all-reduce has an equal member's data already: these are left out of the sum. Not the first member */
     uint64_t count;
     struct run_collective_range ranges[RUN_COLLECTIVE_RANGES_MAX];
     uint32_t range_count;

@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "models/job/parallel_memory.h"
+
 static void add_range(struct run_collective_data *data, uint64_t whole, uint64_t share, uint64_t bytes)
 {
     assert(data->range_count < RUN_COLLECTIVE_RANGES_MAX);
@@ -43,6 +45,14 @@ static struct run_collective_data reduced(const struct chunk_tables *tables, con
     return data;
 }
 
+/* Replicas of an end have equal gradients: each group of a JOIN adds up those of the first replica of both. */
+static bool repeats_end(const struct chunk_tables *tables, const struct plan_walk_op *op)
+{
+    const struct parallel *const p = &tables->job->parallel;
+    const uint32_t replica = replica_of(tables, op), first = parallel_replicas(p, 0);
+    return (replica < first ? replica : replica - first) >= parallel_joined_groups(p);
+}
+
 static struct run_collective_data joined(const struct chunk_tables *tables, const struct plan_walk_op *op, char *gradient)
 {
     const bool head = tables->memory.has_head;
@@ -58,7 +68,8 @@ static struct run_collective_data joined(const struct chunk_tables *tables, cons
     } else if (head) {
         values = chunk_table_gradient(tables, values);
     }
-    return (struct run_collective_data){.from = (char *)values, .to = (char *)values, .count = count};
+    return (struct run_collective_data){
+        .from = (char *)values, .to = (char *)values, .count = count, .repeats = repeats_end(tables, op)};
 }
 
 static struct run_collective_data squared(const struct run *run, const struct plan_walk_op *op, char *norms)

@@ -125,7 +125,8 @@ static void predict(struct run_loop *loop)
 static uint32_t ranks_of(const struct plan *plan, uint32_t shard)
 {
     const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
-    return parallel_is_set(p) ? p->data * p->tensor : 1;
+    const uint32_t chunk = shard - plan->job_first_shard[plan->shards[shard].job];
+    return parallel_is_set(p) ? parallel_replicas(p, parallel_place(p, chunk).stage) * p->tensor : 1;
 }
 
 static size_t count_passes(const struct plan *plan)

@@ -37,11 +37,6 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
-static uint32_t replicas_of(const struct job *job)
-{
-    return parallel_is_set(&job->parallel) ? job->parallel.data : 1;
-}
-
 /* Logs a minibatch; with clipping, when both loss and norm are known. */
 static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
 {
@@ -71,7 +66,7 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
-    const bool alone = replicas_of(&run->plan->jobs.jobs[job]) == 1; /* others' parts of a loss may come later */
+    const bool alone = run_loss_replicas(&run->plan->jobs.jobs[job]) == 1; /* others' parts of a loss may come later */
     pthread_mutex_lock(&run->lock);
     const bool skips = alone && run->jobs[job].nonfinite == minibatch + 1;
     pthread_mutex_unlock(&run->lock);
@@ -213,7 +208,7 @@ struct batch_call {
     struct run *run;
     uint32_t job;
     bool held_out;
-    uint32_t part, parts; /* of the minibatch: a replica's */
+    struct parallel_microbatches part; /* of the minibatch: a replica's */
     uint64_t minibatch;   /* of the plan */
     uint64_t batch_index; /* of the data */
     int32_t *batch;
@@ -225,8 +220,8 @@ static void call_batch(void *argument)
     struct run *const run = call->run;
     struct error why = {0};
     if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
-    if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index, call->part,
-                        call->parts, call->batch, &why) == STATUS_OK)
+    if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index, &call->part,
+                        call->batch, &why) == STATUS_OK)
         return;
     if (call->held_out) {
         /* The minibatch has begun and is finished with arbitrary data; the result is not used. */
@@ -238,6 +233,14 @@ static void call_batch(void *argument)
     run_fail_job(run, call->job, false, &why);
 }
 
+/* Returns the microbatches whose data a rank reads. */
+static struct parallel_microbatches part_of(const struct job *job, const struct plan_walk_op *op)
+{
+    const struct parallel *const p = &job->parallel;
+    if (!parallel_is_set(p)) return (struct parallel_microbatches){0, 1, job->microbatches};
+    return parallel_microbatches_of(job, parallel_place(p, op->unit->shard).stage, op->rank / p->tensor);
+}
+
 void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
                         struct device_timing *timing)
 {
@@ -247,8 +250,7 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
         .run = run,
         .job = op->unit->job,
         .held_out = held_out,
-        .part = parallel_is_set(&job->parallel) ? op->rank / job->parallel.tensor : 0,
-        .parts = replicas_of(job),
+        .part = part_of(job, op),
         .minibatch = op->minibatch,
         .batch_index = held_out ? op->held_out % job->evaluation.minibatches
                                 : job->first_minibatch + op->minibatch,
@@ -388,7 +390,7 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
 void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
 {
     struct run_progress *const progress = &run->jobs[job];
-    const uint32_t replicas = replicas_of(&run->plan->jobs.jobs[job]);
+    const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
     const uint32_t turn = (uint32_t)(minibatch % 2); /* the next one's parts may come first */
     if (replicas > 1 && !add_partial_loss(run, job, replica, replicas, progress->partial_losses + (size_t)turn * replicas,
                                           &progress->partial_count[turn], &loss))
@@ -439,7 +441,7 @@ void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t m
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
     struct run_progress *const progress = &run->jobs[j];
-    const uint32_t replicas = replicas_of(job);
+    const uint32_t replicas = run_loss_replicas(job);
     const uint64_t turn = held_out % (2 * job->evaluation.minibatches); /* no replica is an evaluation ahead */
     if (replicas > 1 && !add_partial_loss(run, j, replica, replicas, progress->held_out_parts + turn * replicas,
                                           &progress->held_out_count[turn], &loss))

@@ -29,11 +29,8 @@ static char *address_of(const struct run_loop *loop, const struct plan_walk_op *
 {
     if (use->place == 0 && use->slot != PLAN_NONE)
         return loop->run->host + loop->run->stage_offset + use->address;
-    if (use->place == 0) {
-        const struct plan *const plan = loop->plan;
-        const bool shared = plan_buffer_is_shared(&plan->jobs.jobs[op->unit->job], &plan->buffers[use->buffer]);
-        return run_host_buffer_of(loop->run, use->buffer, shared ? 0 : op->rank) + use->address;
-    }
+    const uint32_t rank = plan_buffer_rank(loop->plan, &loop->plan->buffers[use->buffer], op->rank);
+    if (use->place == 0) return run_host_buffer_of(loop->run, use->buffer, rank) + use->address;
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
@@ -127,7 +124,8 @@ static uint64_t minibatch_of(struct run_loop *loop, const struct plan_walk_op *o
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
-    const uint64_t each = job->microbatches / job->parallel.data;
+    const uint32_t stage = parallel_place(&job->parallel, op->unit->shard).stage;
+    const uint64_t each = parallel_microbatches_of(job, stage, op->rank / job->parallel.tensor).count;
     uint32_t *count;
     switch (op->unit->pass) {
     case PLAN_FORWARD: return passes->forward / each; /* counted by their computations, which end the unit */
@@ -158,10 +156,12 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
                                 [PLAN_EVALUATE] = &passes->evaluated};
     uint32_t *const count = counts[op->op->pass];
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
-    const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++ % each;
-    const uint32_t replica = op->rank / job->parallel.tensor;
-    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = replica * each + done, .place = done,
-                                    .held = each, .apart = loop->run->chunks[shard].memory.splits_gradients};
+    const uint32_t stage = parallel_place(&job->parallel, op->unit->shard).stage;
+    const struct parallel_microbatches own = parallel_microbatches_of(job, stage, op->rank / job->parallel.tensor);
+    const uint32_t done = (uint32_t)((*count)++ % own.count);
+    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = (uint32_t)(own.first + own.step * done),
+                                    .place = done, .held = (uint32_t)own.count,
+                                    .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
 
 /* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */

@@ -42,6 +42,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (parallel && job->parallel.zero > 0) return "ZeRO";
     if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (parallel && job->parallel.tensor > 1) return "tensor groups";
+    if (parallel && job->parallel.replicated > 0) return "unequal replicas";
     if (parallel && pipeline_is_asynchronous(job->parallel.schedule)) return "an asynchronous pipeline";
     return NULL;
 }

@@ -111,18 +111,26 @@ static enum status find_states(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Counts the replicas of a parallel job's shard. */
+static uint32_t replicas_of(const struct plan *plan, uint32_t s)
+{
+    const uint32_t job = plan->shards[s].job;
+    const struct parallel *const p = &plan->jobs.jobs[job].parallel;
+    return parallel_replicas(p, parallel_place(p, s - plan->job_first_shard[job]).stage);
+}
+
 /* Makes the tensor groups of a chunk, one for each replica, and the part of each rank. */
 static enum status make_splits(struct run *run, uint32_t s, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[run->plan->shards[s].job];
     const struct hardware *const hardware = &run->plan->hardware;
-    const uint32_t members = job->parallel.tensor;
+    const uint32_t members = job->parallel.tensor, replicas = replicas_of(run->plan, s);
     const bool dilated = hardware_dilation(hardware) > 1;
     const bool paced = dilated && run_collective_is_paced(hardware, 0); /* devices of one kind */
     struct unit_split *ranks;
-    TRY(ARENA_NEW(&run->arena, (size_t)members * job->parallel.data, ranks, err));
+    TRY(ARENA_NEW(&run->arena, (size_t)members * replicas, ranks, err));
     run->splits[s] = ranks;
-    for (uint32_t d = 0; d < job->parallel.data; d++) {
+    for (uint32_t d = 0; d < replicas; d++) {
         struct unit_group *group;
         TRY(unit_group_create(members, !dilated, paced, &group, err));
         for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
@@ -135,7 +143,7 @@ static void walk_groups(struct run *run, void (*each)(struct unit_group *group))
 {
     for (uint32_t s = 0; run->splits && s < run->plan->shard_count; s++) {
         const struct parallel *const p = &run->plan->jobs.jobs[run->plan->shards[s].job].parallel;
-        for (uint32_t d = 0; run->splits[s] && d < p->data; d++) {
+        for (uint32_t d = 0; run->splits[s] && d < replicas_of(run->plan, s); d++) {
             struct unit_group *const group = run->splits[s][d * p->tensor].group;
             if (group) each(group);
         }
@@ -231,9 +239,10 @@ static enum status make_results(struct run *run, struct error *err)
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *const job = &jobs->jobs[j];
         TRY(ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err));
-        if (job->parallel.data > 1) TRY(ARENA_NEW(&run->arena, 2 * job->parallel.data, run->jobs[j].partial_losses, err));
-        const size_t parts = job->parallel.data > 1 && job->evaluation.every > 0 ? 2 * job->evaluation.minibatches : 0;
-        if (parts > 0) TRY(ARENA_NEW(&run->arena, parts * job->parallel.data, run->jobs[j].held_out_parts, err));
+        const uint32_t replicas = run_loss_replicas(job);
+        if (replicas > 1) TRY(ARENA_NEW(&run->arena, 2 * replicas, run->jobs[j].partial_losses, err));
+        const size_t parts = replicas > 1 && job->evaluation.every > 0 ? 2 * job->evaluation.minibatches : 0;
+        if (parts > 0) TRY(ARENA_NEW(&run->arena, parts * replicas, run->jobs[j].held_out_parts, err));
         if (parts > 0) TRY(ARENA_NEW(&run->arena, parts, run->jobs[j].held_out_count, err));
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;

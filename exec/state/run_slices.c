@@ -154,9 +154,10 @@ void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole
 void run_slices_fill_table(const struct run *run, uint32_t job)
 {
     const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
+    const uint32_t members = run_slices_members(run, first); /* the stages' numbers of replicas may differ */
     for (uint32_t buffer = 0; buffer < buffers_of(run, last); buffer++)
         chunk_fill_table(&run->chunks[last], run_shares_at(run, last, buffer), &run->chunks[first],
-                         run_shares_at(run, first, buffer));
+                         run_shares_at(run, first, buffer % members));
 }
 
 /* --- from devices ----------------------------------------------------------------------------- */

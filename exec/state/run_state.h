@@ -110,6 +110,12 @@ struct run {
     double start_s;              /* clock_s() of the first operation */
 };
 
+/* Counts the replicas that each have a part of a minibatch's loss: those of the last stage. */
+static inline uint32_t run_loss_replicas(const struct job *job)
+{
+    return parallel_is_set(&job->parallel) ? parallel_replicas(&job->parallel, job->parallel.pipeline - 1) : 1;
+}
+
 static inline char *run_host_buffer(const struct run *run, uint32_t buffer)
 {
     return run->host + run->host_offset[buffer];

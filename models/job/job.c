@@ -33,7 +33,8 @@ uint64_t job_batch_bytes(const struct job *job)
 
 uint64_t job_replica_batch_bytes(const struct job *job)
 {
-    return parallel_is_set(&job->parallel) ? job_batch_bytes(job) / job->parallel.data : job_batch_bytes(job);
+    if (!parallel_is_set(&job->parallel)) return job_batch_bytes(job);
+    return job_batch_bytes(job) / job->microbatches * parallel_microbatches_read(job);
 }
 
 size_t optimizer_file_kind(const struct job_optimizer *optimizer)

@@ -149,6 +149,36 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
+bool parallel_settle_replicas(struct job *job)
+{
+    struct parallel *p = &job->parallel;
+    const uint32_t replicas = p->replicas[0];
+    const bool chosen = p->partition == PARALLEL_RANNC || (p->partition == PARALLEL_PIPEDREAM && p->cuts == 0);
+    if (p->replicated == 0 || p->replicated != p->pipeline || p->data != 1 || chosen) return false;
+    if (pipeline_is_asynchronous(p->schedule) || job->microbatches % replicas != 0) return false;
+    for (uint32_t s = 1; s < p->pipeline; s++)
+        if (p->replicas[s] != replicas) return false;
+    p->data = replicas;
+    p->replicated = 0;
+    return true;
+}
+
+struct parallel_microbatches parallel_microbatches_of(const struct job *job, uint32_t stage, uint32_t replica)
+{
+    const struct parallel *p = &job->parallel;
+    const uint64_t each = job->microbatches / p->data;
+    if (parallel_has_own_pace(p)) return (struct parallel_microbatches){0, 1, 1};
+    if (p->replicated == 0) return (struct parallel_microbatches){replica * each, 1, each};
+    return (struct parallel_microbatches){replica, p->replicas[stage], parallel_microbatches_in_turn(job, stage, replica)};
+}
+
+uint64_t parallel_microbatches_read(const struct job *job)
+{
+    const uint64_t first = parallel_microbatches_of(job, 0, 0).count;
+    const uint64_t last = parallel_microbatches_of(job, job->parallel.pipeline - 1, 0).count;
+    return first > last ? first : last;
+}
+
 static bool compresses(const struct job *job)
 {
     for (uint32_t i = 0; i < COMPRESSION_COUNT; i++)
@@ -185,7 +215,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->sequence, "sequence parallelism"},
         {p->scatter, "scattered boundaries"},
-        {p->replicated > 0, "unequal replicas"},
+        {parallel_has_own_pace(p), "replicas that update by themselves"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},

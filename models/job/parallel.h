@@ -392,6 +392,20 @@ uint64_t parallel_microbatches_in_turn(const struct job *job, uint32_t stage, ui
 uint64_t parallel_microbatches(const struct job *job, uint32_t stage);
 uint64_t parallel_updates(const struct job *job, uint32_t stage);
 
+/* Makes stages of equally many replicas what "data" makes of them: in a schedule with a flush, where the replicas divide
+ * the microbatches. Returns true if it did. */
+bool parallel_settle_replicas(struct job *job);
+
+/* The microbatches of a minibatch that a replica passes over, numbered in the minibatch: first, first + step, ...
+ * Replicas in turn take every r-th one, others ranges of equal length. */
+struct parallel_microbatches {
+    uint64_t first, step, count;
+};
+struct parallel_microbatches parallel_microbatches_of(const struct job *job, uint32_t stage, uint32_t replica);
+
+/* Returns the most microbatches of a minibatch whose data a replica of the first or the last stage has. */
+uint64_t parallel_microbatches_read(const struct job *job);
+
 /*
  * Checks that the options fit each other and the job:
  * - chunks: with several stages, schedules without chunks have one; zb-h1 and zb-h2 always one, zb-v two, interleaved

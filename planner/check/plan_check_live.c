@@ -191,9 +191,7 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
 {
     char text[PLAN_TEXT_BYTES], where[32];
     if (!plan_buffer_lives(&r->plan->buffers[access->buffer])) {
-        const struct plan_buffer *buffer = &r->plan->buffers[access->buffer];
-        bool shared = plan_buffer_is_shared(&r->plan->jobs.jobs[buffer->job], buffer);
-        uint32_t host = r->index_of[access->buffer] + (shared ? 0 : r->rank);
+        uint32_t host = r->index_of[access->buffer] + plan_buffer_rank(r->plan, &r->plan->buffers[access->buffer], r->rank);
         *out = &r->hosts[host];
         return check_repeat_note(r, host, false);
     }

@@ -220,33 +220,37 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Does the same for a parallel job after `minibatch`. Microbatches are counted. */
-static enum status check_sum_of_losses(struct check_walk *r, uint32_t job, uint64_t minibatch)
+/* Returns true if a parallel job's sum of this many microbatches' losses is in the host buffer of a replica, numbered
+ * among those that take turns. */
+static bool has_sum_of_losses(const struct check_walk *r, uint32_t job, uint32_t buffer, uint32_t turn, uint64_t version)
 {
-    const struct check_job_progress *progress = &r->jobs[job];
-    const uint64_t microbatches = parallel_microbatches(&r->plan->jobs.jobs[job], 0);
-    struct buffer_extent wanted = {.end = sizeof(double),
-                                   .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
-                                   .version = (minibatch + 1) * microbatches};
+    const struct buffer_extent wanted = {.end = sizeof(double),
+                                         .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
+                                         .version = version};
     const struct buffer_extent *found;
-    if (progress->loss != PLAN_NONE && buffer_contents_hold(&r->hosts[r->index_of[progress->loss]], &wanted, &found))
-        return STATUS_OK;
-    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", minibatch);
+    if (buffer == PLAN_NONE) return false;
+    const uint32_t copy = plan_buffer_rank(r->plan, &r->plan->buffers[buffer], turn * r->plan->jobs.jobs[job].parallel.tensor);
+    return buffer_contents_hold(&r->hosts[r->index_of[buffer] + copy], &wanted, &found);
 }
 
-/* The loss of a held-out minibatch must be on the host after its last pass. */
-static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t job, uint64_t evaluated)
+/* Does the same as check_loss() for a parallel job after `minibatch`. Microbatches are counted, of each replica that takes
+ * turns. */
+static enum status check_sum_of_losses(struct check_walk *r, uint32_t job, uint64_t minibatch)
 {
-    const struct check_job_progress *progress = &r->jobs[job];
-    struct buffer_extent wanted = {.end = sizeof(double),
-                                   .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
-                                   .version = CHECK_HELD_OUT_VERSION | evaluated};
-    const struct buffer_extent *found;
-    if (progress->held_out_loss != PLAN_NONE &&
-        buffer_contents_hold(&r->hosts[r->index_of[progress->held_out_loss]], &wanted, &found))
-        return STATUS_OK;
+    const struct job *of = &r->plan->jobs.jobs[job];
+    const uint32_t stage = of->parallel.pipeline - 1;
+    for (uint32_t turn = 0; turn < parallel_turns(&of->parallel, stage); turn++)
+        if (!has_sum_of_losses(r, job, r->jobs[job].loss, turn, (minibatch + 1) * parallel_microbatches_in_turn(of, stage, turn)))
+            return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", minibatch);
+    return STATUS_OK;
+}
+
+/* The loss of a held-out minibatch must be on the host after a replica's last pass. */
+static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t job, uint32_t turn, uint64_t evaluated)
+{
+    if (has_sum_of_losses(r, job, r->jobs[job].held_out_loss, turn, CHECK_HELD_OUT_VERSION | evaluated)) return STATUS_OK;
     return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of a held-out minibatch after minibatch %" PRIu64
-                      " is not on the host", progress->minibatch);
+                      " is not on the host", r->jobs[job].minibatch);
 }
 
 /* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last
@@ -285,18 +289,18 @@ static enum status end_parallel_unit(struct check_walk *r)
     for (uint32_t t = 0; t < turns; t++) {
         check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
         check_progress(r, global, t)->normed += unit->pass == PLAN_NORM;
+        check_progress(r, global, t)->batches += unit->pass == PLAN_BATCH;
     }
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
     progress->evaluated += unit->pass == PLAN_EVALUATE;
-    progress->batches += unit->pass == PLAN_BATCH;
     progress->refreshed += unit->pass == PLAN_REFRESH;
     progress->kept += unit->pass == PLAN_KEEP;
     TRY(check_parallel_so_far(r->c, job, rank, progress));
-    const uint64_t microbatches = parallel_microbatches(job, parallel_place(&job->parallel, unit->shard).stage);
-    if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count && turns == 1 &&
+    const uint64_t microbatches = parallel_microbatches_in_turn(job, parallel_place(&job->parallel, unit->shard).stage, rank.turn);
+    if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count &&
         progress->evaluated % microbatches == 0)
-        TRY(check_sum_of_held_out_losses(r, unit->job, progress->evaluated));
+        TRY(check_sum_of_held_out_losses(r, unit->job, rank.turn, progress->evaluated));
     bool ends = ends_parallel_minibatch(r);
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"

@@ -139,6 +139,14 @@ static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uin
     return n / m * job->microbatches + n % m * turns + rank.turn;
 }
 
+/* Returns the held-out microbatches, of a minibatch, in the loss that came to the host last: that of the replica with the last
+ * microbatch. */
+static uint64_t last_held_out(const struct job *job)
+{
+    const uint32_t last = job->parallel.pipeline - 1, turns = parallel_turns(&job->parallel, last);
+    return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns));
+}
+
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
                                               const struct check_parallel_progress *progress, uint32_t pass)
 {
@@ -165,7 +173,8 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                                         : n;
     versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
     versions.of[CHECK_CLOCK_HELD_OUT] = CHECK_HELD_OUT_VERSION | progress->evaluated / m;
-    versions.of[CHECK_CLOCK_HELD_OUT_SUM] = CHECK_HELD_OUT_VERSION | progress->evaluated;
+    versions.of[CHECK_CLOCK_HELD_OUT_SUM] =
+        CHECK_HELD_OUT_VERSION | (pass == PLAN_KEEP ? progress->evaluated / m * last_held_out(job) : progress->evaluated);
     versions.counts[CHECK_CLOCK_HELD_OUT_SUM] = true;
     if (pass == PLAN_EVALUATE) versions.of[CHECK_CLOCK_MICROBATCH] |= CHECK_HELD_OUT_VERSION;
     return versions;

@@ -196,11 +196,12 @@ static enum status run_on_devices(struct check_walk *r)
     if (task->gang == PLAN_NONE) return run_op(r);
     const uint32_t *devices = plan->gang_devices + plan->gangs[task->gang].first;
     const struct plan_gang *gang = &plan->gangs[task->gang];
+    const uint32_t first = plan_gang_first_rank(plan, task);
     uint32_t places = plan_gang_size(gang), step = r->one_place ? places / gang->extents[AXIS_ENDS] : 1;
     for (uint32_t i = 0; i < places; i += step) {
         r->acquire = acquire;
         r->device = devices[i];
-        r->rank = i;
+        r->rank = first + i;
         if (task->peer != PLAN_NONE)
             r->peer = plan->gang_devices[plan->gangs[task->peer].first + i];
         TRY(run_op(r));

@@ -182,10 +182,11 @@ void gang_access_batch(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
                u->stage->batch_offset + slot * parallel_job_range_bytes(bytes), bytes);
 }
 
+/* A replica's last microbatch of a minibatch ends its data. */
 uint32_t gang_ends_batch(const struct gang_unit *u)
 {
     const uint64_t each = microbatches_each(u->s);
-    return is_asynchronous(u->s) && u->s->microbatch % each == each - 1 ? ACCESS_RELEASE : 0;
+    return is_asynchronous(u->s) && u->s->microbatch % each >= each - u->stage->turns ? ACCESS_RELEASE : 0;
 }
 
 void gang_access_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)

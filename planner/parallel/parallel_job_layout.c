@@ -433,7 +433,7 @@ static void place_alternating(struct parallel_job *s, uint32_t index)
  * microbatches, but the last of several stages reads data only in backward passes. */
 static uint32_t count_batches(const struct parallel_job *s, uint32_t stage)
 {
-    const uint64_t each = s->job->microbatches / s->parallel->data;
+    const uint64_t each = parallel_microbatches_of(s->job, stage, 0).count;
     if (!pipeline_is_asynchronous(s->parallel->schedule) || stage > 0) return 1;
     return (uint32_t)((parallel_depth(s->parallel, stage) - 1 + each - 1) / each + 1);
 }

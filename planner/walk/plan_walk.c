@@ -540,7 +540,8 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
             use->place = stored ? PLAN_NONE : 0;
             use->slot = PLAN_NONE;
-            use_host_buffer(w, &w->hosts[place & WALK_SHARED ? place & ~WALK_SHARED : place + w->rank], use->flags);
+            const uint32_t rank = plan_buffer_rank(plan, &plan->buffers[use->buffer], w->rank);
+            use_host_buffer(w, &w->hosts[place & WALK_SHARED ? place & ~WALK_SHARED : place + rank], use->flags);
         }
     }
     /* An operation's released slots are free after it, not for its own acquires. */
@@ -574,7 +575,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     struct plan_walk_member member = member_at(walk, task, step.members, walk->at.member);
     walk->device = member.device;
     walk->peer = member.peer;
-    walk->rank = member.place;
+    walk->rank = plan_gang_first_rank(plan, task) + member.place;
     walk->staged_row = plan->hardware.device_count + (task->gang == PLAN_NONE
                                                           ? plan->hardware.devices[member.device].host
                                                           : hardware_host_count(&plan->hardware) + member.device);

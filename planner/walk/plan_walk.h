@@ -39,7 +39,7 @@ struct plan_walk_op {
     uint32_t device;
     uint32_t peer;        /* source device of a P2P copy; else PLAN_NONE */
     uint32_t gang;        /* gang of its task, or PLAN_NONE */
-    uint32_t rank;        /* the device's place in the gang; 0 without a gang */
+    uint32_t rank;        /* the device's place in its stage, or in a JOIN's gang; 0 without a gang */
     uint32_t group;       /* COLLECTIVE: group of the gang, in the order of plan_gang_order() */
     uint32_t join_count, join_at; /* COLLECTIVE: number of operations that are one collective, with consecutive numbers,
                                    * and this one's index. For others the count is 1 */

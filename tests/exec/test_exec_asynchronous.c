@@ -3,7 +3,7 @@
  *
  * The reference computes one microbatch after the other over all chunks, without a plan. For update u each stage computes
  * with its own weights after max(u - s, 0) updates: s is the number of later stages with pipedream, 1 with 2bw. Replicas'
- * gradients are added in their order. Random cuts, microbatches, ways to recompute and numbers of updates; the runs have
+ * gradients are added in their order; the numbers of replicas of stages may be unequal. Random cuts, microbatches, ways to recompute and numbers of updates; the runs have
  * random pauses on every stream and NaN in all memory that was released. A run that is stopped ends the updates that any
  * stage has begun, so it has the weights of a shorter run. Tensor groups have the reference's losses to rounding, and equal
  * bits from run to run.
@@ -32,7 +32,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { DEVICES = 8, CASES = 14, CHUNKS_MAX = 8, REPLICAS_MAX = 2, UPDATES_MAX = 20 };
+enum { DEVICES = 12, CASES = 14, CHUNKS_MAX = 8, REPLICAS_MAX = 3, UPDATES_MAX = 20 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -87,6 +87,12 @@ struct reference {
     struct arena arena;
 };
 
+/* Counts the replicas of a chunk. */
+static uint32_t replicas_of(const struct job *job, uint32_t chunk)
+{
+    return parallel_replicas(&job->parallel, parallel_place(&job->parallel, chunk).stage);
+}
+
 static void *allocate(uint64_t bytes)
 {
     void *memory = aligned_alloc(MEMORY_ALIGNMENT, size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT));
@@ -109,7 +115,7 @@ static void make_reference(struct reference *r, const struct job *job, const str
         s->staleness = p->schedule == PIPELINE_2BW ? 1 : p->pipeline - 1 - c / (r->chunks / p->pipeline);
         for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
         weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
-        for (uint32_t d = 0; d < p->data; d++) s->gradient[d] = allocate(m->gradient_bytes);
+        for (uint32_t d = 0; d < replicas_of(job, c); d++) s->gradient[d] = allocate(m->gradient_bytes);
         s->kept = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
         s->boundary = c > 0 ? allocate(boundary) : NULL;
         s->d_boundary = c > 0 ? allocate(boundary) : NULL;
@@ -122,7 +128,7 @@ static void free_reference(struct reference *r)
     for (uint32_t c = 0; c < r->chunks; c++) {
         struct stage *s = &r->stages[c];
         for (uint64_t u = 0; u <= r->job->minibatches; u++) free(s->versions[u]);
-        for (uint32_t d = 0; d < r->job->parallel.data; d++) free(s->gradient[d]);
+        for (uint32_t d = 0; d < replicas_of(r->job, c); d++) free(s->gradient[d]);
         free(s->kept);
         free(s->boundary);
         free(s->d_boundary);
@@ -132,18 +138,31 @@ static void free_reference(struct reference *r)
     arena_release(&r->arena);
 }
 
-/* Passes a replica's n-th microbatch of an update over a chunk. */
-static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t update, uint32_t replica, uint32_t n, double *loss)
+/* The replica that passes a microbatch over a chunk, and the microbatches that it has passed of this update. */
+struct turn {
+    uint32_t replica;
+    uint64_t before;
+};
+static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t microbatch)
+{
+    const uint32_t replicas = replicas_of(job, chunk);
+    const uint64_t each = job->microbatches / replicas;
+    if (job->parallel.replicated > 0) return (struct turn){(uint32_t)(microbatch % replicas), microbatch / replicas};
+    return (struct turn){(uint32_t)(microbatch / each), microbatch % each};
+}
+
+/* Passes a microbatch of an update over a chunk. `losses`: by replica of the last stage. */
+static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t update, uint64_t microbatch, double *losses)
 {
     struct stage *s = &r->stages[c], *next = c + 1 < r->chunks ? s + 1 : NULL;
-    const uint32_t each = (uint32_t)(r->job->microbatches / r->job->parallel.data);
+    const struct turn turn = turn_of(r->job, c, microbatch);
     const uint64_t version = update > s->staleness ? update - s->staleness : 0;
     const bool back = pass == PLAN_BACKWARD;
     const struct chunk_arguments a = {
         .job = r->job, .tables = &s->tables, .pass = pass, .minibatch = update,
-        .microbatch = {.alone = true, .adds = n > 0, .index = replica * each + n},
+        .microbatch = {.alone = true, .adds = turn.before > 0, .index = (uint32_t)microbatch},
         .state = s->versions[version], .table = r->chunks == 1 ? s->versions[version] : NULL,
-        .gradient = back ? s->gradient[replica] : NULL, .batch = r->batch, .loss = loss,
+        .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .loss = losses ? &losses[turn.replica] : NULL,
         .boundary_in = s->boundary, .boundary_out = back || !next ? NULL : next->boundary,
         .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
         .activations = s->kept, .workspace = s->workspace};
@@ -154,7 +173,7 @@ static void step(struct reference *r, uint32_t c, uint64_t update)
 {
     struct stage *s = &r->stages[c];
     const uint64_t numbers = s->tables.memory.gradient_bytes / sizeof(float);
-    for (uint32_t d = 1; d < r->job->parallel.data; d++)
+    for (uint32_t d = 1; d < replicas_of(r->job, c); d++)
         for (uint64_t i = 0; i < numbers; i++) s->gradient[0][i] += s->gradient[d][i];
     memcpy(s->versions[update + 1], s->versions[update], s->tables.memory.state_bytes);
     const struct chunk_arguments a = {
@@ -165,18 +184,14 @@ static void step(struct reference *r, uint32_t c, uint64_t update)
 
 static double train(struct reference *r, const struct data_source *data, uint64_t update)
 {
-    const uint32_t each = (uint32_t)(r->job->microbatches / r->job->parallel.data);
     struct error err = {0};
-    double sum = 0;
+    double losses[REPLICAS_MAX] = {NAN, NAN, NAN}, sum = 0;
     if (data_batch(data, update, r->batch, &err)) fail_msg("%s", err.text);
-    for (uint32_t d = 0; d < r->job->parallel.data; d++) {
-        double loss = NAN;
-        for (uint32_t n = 0; n < each; n++) {
-            for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, d, n, NULL);
-            for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, d, n, &loss);
-        }
-        sum = d == 0 ? loss : sum + loss;
+    for (uint64_t n = 0; n < r->job->microbatches; n++) {
+        for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, n, NULL);
+        for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, n, losses);
     }
+    for (uint32_t d = 0; d < replicas_of(r->job, r->chunks - 1); d++) sum = d == 0 ? losses[d] : sum + losses[d];
     for (uint32_t c = 0; c < r->chunks; c++) step(r, c, update);
     return sum;
 }
@@ -215,7 +230,7 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     struct job job = *from;
-    uint64_t key = 16 * n;
+    uint64_t key = 64 * n;
     struct parallel p = {.tensor = 1, .prefetch = 1, .chunks = 1};
     p.pipeline = 1 + (uint32_t)random_below(seed, key++, 4);
     p.data = p.pipeline == 1 ? 2 : 1 + (uint32_t)random_below(seed, key++, 2);
@@ -225,6 +240,13 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
     p.blocking = random_below(seed, key++, 4) == 0;
     job.microbatch = 2;
     job.microbatches = p.data * (p.schedule == PIPELINE_PIPEDREAM ? 1 : p.pipeline + random_below(seed, key++, 3));
+    if (p.schedule == PIPELINE_2BW && random_below(seed, key++, 2)) {
+        p.replicated = p.pipeline;
+        p.data = 1;
+        for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (uint32_t)random_below(seed, key++, REPLICAS_MAX);
+        while (parallel_devices(&p) > DEVICES / 2) p.replicas[random_below(seed, key++, p.pipeline)] = 1;
+        job.microbatches = 6 * (1 + random_below(seed, key++, 2)); /* a multiple of all, and enough in flight */
+    }
     job.minibatches = 1 + random_below(seed, key++, UPDATES_MAX);
     job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     job.optimizer.learning_rate = 0.01;
@@ -235,9 +257,10 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
 static void describe(const struct job *job, const char *config, char what[200])
 {
     const struct parallel *p = &job->parallel;
-    snprintf(what, 200, "%.24s: %s, %u stages, %u buckets, %u replicas, recompute %s, %u microbatches, %u updates%s", config,
-             pipeline_schedule_names[p->schedule], p->pipeline, p->buckets, p->data, recompute_names[p->recompute],
-             (unsigned)job->microbatches, (unsigned)job->minibatches, p->blocking ? ", blocking" : "");
+    char how[PARALLEL_TEXT_BYTES];
+    snprintf(what, 200, "%.24s: %s, %s, recompute %s, %u microbatches, %u updates", config,
+             pipeline_schedule_names[p->schedule], parallel_text(p, how), recompute_names[p->recompute],
+             (unsigned)job->microbatches, (unsigned)job->minibatches);
     print_message("%s\n", what);
 }
 
@@ -325,7 +348,7 @@ static void test_tensor_groups(void **state)
         char what[200];
         test_network_jobs(&jobs, 1, config, 1);
         struct job job = draw(seed, n, &jobs.jobs[0]);
-        if (job.parallel.pipeline * job.parallel.data * 2 > DEVICES) {
+        if (parallel_devices(&job.parallel) * 2 > DEVICES) {
             job.parallel.pipeline = 2;
             job.parallel.buckets = 1;
         }

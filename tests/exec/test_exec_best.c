@@ -105,8 +105,13 @@ static struct setting draw(uint64_t seed, uint64_t at, const char *config)
     if (p.pipeline > 1 && random_below(seed, at + 3, 3) == 0) p.schedule = PIPELINE_ZB_H1;
     if (p.data > 1) p.zero = (uint32_t)random_below(seed, at + 4, p.schedule == PIPELINE_ZB_H1 ? 2 : 4);
     if (p.tensor == 1 && random_below(seed, at + 5, 3) == 0) p.offload = OFFLOAD_STATES;
+    if (p.pipeline > 1 && p.zero == 0 && p.offload == OFFLOAD_NOTHING && p.schedule == PIPELINE_1F1B) { /* unequal replicas */
+        p.replicated = p.pipeline;
+        for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (p.data + i) % 3;
+        p.data = 1;
+    }
     struct setting s = {.config = config, .parallel = p, .every = 1 + random_below(seed, at + 6, 2), .last = STEPS};
-    s.microbatches = p.data * (1 + random_below(seed, at + 7, 3));
+    s.microbatches = p.data * (1 + random_below(seed, at + 7, 3)) + (p.replicated > 0 ? 2 : 0);
     s.precision = random_below(seed, at + 8, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     s.rate = random_below(seed, at + 9, 2) ? 0.3 : 0.02; /* the best evaluation is early, or late */
     return s;
@@ -130,7 +135,7 @@ static void test_the_best_weights_are_kept(void **state)
             if (found.kept != until.weights || until.kept != until.weights)
                 fail_msg("%.40s..., %s: other weights than after minibatch %u", s.config, parallel_text(&s.parallel, text),
                          (unsigned)found.best);
-            if (s.parallel.tensor > 1 || s.parallel.data > 1) continue;
+            if (s.parallel.tensor > 1 || s.parallel.data > 1 || s.parallel.replicated > 0) continue;
             s.parallel = (struct parallel){0};
             carry_out(&s, NULL, 0, &alone);
             assert_int_equal(alone.best, found.best);

@@ -706,11 +706,26 @@ static void test_parts(void **state)
         for (uint32_t parts = 1; parts <= MICROBATCHES; parts = parts == 3 ? MICROBATCHES : parts + 1)
             for (uint32_t p = 0; p < parts; p++) {
                 struct error err = {0};
-                if (data_batch_part(source, 3, p, parts, part, &err)) fail_msg("%s", err.text);
+                const uint64_t each = MICROBATCHES / parts;
+                const struct parallel_microbatches range = {p * each, 1, each};
+                if (data_batch_part(source, 3, &range, part, &err)) fail_msg("%s", err.text);
                 const bool images = job->network.family == NETWORK_VIT;
                 const uint64_t labels = images ? samples : bytes / sizeof *whole, rest = bytes / sizeof *whole - labels;
                 assert_memory_equal(part, whole + p * labels / parts, labels / parts * sizeof *whole);
                 assert_memory_equal(part + labels / parts, whole + labels + p * rest / parts, rest / parts * sizeof *whole);
+            }
+        for (uint64_t step = 2; step <= 4; step++) /* every step-th microbatch */
+            for (uint64_t first = 0; first < step; first++) {
+                struct error err = {0};
+                const struct parallel_microbatches dealt = {first, step, (MICROBATCHES - first + step - 1) / step};
+                if (data_batch_part(source, 3, &dealt, part, &err)) fail_msg("%s", err.text);
+                const uint64_t words = bytes / sizeof *whole, labels = job->network.family == NETWORK_VIT ? samples : words;
+                const uint64_t of[] = {labels / MICROBATCHES, (words - labels) / MICROBATCHES}, begins[] = {0, labels};
+                const int32_t *found = part;
+                for (int section = 0; section < 2; section++)
+                    for (uint64_t k = 0; k < dealt.count; k++, found += of[section])
+                        assert_memory_equal(found, whole + begins[section] + (first + k * step) * of[section],
+                                            of[section] * sizeof *whole);
             }
         free(whole);
         free(part);

@@ -22,11 +22,11 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "exec/files/safetensors.h"
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "planner/walk/plan_walk.h"
+#include "tests/support/exec/support_checkpoints.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
@@ -178,56 +178,13 @@ static void compare_losses(const struct setting *s, const struct outcome *wanted
                      found->evaluations[i].loss, wanted->evaluations[i].loss);
 }
 
-/* --- checkpoints ------------------------------------------------------------------------------ */
-
-static struct safetensors *open_last(const char *folder, uint64_t step)
-{
-    struct safetensors *file;
-    struct error err = {0};
-    char path[160];
-    snprintf(path, sizeof path, "%s/job-0/step-%010u.safetensors", folder, (unsigned)step);
-    if (safetensors_open(path, &file, &err)) fail_msg("%s", err.text);
-    return file;
-}
-
-static double *read_tensor(const struct safetensors *file, const char *name, uint64_t count)
-{
-    const struct safetensors_tensor *tensor = safetensors_find(file, name);
-    float *values = malloc(count * sizeof *values);
-    double *out = malloc(count * sizeof *out);
-    if (!tensor || !values || !out) fail_msg("no tensor %s", name);
-    assert_true(safetensors_floats(tensor, values));
-    for (uint64_t i = 0; i < count; i++) out[i] = (double)values[i];
-    free(values);
-    return out;
-}
-
-/* Compares all weights and moments. */
+/* Compares all weights after the last step. */
 static void compare_checkpoints(const struct setting *s, const char *wanted, const char *found)
 {
     struct job_set jobs;
     char text[256];
     test_network_jobs(&jobs, 1, s->config, STEPS);
-    const struct network *n = &jobs.jobs[0].network;
-    struct safetensors *files[2] = {open_last(wanted, s->last), open_last(found, s->last)};
-    for (uint64_t layer = 0; layer < n->layer_count; layer++) {
-        struct tensor_spec specs[LAYER_TENSORS_MAX];
-        const uint32_t count = network_layer_tensors(n, layer, specs);
-        for (uint32_t i = 0; i < count; i++) {
-            double *values[2], difference = 0, norm = 0;
-            for (int f = 0; f < 2; f++) values[f] = read_tensor(files[f], specs[i].name, specs[i].elements);
-            for (uint64_t e = 0; e < specs[i].elements; e++) {
-                difference += pow(values[0][e] - values[1][e], 2);
-                norm += pow(values[0][e], 2);
-            }
-            if (!(sqrt(difference) <= 1e-5 * sqrt(norm) + 1e-7))
-                fail_msg("%s: %s differs by %g of %g", setting_text(s, text), specs[i].name, sqrt(difference), sqrt(norm));
-            free(values[0]);
-            free(values[1]);
-        }
-    }
-    safetensors_close(files[0]);
-    safetensors_close(files[1]);
+    support_checkpoints_compare(&jobs.jobs[0].network, wanted, found, s->last, setting_text(s, text));
     job_set_release(&jobs);
 }
 
