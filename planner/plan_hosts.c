@@ -19,7 +19,7 @@
 struct survey {
     const struct plan *plan;
     uint32_t *first;         /* per buffer: 1 + the first task that uses it */
-    uint32_t *own;           /* per buffer that several hosts may have: 1 + its row of `has` */
+    uint32_t *own;           /* per buffer that several hosts may have: 1 + the row of `has` of its first rank */
     uint32_t own_count;
     bool *has;               /* [row][host] */
     uint64_t *staged_end;    /* per device: of ranks' arenas */
@@ -84,13 +84,13 @@ static enum status use_buffer(struct survey *s, uint32_t buffer, uint32_t index)
     const struct plan_task *task = &s->plan->tasks[index];
     uint32_t count;
     const uint32_t *devices = devices_of(s->plan, task, &count);
-    if (s->own[buffer] > 0) {
-        bool *row = s->has + (size_t)(s->own[buffer] - 1) * hardware_host_count(&s->plan->hardware);
-        for (uint32_t i = 0; i < count; i++)
-            if (!row[host_of(s, devices[i])]) add_buffer(s, buffer, host_of(s, devices[i]));
-        for (uint32_t i = 0; i < count; i++) row[host_of(s, devices[i])] = true;
-        return STATUS_OK;
+    for (uint32_t i = 0; i < count && s->own[buffer] > 0; i++) {
+        const size_t entry = s->own[buffer] - 1 + i % plan_buffer_ranks(s->plan, &s->plan->buffers[buffer]);
+        bool *has = &s->has[entry * hardware_host_count(&s->plan->hardware) + host_of(s, devices[i])];
+        if (!*has) add_buffer(s, buffer, host_of(s, devices[i]));
+        *has = true;
     }
+    if (s->own[buffer] > 0) return STATUS_OK;
     if (s->first[buffer] > 0) return compare(s, buffer, task);
     s->first[buffer] = index + 1;
     for (uint32_t i = 0; i < count; i++) add_buffer(s, buffer, host_of(s, devices[i]));
@@ -185,7 +185,9 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     for (uint32_t b = 0; s.own && b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         staged |= buffer->kind == BUFFER_STAGED;
-        if (!buffer->on_device && may_be_on_several(buffer->kind)) s.own[b] = ++s.own_count;
+        if (buffer->on_device || !may_be_on_several(buffer->kind)) continue;
+        s.own[b] = s.own_count + 1;
+        s.own_count += plan_buffer_ranks(plan, buffer);
     }
     s.has = alloc_zeroed((size_t)s.own_count * hosts, sizeof *s.has);
     enum status status = STATUS_OK;

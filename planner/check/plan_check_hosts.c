@@ -143,8 +143,7 @@ static enum status note_buffer(struct summing *s, uint32_t buffer, uint32_t plac
     const struct plan *plan = s->c->plan;
     const struct plan_buffer *about = &plan->buffers[buffer];
     uint32_t host = plan->hardware.devices[device].host;
-    uint32_t rank = each_host_has_its_own(s, about) ? 0 : place % plan_buffer_ranks(plan, about);
-    size_t entry = s->first_entry[buffer] + rank;
+    size_t entry = s->first_entry[buffer] + place % plan_buffer_ranks(plan, about);
     if (s->host_of[entry] == host + 1) return STATUS_OK;
     if (s->host_of[entry] > 0) return note_again(s, buffer, entry, device);
     s->host_of[entry] = host + 1;
