@@ -29,6 +29,7 @@ static bool is_bandwidth(uint32_t what)
     case MACHINE_D2H:
     case MACHINE_P2P:
     case MACHINE_RING:
+    case MACHINE_COLLECTIVES:
     case MACHINE_LINK:
     case MACHINE_HOST_BANDWIDTH:
     case MACHINE_STORAGE_READ:

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli_table.h"
+#include "models/hardware/collective_rate.h"
 
 static const char *const unit_names[] = {
     [DIMENSION_BYTES] = "B",         [DIMENSION_BYTES_PER_S] = "B/s",
@@ -141,6 +142,34 @@ static enum status print_values(struct cli *cli, const struct hardware *hardware
     return cli_table_end(&table, cli->out, err);
 }
 
+/* Prints the shortest collective of each kind and the bytes of the largest over its seconds; nothing without collectives. */
+static enum status print_collectives(FILE *out, const struct hardware *hardware, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    uint32_t rows = 0;
+    for (uint32_t t = 0; t < hardware->type_count; t++) rows += hardware->types[t].collective_count;
+    if (rows == 0) return STATUS_OK;
+    cli_table_begin(&table, (const char *const[]){"MEASURED COLLECTIVES", "OF", ">MEMBERS", ">COMPUTING MEANWHILE", ">SMALLEST",
+                                                  ">TAKES", ">LARGEST", ">RATE", NULL});
+    for (uint32_t t = 0; t < hardware->type_count; t++)
+        for (uint32_t i = 0; i < hardware->types[t].collective_count; i++) {
+            const struct collective_rate *rate = &hardware->types[t].collectives[i];
+            const struct copy_point *first = &rate->points[0], *last = &rate->points[rate->point_count - 1];
+            cli_table_cell(&table, "%s", collective_kind_names[rate->kind]);
+            cli_table_cell(&table, "%s", hardware->types[t].name);
+            cli_table_cell(&table, "%" PRIu32, rate->members);
+            cli_table_cell(&table, "%" PRIu32, rate->computing);
+            cli_table_cell(&table, "%s", quantity_text((double)first->bytes, DIMENSION_BYTES, text));
+            cli_table_cell(&table, "%s", quantity_text(first->seconds, DIMENSION_SECONDS, text));
+            cli_table_cell(&table, "%s", quantity_text((double)last->bytes, DIMENSION_BYTES, text));
+            cli_table_cell(&table, "%s", quantity_text((double)last->bytes / last->seconds, DIMENSION_BYTES_PER_S, text));
+        }
+    TRY(cli_table_end(&table, out, err));
+    fputc('\n', out);
+    return STATUS_OK;
+}
+
 /* Prints points, kernels and threads. */
 static void print_measured(FILE *out, const struct hardware *hardware)
 {
@@ -198,6 +227,7 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
     TRY(print_values(cli, hardware, err));
     fputc('\n', out);
     print_measured(out, hardware);
+    TRY(print_collectives(out, hardware, err));
     fputs("links, each way where duplex:\n", out);
     print_links(out, hardware);
     TRY(cli_networks_print(out, hardware, err));

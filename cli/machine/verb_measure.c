@@ -170,8 +170,8 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         .examples = (const char *const[]){"spillway measure",
                                           "spillway measure -o my-machine.json --budget 2min",
                                           NULL},
-        .details = "Measures matrix products, the other kernels and copies with the executor's own code, and how "
-                   "much they slow each other down. The machine should be idle. The default profile is "
+        .details = "Measures matrix products, the other kernels, copies and collectives with the executor's own code, "
+                   "and how much they slow each other down. The machine should be idle. The default profile is "
                    "$XDG_CONFIG_HOME/spillway/hardware.json (or ~/.config/spillway/hardware.json), which 'spillway "
                    "plan' reads first.",
     };

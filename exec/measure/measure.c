@@ -3,7 +3,7 @@
  *
  * There is a profile for each sensible number of threads of a device: the speed of each kernel (measure_kernels.c),
  * and the slowdown by other devices and copies (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and
- * the peak (measure_peak.c) belong to the machine. All parts take turns (measure_rounds.c) and use the code that
+ * the peak (measure_peak.c) belong to the machine, as do collectives between its devices (measure_collectives.c). All parts take turns (measure_rounds.c) and use the code that
  * carries out plans.
  *
  * The machine becomes one device type with one device. Its link represents DRAM, as fast as all cores can copy
@@ -123,7 +123,8 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
         TRY(measure_laboratory_open(measure, &lab, &parts->labs[i], err));
     }
     TRY(measure_copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));
-    return measure_p2p_visits_open(measure, host, &parts->p2p, err);
+    TRY(measure_p2p_visits_open(measure, host, &parts->p2p, err));
+    return measure_collective_visits_open(measure, parts->benches[0], &parts->collectives, err);
 }
 
 static enum status keep_parts(struct measure *measure, const struct measure_parts *parts, struct device_type *type,
@@ -139,7 +140,8 @@ static enum status keep_parts(struct measure *measure, const struct measure_part
     type->profiles = profiles;
     type->profile_count = parts->profile_count;
     TRY(measure_copy_visits_keep(parts->copies, type, handover_s, err));
-    return measure_p2p_visits_keep(parts->p2p, type, err);
+    TRY(measure_p2p_visits_keep(parts->p2p, type, err));
+    return measure_collective_visits_keep(parts->collectives, type, err);
 }
 
 static enum status measure_profiles(struct measure *measure, const struct measure_machine *machine,

@@ -1,6 +1,8 @@
 /*
  * All parts take turns during the whole measurement: another program that runs for seconds costs every value a few of
- * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end.
+ * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end. A round has
+ * a part of the collectives; the rounds end without all of them if time is short. The rest follows, or is
+ * left out of the profile.
  */
 #include "base/process/clock.h"
 #include "base/try.h"
@@ -10,6 +12,7 @@ static const double AGAIN_SHARE = 0.25;
 
 void measure_parts_close(struct measure_parts *parts)
 {
+    measure_collective_visits_close(parts->collectives);
     measure_p2p_visits_close(parts->p2p);
     measure_copy_visits_close(parts->copies);
     for (uint32_t i = MEASURE_PROFILES_MAX; i-- > 0;) {
@@ -17,6 +20,14 @@ void measure_parts_close(struct measure_parts *parts)
         measure_kernel_visits_close(parts->kernels[i]);
         measure_bench_close(parts->benches[i]);
     }
+}
+
+static enum status visit_collectives(struct measure *measure, struct measure_parts *parts, struct error *err)
+{
+    measure_progress(measure, "collectives");
+    if (parts->collectives) TRY(measure_collective_visits_visit(parts->collectives, err));
+    if (measure_stopped(measure)) return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
+    return STATUS_OK;
 }
 
 static enum status visit_all(struct measure *measure, struct measure_parts *parts, struct error *err)
@@ -29,8 +40,7 @@ static enum status visit_all(struct measure *measure, struct measure_parts *part
     measure_progress(measure, "copies");
     if (parts->copies) measure_copy_visits_visit(parts->copies);
     if (parts->p2p) measure_p2p_visits_visit(parts->p2p);
-    if (measure_stopped(measure)) return error_set(err, STATUS_INTERRUPTED, "stopped before its end");
-    return STATUS_OK;
+    return visit_collectives(measure, parts, err);
 }
 
 static bool is_complete(const struct measure_parts *parts)
@@ -56,6 +66,8 @@ enum status measure_rounds(struct measure *measure, struct measure_parts *parts,
         round_s = clock_s() - before_s;
     }
     const double end_s = clock_s() + AGAIN_SHARE * measure->budget_s;
+    while (parts->collectives && !measure_collective_visits_complete(parts->collectives) && clock_s() < end_s)
+        TRY(visit_collectives(measure, parts, err));
     while (!measure_is_coarse(measure) && is_lacking(parts) && clock_s() < end_s)
         for (uint32_t i = 0; i < parts->profile_count && clock_s() < end_s; i++)
             TRY(measure_kernel_visits_visit(parts->kernels[i], true, err));

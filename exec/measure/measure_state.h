@@ -178,6 +178,18 @@ MUST_CHECK enum status measure_p2p_visits_keep(struct measure_p2p_visits *visits
                                                struct error *err);
 void measure_p2p_visits_close(struct measure_p2p_visits *visits);
 
+/* Collectives between host devices: seconds by kind, number of members and size; `bench` computes meanwhile for some. A
+ * visit takes a share of the budget. */
+struct measure_collective_visits;
+MUST_CHECK enum status measure_collective_visits_open(struct measure *measure, struct measure_bench *bench,
+                                                      struct measure_collective_visits **out, struct error *err);
+MUST_CHECK enum status measure_collective_visits_visit(struct measure_collective_visits *visits, struct error *err);
+/* Returns true if each point has a sample. Points without samples are not kept. */
+bool measure_collective_visits_complete(const struct measure_collective_visits *visits);
+MUST_CHECK enum status measure_collective_visits_keep(const struct measure_collective_visits *visits,
+                                                      struct device_type *type, struct error *err);
+void measure_collective_visits_close(struct measure_collective_visits *visits);
+
 /* Interference between host devices of `threads` threads: at least two, and enough to fill `cores`; one GPU, since
  * GPUs do not share compute resources. */
 struct measure_laboratory;
@@ -205,6 +217,7 @@ struct measure_parts {
     uint32_t profile_count;
     struct measure_copy_visits *copies;
     struct measure_p2p_visits *p2p;
+    struct measure_collective_visits *collectives;
 };
 
 /*

@@ -18,12 +18,7 @@
 
 #include "base/size.h"
 #include "models/cost/cost.h"
-
-const char *const collective_kind_names[] = {
-    [COLLECTIVE_ALL_REDUCE] = "all-reduce", [COLLECTIVE_REDUCE_SCATTER] = "reduce-scatter",
-    [COLLECTIVE_ALL_GATHER] = "all-gather", [COLLECTIVE_BROADCAST] = "broadcast",
-    [COLLECTIVE_ALL_TO_ALL] = "all-to-all", [COLLECTIVE_SEND] = "send"};
-static_assert(ARRAY_COUNT(collective_kind_names) == COLLECTIVE_KIND_COUNT, "a name per kind");
+#include "models/hardware/collective_rate.h"
 
 #define ALGORITHM_NAME(algorithm, name) [COLLECTIVE_##algorithm] = name,
 const char *const collective_algorithm_names[] = {COLLECTIVE_ALGORITHMS(ALGORITHM_NAME)};
@@ -205,6 +200,30 @@ static void add_hierarchical(struct collective_parts *parts, enum collective_kin
 
 /* --- public ----------------------------------------------------------------------------------- */
 
+static double rate_s(const struct collective_rate *rate, double bytes)
+{
+    return cost_curve_s(rate->points, rate->point_count, rate->points[0].seconds, bytes);
+}
+
+/* Replaces the seconds of a collective's parts by measured ones, if there are some. */
+static void use_measured(enum collective_kind kind, double bytes, struct collective_parts *parts)
+{
+    const struct collective_group *group = parts->group;
+    const uint32_t members = kind == COLLECTIVE_SEND ? 2 : group->inner.members;
+    const struct collective_rate *both[2];
+    if (!group->measured || bytes <= 0 || !collective_rate_around(group->measured, kind, members, both)) return;
+    const double low_s = rate_s(both[0], bytes), high_s = rate_s(both[1], bytes);
+    const uint32_t low = both[0]->members, high = both[1]->members;
+    const double seconds = low == high ? low_s : low_s + (high_s - low_s) * (members - low) / (high - low);
+    double sum_s = 0;
+    for (uint32_t i = 0; i < parts->count; i++) sum_s += parts->at[i].seconds;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct collective_part *part = &parts->at[i];
+        part->seconds = parts->count == 1 ? seconds : seconds * (part->seconds / sum_s);
+        part->transfer_s = fmin(part->transfer_s, part->seconds);
+    }
+}
+
 uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm algorithm,
                           const struct collective_group *group, uint64_t bytes,
                           struct collective_part out[COLLECTIVE_PARTS_MAX])
@@ -224,6 +243,7 @@ uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm a
     case COLLECTIVE_ALGORITHM_COUNT: break;
     }
     if (parts.count > 0 && kind != COLLECTIVE_SEND) out[0].seconds += group->start_s;
+    if (parts.count > 0) use_measured(kind, (double)bytes, &parts);
     return parts.count;
 }
 

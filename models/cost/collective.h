@@ -26,6 +26,9 @@
  * `bandwidth` applies to the size that is sent, if the level has measured points. Reductions take no time: they
  * overlap with the transfer on every link slower than memory.
  *
+ * Where the machine has measured collectives of a kind for groups of one node, these are the seconds, whatever the
+ * algorithm. Groups of a size between two measured ones take seconds in proportion.
+ *
  * Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005 (ring, halving); Bruck et al., IEEE TPDS 8(11), 1997
  * (any group size in L steps); Sanders, Speck and Traeff, Parallel Computing 35(12), 2009 (two trees); NVIDIA's NCCL
  * (choice of algorithm).
@@ -36,18 +39,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct copy_point; /* models/hardware/hardware.h */
+#include "models/hardware/collective_kind.h"
 
-enum collective_kind {
-    COLLECTIVE_ALL_REDUCE,
-    COLLECTIVE_REDUCE_SCATTER,
-    COLLECTIVE_ALL_GATHER,
-    COLLECTIVE_BROADCAST,
-    COLLECTIVE_ALL_TO_ALL,
-    COLLECTIVE_SEND, /* from one member to another */
-    COLLECTIVE_KIND_COUNT
-};
-extern const char *const collective_kind_names[COLLECTIVE_KIND_COUNT]; /* "all-reduce", ... */
+struct copy_point; /* models/hardware/hardware.h */
+struct device_type;
 
 /*
  * X(enum, name): every algorithm. Jobs, the command line and Chakra traces take the names from here. collective.c has
@@ -71,6 +66,7 @@ struct collective_level {
 struct collective_group {
     struct collective_level inner, outer;
     double start_s;                /* before the first step */
+    const struct device_type *measured; /* has rates of collectives of this group; NULL: there are none */
     struct collective_level alone; /* outer while only one member of each node sends; no members: same as outer */
 };
 

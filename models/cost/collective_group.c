@@ -121,6 +121,24 @@ static void use_measured_ring(const struct hardware *hardware, const uint32_t *o
     inner->bytes_per_s = (double)last->bytes / last->seconds;
 }
 
+static bool is_paced(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+        if (hardware->links[route.links[h]].paced) return true;
+    return false;
+}
+
+/* Applies measured collectives to a group of one node, whose devices are of one type without paced links. */
+static void use_measured_collectives(const struct hardware *hardware, const uint32_t *order, struct collective_group *group)
+{
+    const uint32_t type = hardware->devices[order[0]].type;
+    if (group->outer.members > 1 || group->inner.members < 2 || hardware->types[type].collective_count == 0) return;
+    for (uint32_t i = 1; i < group->inner.members; i++)
+        if (hardware->devices[order[i]].type != type || is_paced(hardware, order[i - 1], order[i])) return;
+    group->measured = &hardware->types[type];
+}
+
 static void find_level(const struct collective_finder *f, uint32_t members, uint32_t count,
                        struct collective_group *groups, enum step step)
 {
@@ -214,7 +232,10 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     }
     for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
         find_level(f, members, count, groups, step);
-    for (uint32_t g = 0; g < count; g++) use_measured_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
+    for (uint32_t g = 0; g < count; g++) {
+        use_measured_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
+        use_measured_collectives(f->hardware, f->order + (size_t)g * members, &groups[g]);
+    }
     return true;
 }
 

@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/hardware/collective_rate.h"
 #include "models/hardware/hardware_dilate.h"
 
 /* Sources: "up to 0.5" of the peak is what large training reaches (llm-analysis, README); copies reach 0.8 to 0.9
@@ -334,7 +335,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     }
     /* measured over another link */
     for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
-        hardware->types[i].p2p_count = hardware->types[i].ring_count = 0;
+        hardware->types[i].p2p_count = hardware->types[i].ring_count = hardware->types[i].collective_count = 0;
     hardware->links = links;
     hardware->link_count = count;
     return STATUS_OK;
@@ -538,6 +539,9 @@ static enum status check_type(const struct device_type *type, struct error *err)
         TRY(check_positive("p2p", type->name, type->p2p[i].seconds, err));
     for (uint32_t i = 0; i < type->ring_count; i++)
         TRY(check_positive("ring", type->name, type->ring[i].seconds, err));
+    for (uint32_t i = 0; i < type->collective_count; i++)
+        for (uint32_t k = 0; k < type->collectives[i].point_count; k++)
+            TRY(check_positive("collectives", type->name, type->collectives[i].points[k].seconds, err));
     return STATUS_OK;
 }
 

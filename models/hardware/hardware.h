@@ -61,6 +61,7 @@
 #include "base/json/json_in.h"
 #include "models/kernel/work.h"
 
+struct collective_rate;
 struct json_out;
 
 /* The largest published cluster (24 576 H100 of Llama 3, arXiv 2407.21783): 3072 nodes of eight devices with links; a
@@ -192,6 +193,8 @@ struct device_type {
     uint32_t h2d_count, d2h_count, p2p_count;
     const struct copy_point *ring; /* ring step inside a node by message size, while all members send */
     uint32_t ring_count;
+    const struct collective_rate *collectives; /* measured collectives; collective_rate.h */
+    uint32_t collective_count;
 };
 
 struct hardware_link {

@@ -12,6 +12,7 @@
 #include "base/json/json_rows.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "models/hardware/collective_rate.h"
 #include "models/hardware/sourced_value.h"
 #include "models/hardware/hardware_topology.h"
 
@@ -274,6 +275,64 @@ static void write_profile(struct json_out *out, const struct compute_profile *pr
     json_out_object_end(out);
 }
 
+/* --- collectives ---------------------------------------------------------------------------- */
+
+static enum status parse_collective(const struct json_input *in, const json_t *array, size_t index, struct arena *arena,
+                                    struct collective_rate *out, struct error *err)
+{
+    struct json_object object;
+    size_t kind = 0;
+    TRY(json_object_open_at(&object, in, array, index, "an object of a collective", err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, collective_kind_names, COLLECTIVE_KIND_COUNT, &kind, err));
+    out->kind = (uint32_t)kind;
+    TRY(json_take_u32(&object, "members", JSON_REQUIRED, 2, HARDWARE_DEVICES_MAX, &out->members, err));
+    TRY(json_take_u32(&object, "computing", JSON_OPTIONAL, 0, HARDWARE_DEVICES_MAX, &out->computing, err));
+    TRY(parse_copies(&object, "points", arena, &out->points, &out->point_count, err));
+    TRY(json_object_close(&object, err));
+    if (out->point_count > 0) return STATUS_OK;
+    return json_fail_key(object.input, object.value, "points", err, "a collective has no points (expected 1 to %d)",
+                         HARDWARE_COPY_POINTS_MAX);
+}
+
+static enum status parse_collectives(struct json_object *object, struct arena *arena, struct device_type *out,
+                                     struct error *err)
+{
+    const json_t *array = NULL;
+    struct collective_rate *rates;
+    TRY(json_take_array(object, "collectives", JSON_OPTIONAL, &array, err));
+    const size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > COLLECTIVE_RATES_MAX)
+        return json_fail_key(object->input, object->value, "collectives", err, "too many collectives (limit is %d)",
+                             COLLECTIVE_RATES_MAX);
+    TRY(ARENA_NEW(arena, count, rates, err));
+    out->collectives = rates;
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_collective(object->input, array, i, arena, &rates[i], err));
+        if (collective_rate_find(out, rates[i].kind, rates[i].members, rates[i].computing))
+            return json_fail_index(object->input, array, i, err, "two lists of %s among %" PRIu32 " members",
+                                   collective_kind_names[rates[i].kind], rates[i].members);
+        out->collective_count = (uint32_t)i + 1;
+    }
+    return STATUS_OK;
+}
+
+static void write_collectives(struct json_out *out, const struct device_type *type)
+{
+    if (type->collective_count == 0) return;
+    json_out_array_begin(out, "collectives", false);
+    for (uint32_t i = 0; i < type->collective_count; i++) {
+        const struct collective_rate *rate = &type->collectives[i];
+        json_out_object_begin(out, NULL, false);
+        json_out_string(out, "kind", collective_kind_names[rate->kind]);
+        json_out_u64(out, "members", rate->members);
+        if (rate->computing > 0) json_out_u64(out, "computing", rate->computing);
+        write_copies(out, "points", rate->points, rate->point_count);
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+}
+
 /* --- device types --------------------------------------------------------------------------- */
 
 static enum status parse_profiles(struct json_object *object, struct arena *arena,
@@ -337,6 +396,7 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
     TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
     TRY(parse_copies(&object, "p2p", arena, &out->p2p, &out->p2p_count, err));
     TRY(parse_copies(&object, "ring", arena, &out->ring, &out->ring_count, err));
+    TRY(parse_collectives(&object, arena, out, err));
     return json_object_close(&object, err);
 }
 
@@ -355,6 +415,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
     write_copies(out, "d2h", type->d2h, type->d2h_count);
     write_copies(out, "p2p", type->p2p, type->p2p_count);
     write_copies(out, "ring", type->ring, type->ring_count);
+    write_collectives(out, type);
     json_out_object_end(out);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
+#include "models/hardware/collective_rate.h"
 
 const char *const machine_value_names[MACHINE_VALUES] = {
     [MACHINE_PEAK_FP32] = "peak_fp32",
@@ -45,12 +46,13 @@ const char *const machine_value_names[MACHINE_VALUES] = {
     [MACHINE_STORAGE_BOTH] = "storage_both",
     [MACHINE_STORAGE_LATENCY] = "storage_latency",
     [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
+    [MACHINE_COLLECTIVES] = "collectives",
 };
 
 bool machine_value_is_cost(enum machine_value what)
 {
     return (what >= MACHINE_LAUNCH_LATENCY && what <= MACHINE_RING) || what == MACHINE_LINK_LATENCY ||
-           what == MACHINE_STORAGE_LATENCY || what == MACHINE_COMPUTE_BY_COLLECTIVE;
+           what == MACHINE_STORAGE_LATENCY || what >= MACHINE_COMPUTE_BY_COLLECTIVE;
 }
 
 struct machine_values_walk {
@@ -109,6 +111,21 @@ static enum status meet_copies(const struct machine_values_walk *w, enum machine
     struct copy_point *owned = table;
     for (uint32_t p = 0; p < count; p++) meet_seconds(w, name, index, 0, owned[p].spread, &owned[p].seconds);
     if (!w->visit) *points = owned;
+    return STATUS_OK;
+}
+
+static enum status meet_collectives(const struct machine_values_walk *w, uint32_t index, struct device_type *type,
+                                    struct error *err)
+{
+    void *table;
+    TRY(own(w, type->collectives, type->collective_count, sizeof *type->collectives, &table, err));
+    struct collective_rate *owned = table;
+    for (uint32_t c = 0; c < type->collective_count; c++) {
+        struct collective_rate rate = owned[c];
+        TRY(meet_copies(w, MACHINE_COLLECTIVES, index, &rate.points, rate.point_count, err));
+        if (!w->visit) owned[c] = rate;
+    }
+    if (!w->visit) type->collectives = owned;
     return STATUS_OK;
 }
 
@@ -174,7 +191,8 @@ static enum status meet_type(const struct machine_values_walk *w, uint32_t index
     TRY(meet_copies(w, MACHINE_H2D, index, &type->h2d, type->h2d_count, err));
     TRY(meet_copies(w, MACHINE_D2H, index, &type->d2h, type->d2h_count, err));
     TRY(meet_copies(w, MACHINE_P2P, index, &type->p2p, type->p2p_count, err));
-    return meet_copies(w, MACHINE_RING, index, &type->ring, type->ring_count, err);
+    TRY(meet_copies(w, MACHINE_RING, index, &type->ring, type->ring_count, err));
+    return meet_collectives(w, index, type, err);
 }
 
 /* --- machines ---------------------------------------------------------------------------------- */

@@ -45,7 +45,8 @@ enum machine_value {
     MACHINE_STORAGE_WRITE,
     MACHINE_STORAGE_BOTH,
     MACHINE_STORAGE_LATENCY,
-    MACHINE_COMPUTE_BY_COLLECTIVE, /* last, so that random draws of the other values do not change */
+    MACHINE_COMPUTE_BY_COLLECTIVE, /* last, so that random draws of the other values do not change ... */
+    MACHINE_COLLECTIVES, /* ... like measured collectives of a device type; seconds */
     MACHINE_VALUES
 };
 extern const char *const machine_value_names[MACHINE_VALUES]; /* "matmul_efficiency", "link", ... */

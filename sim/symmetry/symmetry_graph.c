@@ -269,6 +269,7 @@ static void label_group(struct symmetry_graph *g, const struct collective_group 
         label_seconds(g, levels[l]->bytes_per_s);
         label(g, (uintptr_t)levels[l]->points);
     }
+    label(g, (uintptr_t)group->measured);
 }
 
 static void add_group(struct symmetry_graph *g, uint32_t gang, uint32_t axes, uint32_t group, const uint32_t *devices,

@@ -25,10 +25,11 @@ static uint64_t identity_of(const char *name, const char *source, double value)
     return hash_bytes(hash, &value, sizeof value);
 }
 
-/* Returns true for measured seconds of kernels and of copies. */
+/* Returns true for measured seconds of kernels, copies and collectives. */
 static bool measured_seconds(const struct machine_place *place)
 {
-    return place->what == MACHINE_KERNELS || (place->what >= MACHINE_H2D && place->what <= MACHINE_RING);
+    return place->what == MACHINE_KERNELS || (place->what >= MACHINE_H2D && place->what <= MACHINE_RING) ||
+           place->what == MACHINE_COLLECTIVES;
 }
 
 /* Returns a key that equal values share. Figures with one source and one value are one value in all places; so are

@@ -17,8 +17,12 @@
 #include <unistd.h>
 
 #include "base/json/json_out.h"
+#include "base/size.h"
+#include "exec/kernels/kernels_sum.h"
 #include "exec/measure/measure.h"
+#include "exec/measure/measure_members.h"
 #include "exec/measure/measure_state.h"
+#include "models/hardware/collective_rate.h"
 #include "tests/support/support_folder.h"
 
 static void test_statistics(void **state)
@@ -160,6 +164,54 @@ static void check_profile(const struct hardware *hardware, const struct compute_
     assert_true(hardware->types[0].peak_fp32.value > 1e8);
 }
 
+/* One collective of each kind: what arrives is right, for groups and sizes with uneven shares too. */
+static void test_members(void **state)
+{
+    (void)state;
+    static const enum collective_kind kinds[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER,
+                                                 COLLECTIVE_BROADCAST, COLLECTIVE_SEND};
+    enum { FLOATS = 16 * 37 };
+    static float memory[MEASURE_MEMBERS_MAX][FLOATS];
+    for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
+        for (uint32_t members = 2; members <= (kinds[k] == COLLECTIVE_SEND ? 2 : MEASURE_MEMBERS_MAX); members++) {
+            struct measure_members about = {
+                .kind = kinds[k], .members = members, .bytes = sizeof memory[0], .repetitions = 1};
+            struct error err = {0};
+            double seconds = 0, sum = 0;
+            for (uint32_t m = 0; m < members; m++) {
+                about.memory[m] = (char *)memory[m];
+                sum += m + 1;
+                for (uint32_t i = 0; i < FLOATS; i++) memory[m][i] = (float)(m + 1);
+            }
+            if (measure_members_run(&about, &seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
+            assert_true(seconds > 0);
+            for (uint32_t m = 0; m < members; m++)
+                for (uint32_t i = 0; i < FLOATS; i++) {
+                    uint32_t owner = 0;
+                    while (i >= kernels_sum_slice(FLOATS, owner + 1, members)) owner++;
+                    const double wanted = kinds[k] == COLLECTIVE_ALL_REDUCE       ? sum
+                                          : kinds[k] == COLLECTIVE_REDUCE_SCATTER ? (owner == m ? sum : m + 1)
+                                          : kinds[k] == COLLECTIVE_ALL_GATHER     ? owner + 1
+                                                                                  : 1;
+                    if (fabs(memory[m][i] - wanted) > 1e-6)
+                        fail_msg("%s among %u: float %u of member %u is %g (expected %g)", collective_kind_names[kinds[k]],
+                                 members, i, m, (double)memory[m][i], wanted);
+                }
+        }
+}
+
+/* A coarse profile has groups of two, without anything else running. */
+static void check_collectives(const struct device_type *type)
+{
+    for (uint32_t k = 0; k < COLLECTIVE_KIND_COUNT; k++) {
+        const struct collective_rate *const rate = collective_rate_find(type, k, 2, 0);
+        assert_int_equal(rate != NULL, k != COLLECTIVE_ALL_TO_ALL);
+        if (!rate) continue;
+        assert_true(rate->point_count >= 1);
+        for (uint32_t i = 0; i < rate->point_count; i++) assert_true(rate->points[i].seconds > 0);
+    }
+}
+
 static void test_a_profile(void **state)
 {
     (void)state;
@@ -177,6 +229,7 @@ static void test_a_profile(void **state)
     assert_int_equal(type->profiles[type->profile_count - 1].threads, hardware.host_cores);
     for (uint32_t i = 0; i < type->profile_count; i++) check_profile(&hardware, &type->profiles[i]);
     assert_true(type->h2d_count >= 4 && type->d2h_count >= 4);
+    check_collectives(type);
     assert_true(hardware.load.others.source && hardware.load.others.value <= 1 && hardware.load.disturbed.value <= 1);
 
     /* write, read, write: the same bytes */
@@ -236,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_disturbed_samples),
         cmocka_unit_test(test_without_sysfs),
         cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_members),
         cmocka_unit_test(test_a_profile),
         cmocka_unit_test(test_stopping),
     };

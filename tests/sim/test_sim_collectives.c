@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/cost.h"
+#include "models/hardware/collective_rate.h"
 #include "planner/walk/plan_walk.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
@@ -704,6 +705,27 @@ static void a_member_comes_late(void **state)
     }
 }
 
+/* A simulated collective takes measured seconds where there are some, as flows too. */
+static void measured_collectives_are_simulated(void **state)
+{
+    (void)state;
+    static const struct copy_point points[] = {{1000, 3e-3, 0}, {1000000, 5e-3, 0}};
+    static const struct collective_rate rate = {COLLECTIVE_ALL_REDUCE, 2, 0, points, ARRAY_COUNT(points)};
+    for (uint32_t by = 0; by < 2; by++) {
+        struct hardware hardware;
+        struct plan plan;
+        struct gang gang = {.devices = {0, 1}, .extents = {2, 1, 1}, .algorithm = COLLECTIVE_ALGORITHM_COUNT,
+                            .op = {.collective = COLLECTIVE_ALL_REDUCE, .axes = 1u << AXIS_TENSOR, .rounds = 2,
+                                   .bytes = 1000000}};
+        machine("2x a100-sxm4-80gb", &hardware);
+        hardware.types[0].collectives = &rate;
+        hardware.types[0].collective_count = 1;
+        plan_of(&hardware, &gang, 1, (struct lone_copy){0}, &plan);
+        SIM_ASSERT_CLOSE(simulate(&plan, by == 0 ? SIM_COLLECTIVES_CLOSED : SIM_COLLECTIVES_FLOWS).makespan_s, 10e-3);
+        plan_release(&plan);
+    }
+}
+
 static void random_parallel_jobs(void **state)
 {
     (void)state;
@@ -754,6 +776,7 @@ int main(void)
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),
         cmocka_unit_test(a_member_comes_late),
+        cmocka_unit_test(measured_collectives_are_simulated),
         cmocka_unit_test(random_parallel_jobs),
     };
     return cmocka_run_group_tests_name("sim/network/collective_flow.h", tests, NULL, NULL);

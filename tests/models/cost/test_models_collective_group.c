@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/collective_group.h"
+#include "models/hardware/collective_rate.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
@@ -210,12 +211,108 @@ static void no_way(void **state)
     hardware_release(&h);
 }
 
+/* --- measured collectives ---------------------------------------------------------------------- */
+
+static const struct copy_point of_two[] = {{1 << 10, 2e-6, 0}, {1 << 20, 8e-5, 0}, {4 << 20, 4e-4, 0}};
+static const struct copy_point of_four[] = {{1 << 10, 6e-6, 0}, {1 << 20, 2.4e-4, 0}, {4 << 20, 1.6e-3, 0}};
+static const struct copy_point while_computing[] = {{1 << 10, 1, 0}};
+static const struct collective_rate measured[] = {
+    {COLLECTIVE_ALL_REDUCE, 4, 0, of_four, ARRAY_COUNT(of_four)},
+    {COLLECTIVE_ALL_REDUCE, 3, 1, while_computing, ARRAY_COUNT(while_computing)},
+    {COLLECTIVE_ALL_REDUCE, 2, 0, of_two, ARRAY_COUNT(of_two)},
+    {COLLECTIVE_SEND, 2, 0, of_two, ARRAY_COUNT(of_two)},
+};
+
+static void use_measured(struct hardware *h)
+{
+    for (uint32_t t = 0; t < h->type_count; t++) {
+        h->types[t].collectives = measured;
+        h->types[t].collective_count = ARRAY_COUNT(measured);
+    }
+}
+
+/* Seconds of a collective among the first `members` devices; its parts add up to them. */
+static double seconds_of(const struct hardware *h, uint32_t members, enum collective_kind kind,
+                         enum collective_algorithm forced, uint64_t bytes)
+{
+    struct collective_group group;
+    struct collective_part parts[COLLECTIVE_PARTS_MAX];
+    double parts_s = 0;
+    groups_of(h, members, 1, 1, 0, &group);
+    const enum collective_algorithm algorithm = collective_algorithm_of(kind, forced, &group, bytes);
+    const uint32_t count = collective_parts(kind, algorithm, &group, bytes, parts);
+    for (uint32_t i = 0; i < count; i++) {
+        parts_s += parts[i].seconds;
+        assert_true(parts[i].transfer_s <= parts[i].seconds);
+    }
+    const double seconds = collective_seconds(kind, forced, &group, bytes);
+    check_close(parts_s, seconds);
+    return seconds;
+}
+
+/* On points their seconds; between sizes along a line of logarithms; between groups in proportion; above the largest size
+ * at its rate; whatever the algorithm. */
+static void measured_collectives_count(void **state)
+{
+    (void)state;
+    struct hardware h;
+    support_machine("8x a100-sxm4-80gb", &h);
+    use_measured(&h);
+    for (uint32_t a = 0; a <= COLLECTIVE_ALGORITHM_COUNT; a++) {
+        const enum collective_algorithm forced = (enum collective_algorithm)a;
+        for (size_t p = 0; p < ARRAY_COUNT(of_two); p++) {
+            check_close(seconds_of(&h, 2, COLLECTIVE_ALL_REDUCE, forced, of_two[p].bytes), of_two[p].seconds);
+            check_close(seconds_of(&h, 4, COLLECTIVE_ALL_REDUCE, forced, of_four[p].bytes), of_four[p].seconds);
+            check_close(seconds_of(&h, 3, COLLECTIVE_ALL_REDUCE, forced, of_two[p].bytes),
+                        (of_two[p].seconds + of_four[p].seconds) / 2);
+        }
+        check_close(seconds_of(&h, 2, COLLECTIVE_ALL_REDUCE, forced, 2 << 20), sqrt(8e-5 * 4e-4));
+        check_close(seconds_of(&h, 2, COLLECTIVE_ALL_REDUCE, forced, 12 << 20), 3 * 4e-4);
+        check_close(seconds_of(&h, 2, COLLECTIVE_ALL_REDUCE, forced, 16), 2e-6);
+        check_close(seconds_of(&h, 2, COLLECTIVE_SEND, forced, 1 << 20), 8e-5);
+    }
+    hardware_release(&h);
+}
+
+/* The closed form holds for other kinds, for more members than were measured, over paced links, between types, between
+ * nodes, and for machines without measured collectives, to the last bit. */
+static void else_the_closed_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *machine;
+        uint32_t members;
+        bool paced;
+        enum collective_kind kind;
+        bool differs;
+    } cases[] = {
+        {"8x a100-sxm4-80gb", 4, false, COLLECTIVE_ALL_REDUCE, true},
+        {"8x a100-sxm4-80gb", 4, true, COLLECTIVE_ALL_REDUCE, false},
+        {"8x a100-sxm4-80gb", 5, false, COLLECTIVE_ALL_REDUCE, false},
+        {"8x a100-sxm4-80gb", 4, false, COLLECTIVE_ALL_GATHER, false},
+        {"2x dgx-a100-80gb", 8, false, COLLECTIVE_ALL_REDUCE, false},
+        {"2x dgx-a100-80gb", 16, false, COLLECTIVE_SEND, false},
+        {"a100-sxm4-80gb + 3x v100-sxm2-32gb", 4, false, COLLECTIVE_ALL_REDUCE, false},
+    };
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        struct hardware h;
+        support_machine(cases[c].machine, &h);
+        for (uint32_t l = 0; l < h.link_count; l++) h.links[l].paced = cases[c].paced;
+        const double closed_s = seconds_of(&h, cases[c].members, cases[c].kind, COLLECTIVE_RING, 3 << 20);
+        use_measured(&h);
+        const double seconds = seconds_of(&h, cases[c].members, cases[c].kind, COLLECTIVE_RING, 3 << 20);
+        assert_int_equal(seconds < closed_s || seconds > closed_s, cases[c].differs);
+        hardware_release(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_nic_for_each_device), cmocka_unit_test(groups_share_a_nic),
         cmocka_unit_test(a_leaf_that_is_oversubscribed), cmocka_unit_test(closed_forms),
         cmocka_unit_test(shares_of_random_groups), cmocka_unit_test(no_way),
+        cmocka_unit_test(measured_collectives_count), cmocka_unit_test(else_the_closed_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

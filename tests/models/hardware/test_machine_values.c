@@ -98,7 +98,9 @@ static const char measured[] =
     "  \"memory_bandwidth\": {\"value\": 12, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"},"
     "  \"profiles\": [{\"threads\": 1, \"kernels\": {\"matmul_forward\": [[64, 64, 64, 0.001, 0.02], [128, 64, 64, 0.0019, 0.03]]},"
     "   \"interference\": {\"compute_by_copy\": {\"value\": 0.2, \"unit\": \"ratio\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}}}],"
-    "  \"h2d\": [[1048576, 0.0002, 0.05]], \"d2h\": [[1048576, 0.0003, 0.04]]}],"
+    "  \"h2d\": [[1048576, 0.0002, 0.05]], \"d2h\": [[1048576, 0.0003, 0.04]],"
+    "  \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": [[64, 0.001, 0], [128, 0.002, 0.1]]},"
+    "   {\"kind\": \"all-reduce\", \"members\": 2, \"points\": [[64, 0.001, 0]]}]}],"
     " \"links\": [{\"name\": \"l\", \"bandwidth\": {\"value\": 5, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"duplex\": true}],"
     " \"devices\": [{\"type\": \"t\", \"path\": [\"l\"]}]}";
 
@@ -120,6 +122,7 @@ static void points_are_places(void **state)
     assert_int_equal(count_of(&list, MACHINE_H2D), 1);
     assert_int_equal(count_of(&list, MACHINE_D2H), 1);
     assert_int_equal(count_of(&list, MACHINE_COMPUTE_BY_COPY), 1);
+    assert_int_equal(count_of(&list, MACHINE_COLLECTIVES), 3);
     assert_int_equal(count_of(&list, MACHINE_LINK), 1);
     assert_int_equal(count_of(&list, MACHINE_LAUNCH_LATENCY), 0); /* it has none */
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) check_moved(&hardware, &list, (struct change){f, 1.7});

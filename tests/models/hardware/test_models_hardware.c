@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "models/cost/cost.h"
+#include "models/hardware/collective_rate.h"
 #include "models/hardware/hardware_dilate.h"
 #include "tests/support/support_hardware_text.h"
 #include "tests/support/support_models.h"
@@ -197,6 +198,10 @@ static void repetitions_and_excess_are_refused(void **state)
         {", \"profiles\": [{\"threads\": 1, \"kernels\": {\"sgd\": [MANY]}}]}", "", LINKS,
          "too many points (limit is 512)"},
         {", \"profiles\": [MANY]}", "", LINKS, "too many profiles (limit is 256)"},
+        {", \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": [[1, 1, 0]]}, "
+         "{\"kind\": \"send\", \"members\": 2, \"points\": [[2, 1, 0]]}]}", "", LINKS, "two lists of send among 2 members"},
+        {", \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": []}]}", "", LINKS,
+         "a collective has no points (expected 1 to 256)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         char text[16384] = HEAD "\"device_types\": [", *at = text + strlen(text);
@@ -275,6 +280,61 @@ static void bad_points_are_refused(void **state)
         assert_int_equal(support_hardware(text, &h, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, rows[i].message);
     }
+}
+
+static void bad_collectives_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *collectives, *message;
+    } rows[] = {
+        {"\"kind\": \"all-sum\", \"members\": 2, \"points\": [[1, 1, 0]]", "unknown kind 'all-sum'"},
+        {"\"kind\": \"send\", \"members\": 1, \"points\": [[1, 1, 0]]", "'members' is 1 (expected 2 to 24576)"},
+        {"\"kind\": \"send\", \"members\": 2, \"points\": [[1, 0, 0]]", "element 1 is 0 (expected 1e-12"},
+        {"\"kind\": \"send\", \"members\": 2, \"point\": []", "unknown key 'point'"},
+        {"\"kind\": \"send\", \"members\": 2", "a collective has no points"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        char text[4096];
+        snprintf(text, sizeof text,
+                 HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
+                      ",\"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": "
+                      SOURCED_VALUE("1", "GB/s") ", \"collectives\": [{%s}]}],\n" LINKS DEVICES, rows[i].collectives);
+        struct hardware h = {0};
+        struct error err = {0};
+        assert_int_equal(support_hardware(text, &h, &err), STATUS_BAD_INPUT);
+        if (!strstr(err.text, rows[i].message)) fail_msg("%s", err.text);
+    }
+}
+
+/* Measured collectives of a file are there, in the order of the file, and written again. */
+static void collectives_are_read_and_written(void **state)
+{
+    (void)state;
+    static const char text[] =
+        HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
+             ",\"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": " SOURCED_VALUE("1", "GB/s")
+             ", \"collectives\": [{\"kind\": \"broadcast\", \"members\": 8, \"computing\": 3, \"points\": [[9, 4, 0.5], [5, 3, 0]]},"
+             "{\"kind\": \"all-gather\", \"members\": 2, \"points\": [[7, 2, 0]]}]}],\n" LINKS DEVICES;
+    struct hardware h = {0};
+    struct error err = {0};
+    if (support_hardware(text, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    const struct device_type *const type = &h.types[0];
+    assert_int_equal(type->collective_count, 2);
+    const struct collective_rate *const rate = collective_rate_find(type, COLLECTIVE_BROADCAST, 8, 3);
+    assert_ptr_equal(rate, &type->collectives[0]);
+    assert_true(rate->point_count == 2 && rate->points[0].bytes == 5 && rate->points[1].spread == 0.5);
+    assert_null(collective_rate_find(type, COLLECTIVE_BROADCAST, 8, 0));
+    char *const first = support_hardware_text(&h);
+    struct hardware again = {0};
+    if (support_hardware(first, &again, &err) != STATUS_OK) fail_msg("%s", err.text);
+    char *const second = support_hardware_text(&again);
+    assert_string_equal(first, second);
+    assert_non_null(strstr(first, "\"computing\": 3"));
+    free(first);
+    free(second);
+    hardware_release(&again);
+    hardware_release(&h);
 }
 
 static void check_round_trip(const struct hardware *h)
@@ -537,6 +597,8 @@ int main(void)
         cmocka_unit_test(repetitions_and_excess_are_refused),
         cmocka_unit_test(a_path_is_read),
         cmocka_unit_test(bad_points_are_refused),
+        cmocka_unit_test(bad_collectives_are_refused),
+        cmocka_unit_test(collectives_are_read_and_written),
         cmocka_unit_test(machines_survive_writing_to_the_bit),
         cmocka_unit_test(a_load_is_read_and_told),
         cmocka_unit_test(a_host_machine_is_multiplied_and_paced),
