@@ -116,6 +116,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .tables = &a->tables->units[i],
         .pass = a->pass,
         .minibatch = a->minibatch,
+        .round = a->round,
         .microbatch = a->microbatch,
         .state = a->state,
         .gradient = a->gradient,

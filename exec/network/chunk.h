@@ -41,6 +41,7 @@ struct chunk_arguments {
                                * PLAN_UPDATE, PLAN_EVALUATE or PLAN_LOAD */
     uint32_t rank;            /* the replica's number */
     uint64_t minibatch;
+    uint32_t round;           /* as in struct unit_arguments */
     struct unit_microbatch microbatch;
     void *state;              /* or, in passes, the gathered weights of replicas that share them, or a version */
     void *version;            /* LOAD, UPDATE: the version made; NULL: none */

@@ -168,9 +168,10 @@ static void compute_backward(const struct transformer_unit *unit)
         blocks_backward(unit, blocks_end(a), all, a->gradient_in);
 }
 
-/* Clips as torch.nn.utils.clip_grad_norm_() does. */
+/* Clips as torch.nn.utils.clip_grad_norm_() does. The mean of several minibatches is not clipped. */
 float transformer_clip_scale(const struct unit_arguments *a)
 {
+    if (a->round > 1) return 1 / (float)a->round;
     if (!job_clips(a->job)) return 1;
     assert(a->norms);
     const double scale = a->job->optimizer.clip / (unit_norm(a->job, a->norms) + 1e-6);

@@ -97,7 +97,7 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
         .inner = (int64_t)(n->heads * n->head_width),
         .shared = (int64_t)(network_kv_heads(n) * n->head_width),
         .epsilon = (float)n->norm_epsilon,
-        .optimizer = optimizer_at(a->job, a->minibatch),
+        .optimizer = optimizer_at(a->job, a->round > 0 ? (a->minibatch + 1) * a->round - 1 : a->minibatch),
         .scale = 1,
         .block_tensors = first_layer_tensors(a),
         .microbatches = (uint32_t)(job_samples(a->job) / samples),

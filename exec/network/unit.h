@@ -69,6 +69,8 @@ struct unit_arguments {
                                    PLAN_EVALUATE; over blocks and one microbatch also PLAN_BACKWARD_INPUT and
                                    PLAN_BACKWARD_WEIGHT, a PLAN_BACKWARD in two */
     uint64_t minibatch;         /* from 0; the step is this + 1 */
+    uint32_t round;             /* UPDATE of a stage with its own pace: minibatches of an update, whose mean gradient is taken,
+                                   and of which `minibatch` counts the updates; 0: one */
     struct unit_microbatch microbatch;
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all */
     void *state;                /* state blob; only its weights in a forward pass or with a gradient; for a slice

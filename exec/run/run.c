@@ -60,7 +60,9 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
         if (loop->stopping && !work_is_left(loop) && op.join_at == 0) break;
-        const bool beyond = loop->stopping && op.minibatch >= loop->run->jobs[op.unit->job].limit;
+        const bool own_pace = parallel_has_own_pace(&loop->plan->jobs.jobs[op.unit->job].parallel);
+        const uint64_t minibatch = own_pace ? loop->walked[op.unit->job] : op.minibatch; /* an update ends it */
+        const bool beyond = loop->stopping && minibatch >= loop->run->jobs[op.unit->job].limit;
         status = run_enqueue(loop, &op, beyond && !run_saves_state(loop, &op), err);
     }
     if (status == STATUS_OK && plan_walk_failed(loop->walk))

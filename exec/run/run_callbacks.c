@@ -398,12 +398,29 @@ void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint
     run_take_loss(run, job, minibatch, loss);
 }
 
+/* Takes the loss of a minibatch of a replica with its own pace. `last`: the last minibatch of its update. When all replicas'
+ * have come, they are taken in the order of minibatches. */
+static void take_own_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t last, double loss)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
+    const uint32_t turn = (uint32_t)(last / replicas % 2); /* the next update's may come first */
+    double *const parts = progress->partial_losses + (size_t)turn * replicas;
+    if (!add_partial_loss(run, job, replica, replicas, parts, &progress->partial_count[turn], &loss)) return;
+    for (uint32_t d = 0; d < replicas; d++) run_take_loss(run, job, last + 1 - replicas + d, parts[d]);
+}
+
 static void call_loss(void *argument)
 {
     const struct loss_call *const call = argument;
     struct run *const run = call->run;
     struct error lost = {0};
     if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
+    const struct job *const job = &run->plan->jobs.jobs[call->job];
+    if (parallel_has_own_pace(&job->parallel) && run_loss_replicas(job) > 1) {
+        take_own_loss(run, call->job, call->rank, call->minibatch, *call->loss);
+        return;
+    }
     if (!run->peers || run->peers->own == 0) {
         run_take_partial_loss(run, call->job, call->rank, call->minibatch, *call->loss);
         return;

@@ -117,7 +117,7 @@ static bool is_asynchronous(const struct run_loop *loop, const struct plan_walk_
 }
 
 /* Returns the minibatch that an operation is about. The stages of an asynchronous schedule are in different ones, and each
- * counts its own units. */
+ * counts its own units. Replicas with their own pace take the minibatches in turn; their update is about the last one. */
 static uint64_t minibatch_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (!is_asynchronous(loop, op)) return op->minibatch;
@@ -125,17 +125,21 @@ static uint64_t minibatch_of(struct run_loop *loop, const struct plan_walk_op *o
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     const uint32_t stage = parallel_place(&job->parallel, op->unit->shard).stage;
-    const uint64_t each = parallel_microbatches_of(job, stage, op->rank / job->parallel.tensor).count;
+    const uint32_t replica = op->rank / job->parallel.tensor;
+    const uint64_t each = parallel_microbatches_of(job, stage, replica).count;
+    const uint64_t turns = parallel_has_own_pace(&job->parallel) ? job->parallel.replicas[stage] : 1;
     uint32_t *count;
     switch (op->unit->pass) {
-    case PLAN_FORWARD: return passes->forward / each; /* counted by their computations, which end the unit */
-    case PLAN_BACKWARD: return passes->backward / each;
+    case PLAN_FORWARD: /* counted by their computations, which end the unit */
+        return turns > 1 ? passes->forward * turns + replica : passes->forward / each;
+    case PLAN_BACKWARD: return turns > 1 ? passes->backward * turns + replica : passes->backward / each;
     case PLAN_BATCH: count = &passes->batches; break;
     case PLAN_REDUCE: count = &passes->summed; break;
     case PLAN_UPDATE: count = &passes->updates; break;
     default: return op->minibatch;
     }
     if (op->op_index == 0) ++*count;
+    if (turns > 1) return op->unit->pass == PLAN_BATCH ? (*count - 1) * turns + replica : *count * turns - 1;
     return *count - 1;
 }
 
@@ -195,6 +199,10 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .workspace = unit.workspace,
         .guard = unit.guard,
     };
+    if (unit.pass == PLAN_UPDATE && parallel_has_own_pace(&unit.job->parallel)) {
+        arguments.round = unit.job->parallel.replicas[parallel_place(&unit.job->parallel, op->unit->shard).stage];
+        arguments.minibatch /= arguments.round;
+    }
     if (unit.pass == PLAN_UPDATE || unit.pass == PLAN_NORM) {
         float *const of_head = shard == last ? unit.gradient : unit.table_gradient;
         const struct chunk_tables *const head = &loop->run->chunks[last];
@@ -376,6 +384,15 @@ static enum status enqueue_work(struct run_loop *loop, const struct plan_walk_op
     return STATUS_OK;
 }
 
+/* Returns the minibatches that the end of a unit completes. Where stages have their own pace, the last update of the first
+ * stage completes those of its replicas. */
+static uint64_t minibatches_ended(const struct run_loop *loop, const struct plan_unit *unit)
+{
+    const struct parallel *const p = &loop->plan->jobs.jobs[unit->job].parallel;
+    if (parallel_has_own_pace(p)) return unit->pass == PLAN_UPDATE && unit->shard == 0 ? p->replicas[0] : 0;
+    return unit->ends_minibatch;
+}
+
 enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked, bool skip, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -424,7 +441,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked
     loop->next = op->number + 1;
     loop->last[op->unit->job] = op->number;
     const struct plan_unit *const unit = op->unit;
-    if (unit->ends_minibatch && op->ends_unit) loop->walked[unit->job]++;
+    if (op->ends_unit) loop->walked[unit->job] += minibatches_ended(loop, unit);
     if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
     return status;
 }

@@ -19,7 +19,8 @@ static uint64_t permitted(const struct run *run, uint32_t job)
 
 uint64_t run_job_end(const struct run *run, uint32_t job)
 {
-    return run->peers ? permitted(run, job) : run->jobs[job].begun;
+    const uint64_t round = parallel_round(&run->plan->jobs.jobs[job].parallel);
+    return run->peers ? permitted(run, job) : (run->jobs[job].begun + round - 1) / round * round;
 }
 
 void run_end_job(struct run *run, uint32_t job, bool all)

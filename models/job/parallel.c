@@ -149,6 +149,17 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
+uint64_t parallel_round(const struct parallel *p)
+{
+    uint64_t round = 1;
+    for (uint32_t s = 0; parallel_has_own_pace(p) && s < p->pipeline; s++) {
+        uint64_t multiple = round;
+        while (multiple % p->replicas[s] != 0) multiple += round;
+        round = multiple;
+    }
+    return round;
+}
+
 bool parallel_settle_replicas(struct job *job)
 {
     struct parallel *p = &job->parallel;
@@ -215,7 +226,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->sequence, "sequence parallelism"},
         {p->scatter, "scattered boundaries"},
-        {parallel_has_own_pace(p), "replicas that update by themselves"},
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},

@@ -98,9 +98,9 @@
  * With r replicas on a stage, microbatch b of the whole job belongs to replica b mod r, and the device of rank (t, d,
  * p) is first_device + t + tensor * (d + replicas of earlier stages). With gpipe, 1f1b and 2bw, replicas add up (not
  * average) their gradients for an update, so unequal shares still give the minibatch's gradient. With pipedream a
- * minibatch has one microbatch, and a stage with r replicas updates after every r. With n(p) microbatches in flight on
- * each replica of stage p, its weights are n(p) - 1 of its own updates old; n(p) = ceil(devices from stage p on /
- * replicas of stage p), also for 1f1b.
+ * minibatch has one microbatch, and a stage with r replicas updates after every r, by the mean of their gradients.
+ * With n(p) microbatches in flight on each replica of stage p, its weights are n(p) - 1 of its own updates old; n(p) =
+ * ceil(devices from stage p on / replicas of stage p), also for 1f1b.
  *
  * Numbers. Formats are as in models/kernel/precision.h; sent data has the format of activations. With "gradients":
  * "bf16", weight gradients have 16 bits too, also when added up, as ZeRO counts them: 16 bytes per parameter with
@@ -373,6 +373,9 @@ static inline bool pipeline_has_halves(uint32_t schedule)
 {
     return schedule == PIPELINE_ZB_H1 || schedule == PIPELINE_ZB_H2 || schedule == PIPELINE_ZB_V;
 }
+
+/* Returns the least number of minibatches after which all stages have updated: above 1 where stages have their own pace. */
+uint64_t parallel_round(const struct parallel *parallel);
 
 /*
  * Returns the updates by which a chunk's weights are stale: microbatches of update u use the version after max(u -

@@ -289,7 +289,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     for (uint32_t t = 0; t < turns; t++) {
         check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
         check_progress(r, global, t)->normed += unit->pass == PLAN_NORM;
-        check_progress(r, global, t)->batches += unit->pass == PLAN_BATCH;
+        if (t == rank.turn || !parallel_has_own_pace(&job->parallel)) check_progress(r, global, t)->batches += unit->pass == PLAN_BATCH;
     }
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;

@@ -60,9 +60,11 @@ static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
     return true;
 }
 
-static bool is_pass(uint32_t pass)
+/* Returns true for units of one replica where these take turns. A replica with its own pace reads its own minibatches. */
+static bool is_in_turn(const struct parallel *p, uint32_t pass)
 {
-    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD || pass == PLAN_EVALUATE;
+    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD || pass == PLAN_EVALUATE ||
+           (pass == PLAN_BATCH && parallel_has_own_pace(p));
 }
 
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *task)
@@ -70,7 +72,7 @@ uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *ta
     const struct plan_unit *unit = &plan->units[task->unit];
     const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage;
-    if (!is_pass(unit->pass) || parallel_turns(p, stage) == 1) return 0;
+    if (!is_in_turn(p, unit->pass) || parallel_turns(p, stage) == 1) return 0;
     uint32_t turn = 0, begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
     while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != task->device) turn++; /* is_stage() */
     return turn;
@@ -86,7 +88,7 @@ struct check_rank check_parallel_rank(const struct plan *plan, const struct plan
         rank.chunk = parallel_chunks(p) - 1;
         replica -= first;
     }
-    if (is_pass(unit->pass)) rank.turn = check_parallel_turn(plan, task);
+    if (is_in_turn(p, unit->pass)) rank.turn = check_parallel_turn(plan, task);
     else if (parallel_turns(p, parallel_place(p, rank.chunk).stage) > 1) rank.turn = replica;
     return rank;
 }
@@ -112,7 +114,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_task *task
         return check_fail(c, CHECK_RULE_FORM, "task %u of %s is not on the devices of the first and the last stage", index,
                           job->name);
     }
-    if (task->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, task->gang, unit->shard, is_pass(unit->pass)))
+    if (task->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, task->gang, unit->shard, is_in_turn(p, unit->pass)))
         return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
     if ((from == PLAN_NONE) != (task->peer == PLAN_NONE))
@@ -167,6 +169,8 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     struct check_versions versions = {.counts = {[CHECK_CLOCK_STEP] = true, [CHECK_CLOCK_SUM] = !whole}};
     versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
     versions.of[CHECK_CLOCK_DATA] = pass == PLAN_BATCH ? progress->batches : n / m;
+    if (parallel_has_own_pace(&job->parallel)) /* of the replica's minibatches */
+        versions.of[CHECK_CLOCK_DATA] = versions.of[CHECK_CLOCK_DATA] * parallel_turns(&job->parallel, stage) + rank.turn;
     versions.of[CHECK_CLOCK_SUM] = adds       ? progress->reduced
                              : whole    ? (progress->updates + 1) * m
                              : resident ? progress->updates * m

@@ -240,7 +240,8 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     even = even && (m == 0 || evaluated.by % m == 0);
     struct growth normed = next_growth(repeats, at), batches = next_growth(repeats, at);
     (void)normed; /* follows the updates */
-    even = even && batches.by == (batches.from > 0 ? minibatches : 0);
+    const uint64_t turns = parallel_has_own_pace(p) ? parallel_turns(p, stage) : 1; /* a replica reads its own minibatches */
+    even = even && batches.by * turns == (batches.from > 0 ? minibatches : 0);
     struct growth refreshed = next_growth(repeats, at), kept = next_growth(repeats, at);
     (void)kept; /* follows the evaluations */
     even = even && refreshed.by == (refreshed.from > 0 ? minibatches : 0);

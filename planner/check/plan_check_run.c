@@ -261,9 +261,11 @@ static bool keeps_state(const struct plan_buffer *buffer)
 static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
+    const struct parallel *p = &r->plan->jobs.jobs[b->job].parallel;
+    const uint64_t own = parallel_has_own_pace(p) ? p->replicas[parallel_place(p, b->shard).stage] : 1; /* of an update */
     struct buffer_extent wanted = {.end = b->bytes,
                                    .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, CHECK_THING_STATE),
-                                   .version = r->jobs[b->job].minibatch};
+                                   .version = r->jobs[b->job].minibatch / own};
     for (uint32_t i = 0; b->bytes > 0 && i < (r->one_place ? 1 : plan_buffer_ranks(r->plan, b)); i++) {
         const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];

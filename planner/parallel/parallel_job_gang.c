@@ -175,7 +175,9 @@ void gang_access_batch(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
 {
     uint64_t bytes = job_replica_batch_bytes(u->s->job);
     if (!u->s->carried_out || !u->chunk->has_batch) return;
-    uint32_t slot = is_asynchronous(u->s) ? (uint32_t)(u->s->microbatch / microbatches_each(u->s) % u->stage->batches) : 0;
+    const uint64_t turns = parallel_has_own_pace(u->s->parallel) ? u->stage->turns : 1; /* minibatches of several replicas */
+    const uint64_t minibatch = u->s->microbatch / microbatches_each(u->s) / turns;
+    uint32_t slot = is_asynchronous(u->s) ? (uint32_t)(minibatch % u->stage->batches) : 0;
     struct plan_buffer b = {.kind = BUFFER_BATCH, .job = u->s->index, .shard = PLAN_NONE, .variant = slot,
                             .on_device = true, .bytes = bytes};
     add_placed(u, a, plan_builder_buffer(u->s->builder, &b), flags,
@@ -186,7 +188,7 @@ void gang_access_batch(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
 uint32_t gang_ends_batch(const struct gang_unit *u)
 {
     const uint64_t each = microbatches_each(u->s);
-    return is_asynchronous(u->s) && u->s->microbatch % each >= each - u->stage->turns ? ACCESS_RELEASE : 0;
+    return is_asynchronous(u->s) && u->s->microbatch % each + u->stage->turns >= each ? ACCESS_RELEASE : 0;
 }
 
 void gang_access_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)

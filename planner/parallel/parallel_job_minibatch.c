@@ -133,6 +133,7 @@ static void add_batch(struct gang_unit *u)
 void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_BATCH, false);
+    if (parallel_has_own_pace(s->parallel)) u.gang = gang_in_turn(s, u.stage); /* the minibatch is this replica's */
     add_batch(&u);
     gang_end(&u);
 }

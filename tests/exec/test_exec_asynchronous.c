@@ -26,6 +26,7 @@
 #include "exec/files/weights.h"
 #include "exec/network/chunk.h"
 #include "exec/run/run.h"
+#include "models/job/learning_rate.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/exec/support_stop.h"
@@ -61,6 +62,7 @@ static void make_plan(const struct job *wanted, const char *config, struct plan 
     job->microbatches = wanted->microbatches;
     job->precision = wanted->precision;
     job->optimizer.learning_rate = wanted->optimizer.learning_rate;
+    job->optimizer.schedule = wanted->optimizer.schedule;
     job->parallel = wanted->parallel;
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
     enum status status = parallel_check(job, &err);
@@ -101,6 +103,22 @@ static void *allocate(uint64_t bytes)
     return memory;
 }
 
+/* Returns the microbatches in flight on each replica of a stage of pipedream. */
+static uint32_t in_flight(const struct parallel *p, uint32_t stage)
+{
+    uint32_t devices = 0;
+    if (p->replicated == 0) return p->pipeline - stage;
+    for (uint32_t s = stage; s < p->pipeline; s++) devices += p->replicas[s];
+    return (devices + p->replicas[stage] - 1) / p->replicas[stage];
+}
+
+/* Returns the minibatches of a chunk's update: those of all replicas of pipedream's stages that take them in turn. */
+static uint64_t round_of(const struct job *job, uint32_t chunk)
+{
+    const bool own = job->parallel.schedule == PIPELINE_PIPEDREAM && job->parallel.replicated > 0;
+    return own ? replicas_of(job, chunk) : 1;
+}
+
 static void make_reference(struct reference *r, const struct job *job, const struct kernels *kernels)
 {
     const struct parallel *p = &job->parallel;
@@ -112,7 +130,7 @@ static void make_reference(struct reference *r, const struct job *job, const str
         struct stage *s = &r->stages[c];
         const struct chunk_memory *m = &s->tables.memory;
         if (chunk_tables_init(job, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
-        s->staleness = p->schedule == PIPELINE_2BW ? 1 : p->pipeline - 1 - c / (r->chunks / p->pipeline);
+        s->staleness = p->schedule == PIPELINE_2BW ? 1 : in_flight(p, c / (r->chunks / p->pipeline)) - 1;
         for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
         weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
         for (uint32_t d = 0; d < replicas_of(job, c); d++) s->gradient[d] = allocate(m->gradient_bytes);
@@ -143,19 +161,21 @@ struct turn {
     uint32_t replica;
     uint64_t before;
 };
-static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t microbatch)
+static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t minibatch, uint64_t microbatch)
 {
+    if (round_of(job, chunk) > 1) return (struct turn){(uint32_t)(minibatch % round_of(job, chunk)), 0};
     const uint32_t replicas = replicas_of(job, chunk);
     const uint64_t each = job->microbatches / replicas;
     if (job->parallel.replicated > 0) return (struct turn){(uint32_t)(microbatch % replicas), microbatch / replicas};
     return (struct turn){(uint32_t)(microbatch / each), microbatch % each};
 }
 
-/* Passes a microbatch of an update over a chunk. `losses`: by replica of the last stage. */
-static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t update, uint64_t microbatch, double *losses)
+/* Passes a microbatch over a chunk. `losses`: by replica of the last stage. */
+static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t minibatch, uint64_t microbatch, double *losses)
 {
     struct stage *s = &r->stages[c], *next = c + 1 < r->chunks ? s + 1 : NULL;
-    const struct turn turn = turn_of(r->job, c, microbatch);
+    const struct turn turn = turn_of(r->job, c, minibatch, microbatch);
+    const uint64_t update = minibatch / round_of(r->job, c);
     const uint64_t version = update > s->staleness ? update - s->staleness : 0;
     const bool back = pass == PLAN_BACKWARD;
     const struct chunk_arguments a = {
@@ -176,8 +196,15 @@ static void step(struct reference *r, uint32_t c, uint64_t update)
     for (uint32_t d = 1; d < replicas_of(r->job, c); d++)
         for (uint64_t i = 0; i < numbers; i++) s->gradient[0][i] += s->gradient[d][i];
     memcpy(s->versions[update + 1], s->versions[update], s->tables.memory.state_bytes);
+    const float mean = 1 / (float)round_of(r->job, c);
+    for (uint64_t i = 0; mean < 1 && i < numbers; i++) s->gradient[0][i] *= mean;
+    struct job job = *r->job; /* the rate is that of the update's last minibatch, the step counts the stage's updates */
+    job.optimizer.learning_rate = learning_rate_at(r->job, (update + 1) * round_of(r->job, c));
+    job.optimizer.schedule = (struct rate_schedule){.kind = RATE_CONSTANT};
+    struct chunk_tables tables = s->tables;
+    tables.job = &job;
     const struct chunk_arguments a = {
-        .job = r->job, .tables = &s->tables, .pass = PLAN_UPDATE, .minibatch = update, .state = s->versions[update + 1],
+        .job = &job, .tables = &tables, .pass = PLAN_UPDATE, .minibatch = update, .state = s->versions[update + 1],
         .gradient = s->gradient[0], .table_gradient = chunk_table_gradient(&s->tables, s->gradient[0])};
     chunk_compute(r->kernels, &a);
 }
@@ -191,8 +218,11 @@ static double train(struct reference *r, const struct data_source *data, uint64_
         for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, n, NULL);
         for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, n, losses);
     }
-    for (uint32_t d = 0; d < replicas_of(r->job, r->chunks - 1); d++) sum = d == 0 ? losses[d] : sum + losses[d];
-    for (uint32_t c = 0; c < r->chunks; c++) step(r, c, update);
+    const uint32_t last = r->chunks - 1;
+    for (uint32_t d = 0; d < replicas_of(r->job, last); d++) sum = d == 0 ? losses[d] : sum + losses[d];
+    if (round_of(r->job, last) > 1) sum = losses[update % round_of(r->job, last)];
+    for (uint32_t c = 0; c < r->chunks; c++)
+        if ((update + 1) % round_of(r->job, c) == 0) step(r, c, update / round_of(r->job, c));
     return sum;
 }
 
@@ -215,7 +245,7 @@ static void follow_reference(const struct job *job, struct outcome *out)
     for (uint64_t u = 0; u <= job->minibatches; u++) {
         for (uint32_t c = 0; c < r.chunks; c++) {
             tables[c] = r.stages[c].tables.state;
-            states[c] = (float *)(void *)r.stages[c].versions[u];
+            states[c] = (float *)(void *)r.stages[c].versions[u / round_of(job, c)];
         }
         out->fingerprints[u] = weights_fingerprint(job, tables, r.chunks, states);
     }
@@ -240,14 +270,16 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
     p.blocking = random_below(seed, key++, 4) == 0;
     job.microbatch = 2;
     job.microbatches = p.data * (p.schedule == PIPELINE_PIPEDREAM ? 1 : p.pipeline + random_below(seed, key++, 3));
-    if (p.schedule == PIPELINE_2BW && random_below(seed, key++, 2)) {
+    if (random_below(seed, key++, 2)) {
         p.replicated = p.pipeline;
         p.data = 1;
         for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (uint32_t)random_below(seed, key++, REPLICAS_MAX);
         while (parallel_devices(&p) > DEVICES / 2) p.replicas[random_below(seed, key++, p.pipeline)] = 1;
-        job.microbatches = 6 * (1 + random_below(seed, key++, 2)); /* a multiple of all, and enough in flight */
+        job.microbatches = p.schedule == PIPELINE_PIPEDREAM ? 1 : 6 * (1 + random_below(seed, key++, 2)); /* enough in flight */
     }
-    job.minibatches = 1 + random_below(seed, key++, UPDATES_MAX);
+    job.minibatches = p.replicated > 0 && p.schedule == PIPELINE_PIPEDREAM ? 6 * (1 + random_below(seed, key++, UPDATES_MAX / 6))
+                                                                           : 1 + random_below(seed, key++, UPDATES_MAX);
+    job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
     job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     job.optimizer.learning_rate = 0.01;
     job.parallel = p;
@@ -379,7 +411,7 @@ static void test_stop(void **state)
         struct job job = draw(seed, n, &jobs.jobs[0]);
         struct outcome wanted;
         char what[200];
-        job.minibatches = UPDATES_MAX;
+        job.minibatches = UPDATES_MAX / 6 * 6;
         describe(&job, config, what);
         follow_reference(&job, &wanted);
         struct run_options options = {.poison = true, .delay_seed = seed + n};

@@ -18,10 +18,10 @@
 #include "tests/support/planner/support_planner.h"
 
 enum { MINIBATCHES = 3, MICROBATCHES = 5 };
-enum { EVALUATED = 100, CLIPS = 200, GROUPS = 300 };
+enum { EVALUATED = 100, CLIPS = 200, GROUPS = 300, PACE = 400 };
 
 /* A variant has the replicas of the first and the last stage as its digits; from EVALUATED on it is evaluated, from CLIPS
- * on it clips, from GROUPS on each replica is a tensor group of two. */
+ * on it clips, from GROUPS on each replica is a tensor group of two, from PACE on stages update by themselves (pipedream). */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     struct hardware hardware;
@@ -34,11 +34,17 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     struct job *job = &jobs.jobs[0];
     job->microbatches = MICROBATCHES;
-    job->parallel = (struct parallel){.tensor = variant >= GROUPS ? 2 : 1, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
+    job->parallel = (struct parallel){.tensor = variant >= GROUPS && variant < PACE ? 2 : 1, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
                                       .schedule = PIPELINE_1F1B, .replicated = 2,
                                       .replicas = {variant % 100 / 10, variant % 10}};
     if (variant >= EVALUATED && variant < CLIPS) job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if (variant >= CLIPS && variant < GROUPS) job->optimizer.clip = 0.5;
+    if (variant >= PACE) {
+        job->network.tied_head = false;
+        job->parallel.schedule = PIPELINE_PIPEDREAM;
+        job->microbatches = 1;
+        job->minibatches = 6;
+    }
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -136,6 +142,26 @@ static void data_of_one(struct plan *p)
     task->gang = test_parallel_task(p, PLAN_FORWARD, 0, 0)->gang;
     task->device = test_parallel_task(p, PLAN_FORWARD, 0, 0)->device;
 }
+static void data_at_the_other_replica(struct plan *p)
+{
+    test_parallel_swap_places(test_parallel_task(p, PLAN_BATCH, 0, 0), test_parallel_task(p, PLAN_BATCH, 0, 1));
+}
+static void data_out_of_turn(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_BATCH, 0, 0), test_parallel_task(p, PLAN_BATCH, 0, 2));
+}
+static void data_of_all(struct plan *p)
+{
+    test_parallel_task(p, PLAN_BATCH, 0, 0)->gang = test_parallel_task(p, PLAN_UPDATE, 0, 0)->gang;
+}
+static void not_reduced_in_time(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 0, 0), test_parallel_task(p, PLAN_REDUCE, 0, 0));
+}
+static void update_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 0, 1));
+}
 static void data_small(struct plan *p) { buffer_of(p, BUFFER_BATCH, true)->bytes -= 4; }
 static void data_short(struct plan *p) { test_parallel_op(p, PLAN_BATCH, 1, OP_COPY)->bytes -= 4; }
 static void not_reduced(struct plan *p)
@@ -190,6 +216,13 @@ static void broken(void **state)
         {held_out_loss_short, EVALUATED + 12, "copies 4 bytes of the loss in an evaluation"},
         {norms_short, CLIPS + 21, "bytes of the norms at 0 (expected"},
         {norm_early, CLIPS + 23, "(expected joined gradient of job-0 shard 0"},
+        {pass_at_the_other_replica, PACE + 21, "batch of job-0"},
+        {data_at_the_other_replica, PACE + 21, "batch of job-0"},
+        {data_out_of_turn, PACE + 21, "batch"},
+        {data_of_all, PACE + 21, "is not on the devices of stage 0"},
+        {update_early, PACE + 21, "job-0 shard 0"},
+        {not_reduced_in_time, PACE + 21, "job-0 shard 0"},
+        {loss_short, PACE + 12, "copies 4 bytes of the loss (expected 8 of the loss)"},
         {state_of_one, 21, "is not on the devices of stage 0"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
