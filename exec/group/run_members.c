@@ -2,9 +2,10 @@
  *     REDUCE   all-reduce of a chunk's gradient; or, where replicas split states, reduce-scatter in place, or to the
  *              replica's share of the gradient
  *     JOIN     all-reduce of a tied table's two gradients, or of a replica's share of them
- *     UPDATE   all-gather of updated weights, in place
+ *     UPDATE   all-gather of updated weights, in place; or all-reduce of a chunk's gradients on hosts
  *     NORM     all-reduce of the squares of shares of a chunk's gradients
- *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares
+ *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares. In place where shares
+ *              have come up from hosts
  */
 #include "exec/group/run_members.h"
 
@@ -53,6 +54,11 @@ static bool repeats_end(const struct chunk_tables *tables, const struct plan_wal
     return (replica < first ? replica : replica - first) >= parallel_joined_groups(p);
 }
 
+static struct run_collective_data whole_gradient(const struct chunk_tables *tables, char *gradient)
+{
+    return (struct run_collective_data){.from = gradient, .to = gradient, .count = tables->memory.gradient_bytes / sizeof(float)};
+}
+
 static struct run_collective_data joined(const struct chunk_tables *tables, const struct plan_walk_op *op, char *gradient)
 {
     const bool head = tables->memory.has_head;
@@ -81,13 +87,16 @@ static struct run_collective_data squared(const struct run *run, const struct pl
 
 static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
 {
-    const struct chunk_tables *const from = tables_of(run, op, 0), *const to = tables_of(run, op, op->use_count - 1);
+    const bool raised = run->plan->accesses[op->op->first_access].offset_bytes > 0; /* the first chunk's table, in place */
+    const struct chunk_tables *const to = tables_of(run, op, op->use_count - 1);
+    const struct chunk_tables *const from = raised ? &run->chunks[run->plan->job_first_shard[op->unit->job]] : tables_of(run, op, 0);
     struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1]};
     const bool table = from != to;
-    if (table) data.to += to->memory.table_weights_offset;
+    if (table && !raised) data.to += to->memory.table_weights_offset;
     for (uint32_t i = 0; i < from->memory.section_count; i++) {
         const struct chunk_share_part *const part = &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
-        if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE) add_range(&data, part->whole, part->here, part->bytes);
+        if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE)
+            add_range(&data, part->whole, op->use_count == 1 ? part->whole : part->here, part->bytes);
     }
     return data;
 }
@@ -98,6 +107,7 @@ struct run_collective_data run_members_data(const struct run *run, const struct 
     const struct chunk_tables *const tables = tables_of(run, op, 0);
     if (op->op->collective == COLLECTIVE_ALL_GATHER) return gathered(run, op, at);
     if (op->unit->pass == PLAN_JOIN) return joined(tables, op, at[0]);
+    if (op->unit->pass == PLAN_UPDATE) return whole_gradient(tables, at[0]);
     assert(op->unit->pass == PLAN_REDUCE);
     return reduced(tables, op, at, adds);
 }

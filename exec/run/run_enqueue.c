@@ -268,22 +268,24 @@ static enum status enqueue_collective(struct run_loop *loop, const struct plan_w
     return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
 
-/* Copies a rank's share of the weights to its place among all weights, the longest range last. Returns false where the
- * device has only that share, or the rank has all. */
+/* Copies a rank's share of the weights to its place among all weights, the longest range last; or its share of the first
+ * chunk's table to the end of a head's. Returns false where the device has only that share, or the rank has all. */
 static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op, struct device_guard guard,
                            struct run_flight *flight)
 {
-    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
-    const struct chunk_tables *const tables = &loop->run->chunks[shard];
-    if (tables->memory.ranks <= 1 || tables->memory.splits_weights) return false;
+    const struct plan_buffer *const source = &loop->plan->buffers[op->uses[0].buffer];
+    const struct chunk_tables *const tables = &loop->run->chunks[loop->plan->job_first_shard[source->job] + source->shard];
+    const bool gathers = op->unit->pass == PLAN_GATHER, table = source->shard != op->unit->shard;
+    if (tables->memory.ranks <= 1 || (tables->memory.splits_weights && !gathers)) return false;
     struct device_stream *const stream = loop->run->streams[op->stream];
     const struct chunk_share *const share = &tables->shares[op->rank / tables->job->parallel.tensor];
     char *const to = address_of(loop, op, &op->uses[1]);
     const char *const from = address_of(loop, op, &op->uses[0]);
+    const uint32_t count = table ? 1 : share->count; /* a table's section is the first */
     uint32_t longest = 0;
-    for (uint32_t i = 1; i < share->count; i++)
+    for (uint32_t i = 1; i < count; i++)
         if (share->sections[i].parts[STATE_WEIGHTS].bytes > share->sections[longest].parts[STATE_WEIGHTS].bytes) longest = i;
-    for (uint32_t i = 0; i < share->count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct chunk_share_part *const range = &share->sections[i].parts[STATE_WEIGHTS];
         if (i != longest && range->bytes > 0)
             device_copy_guarded(stream, to + range->whole, from + range->here, range->bytes, guard, NULL);
@@ -306,7 +308,8 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     char *const target = address_of(loop, op, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
-    if (op->unit->pass == PLAN_REFRESH && enqueue_raised(loop, op, guard, flight)) return;
+    const bool raises = op->unit->pass == PLAN_REFRESH || (op->unit->pass == PLAN_GATHER && loop->plan->buffers[from->buffer].kind == BUFFER_STATE);
+    if (raises && enqueue_raised(loop, op, guard, flight)) return;
     if (op->op->stream == STREAM_P2P && !run_has_device(loop->run, from->place - 1)) {
         run_ranks_receive_copy(loop->run, op, target, guard.value, &flight->omitted, &flight->timing);
         return;

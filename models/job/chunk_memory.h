@@ -20,7 +20,8 @@
  * its place. The state has the newest weights and their moments.
  *
  * Where the optimizer is on the host (offload "states"), states are laid out as shares (models/job/chunk_share.h), also
- * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights.
+ * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights; or
+ * nothing, where the weights are on the host, too, and come up for each pass.
  *
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
@@ -69,7 +70,8 @@ struct chunk_memory {
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
     uint64_t value_bytes;         /* the beginning of the state, with the weights and their copies in full precision */
     uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
-    uint64_t raised_bytes;        /* of the weights that go up after a host's step; 0: it is on the device */
+    uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the device */
+    uint64_t raised_table_bytes;  /* of the embedding's table, which goes up to the head of another chunk, too; or 0 */
     uint64_t handover_bytes;      /* 0: backward passes are one unit */
     uint64_t whole_gradient_bytes; /* of a pass ... */
     uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */

@@ -29,6 +29,12 @@ static uint64_t place_in_part(const struct job *job, struct parallel_layers laye
     return memory_state_offset(n, layers.first, layers.count, format, part, (section->first + at) * sizeof(float));
 }
 
+/* Returns all weights that a replica's state may have: those that passes read, without another chunk's table. */
+static uint64_t own_weight_bytes(const struct chunk_memory *m)
+{
+    return m->gathers_table ? m->table_weights_offset : m->whole_weight_bytes;
+}
+
 static uint64_t add_part(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
                          struct chunk_share *share, enum state_part part, uint64_t end)
 {
@@ -50,7 +56,7 @@ struct chunk_share chunk_share(const struct job *job, struct parallel_layers lay
                                uint32_t rank)
 {
     struct chunk_share share = {.count = m->section_count};
-    uint64_t gradient = 0, end = m->splits_weights ? 0 : m->whole_weight_bytes;
+    uint64_t gradient = 0, end = m->splits_weights ? 0 : own_weight_bytes(m);
     assert(m->splits_states && rank < m->ranks);
     for (uint32_t i = 0; i < m->section_count; i++) {
         const struct chunk_section *section = &m->sections[i];
@@ -105,8 +111,18 @@ static void size_device(const struct parallel *p, struct chunk_memory *m)
         m->raised_bytes = 0;
         return;
     }
-    m->device_state_bytes = m->splits_weights ? m->raised_bytes : m->whole_weight_bytes;
+    m->device_state_bytes = m->splits_weights ? m->raised_bytes : own_weight_bytes(m);
     if (m->ranks == 1) m->raised_bytes = m->device_state_bytes;
+    if (p->offload == OFFLOAD_WEIGHTS) m->device_state_bytes = 0;
+}
+
+/* Sizes what comes up of the embedding's table to the head of another chunk: all, or a share, which begins a state. */
+static void size_raised_table(const struct parallel *p, uint64_t row_bytes, uint64_t width, struct chunk_memory *m)
+{
+    const uint64_t all = m->whole_weight_bytes - m->table_weights_offset;
+    if (!m->gathers_table || p->offload != OFFLOAD_WEIGHTS) return;
+    m->raised_table_bytes = m->sections[m->section_count - 1].share * (row_bytes / width);
+    if (m->ranks == 1 || m->raised_table_bytes > all) m->raised_table_bytes = all;
 }
 
 void chunk_share_split(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
@@ -120,7 +136,7 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     m->splits_states = true;
     m->splits_gradients = parallel_splits(p, ZERO_GRADIENTS);
     m->splits_weights = parallel_splits(p, ZERO_WEIGHTS);
-    m->gathers_table = m->splits_weights && m->has_head && !m->has_embedding && m->table_rows > 0 && !m->copies_table;
+    m->gathers_table = (m->splits_weights || p->offload == OFFLOAD_WEIGHTS) && m->has_head && !m->has_embedding && m->table_rows > 0 && !m->copies_table;
     m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
     m->table_weights_offset = m->whole_weight_bytes;
     if (m->gathers_table || (m->has_head && m->copies_table))
@@ -134,6 +150,7 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
         m->value_bytes = max_u64(m->value_bytes, value_end(m, &share));
     }
     size_device(p, m);
+    size_raised_table(p, row_bytes, job->network.width, m);
     if (!m->splits_gradients) return;
     m->gradient_bytes = 0;
     for (uint32_t i = 0; i < m->section_count; i++) m->gradient_bytes += m->sections[i].share * sizeof(float);

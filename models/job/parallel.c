@@ -231,7 +231,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
         {asynchronous && job->evaluation.every > 0, "an asynchronous schedule"},
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
-        {p->offload == OFFLOAD_WEIGHTS, "offloaded weights"},
+        {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},

@@ -54,7 +54,7 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
 {
     uint64_t moments = optimizer_moments(job->optimizer.kind) * precision_bytes(job->optimizer.moments);
     uint64_t full = precision_bytes(PRECISION_FP32);
-    bool drains = parallel_drains(&job->parallel);
+    bool drains = parallel_drains(job);
     return (struct parameter_bytes){
         .weight = precision_weight_bytes(job->precision),
         .gradient = precision_bytes(drains ? job->precision : job->gradients),
@@ -76,7 +76,7 @@ uint64_t parallel_joined_bytes(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
     uint64_t parameters = tied_parameters(job);
-    if (pipeline_is_asynchronous(p->schedule) || parallel_drains(p)) return 0;
+    if (pipeline_is_asynchronous(p->schedule) || parallel_drains(job)) return 0;
     if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
     if (parallel_splits(p, ZERO_GRADIENTS) && parallel_is_carried_out(p)) parameters = size_align(parameters, CHUNK_SHARE_ROUNDING);
     return parameters * parallel_parameter_bytes(job).gradient;

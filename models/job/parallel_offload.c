@@ -4,17 +4,41 @@
 
 #include "base/try.h"
 
+/* Returns true if several ranks each have all state on their hosts, and weights that come up whole. */
+static bool come_whole(const struct parallel *p)
+{
+    return p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING && p->data > 1;
+}
+
+/* Returns true if a carried-out job's gradients have nothing to meet on the devices. */
+static bool meets_nothing(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    return p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_STATES) && job->microbatches == p->data && !job_clips(job) &&
+           !(job->network.tied_head && p->pipeline > 1);
+}
+
+bool parallel_drains(const struct job *job)
+{
+    return parallel_offloads(&job->parallel) && (!parallel_is_carried_out(&job->parallel) || meets_nothing(job));
+}
+
+bool parallel_joins_on_hosts(const struct job *job)
+{
+    return come_whole(&job->parallel) && parallel_drains(job);
+}
+
 bool parallel_sums_on_host(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
-    return parallel_drains(p) && job->microbatches / p->data * parallel_slices(p) > 1;
+    return parallel_drains(job) && job->microbatches / p->data * parallel_slices(p) > 1;
 }
 
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers)
 {
     if (!parallel_offloads(&job->parallel)) return (struct rank_state){0};
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), job->parallel.data,
-                               parallel_joins_on_hosts(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
+                               come_whole(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
 }
 
 uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers)

@@ -32,7 +32,10 @@
  *
  * Jobs that are carried out (models/job/chunk_memory.h) add up gradients on the devices, as without offloading, and so
  * with the same bits. A chunk's sum, or a rank's share of it (`zero` 2 and 3), goes down once per minibatch. With `zero`
- * 0 every host makes the whole step; with 1 and 2 hosts have all weights, whose shares go up and are gathered.
+ * 0 every host makes the whole step; with 1 and 2 hosts have all weights, whose shares go up and are gathered. Offloaded
+ * weights come up for each pass. Where they come whole and each replica has one microbatch, gradients go down after each
+ * backward pass, through two buffers, and hosts add them up between ranks, as above; unless the job clips or has a tied
+ * table on two stages, whose gradients meet on the devices.
  *
  * Semantics: synchronous, except with `delayed`, where passes lack the latest update (parallel_staleness()), here from
  * the first step on.
@@ -51,16 +54,10 @@ static inline bool parallel_offloads(const struct parallel *parallel)
 }
 
 /* Returns true if gradients go to the hosts microbatch by microbatch, and are added up there. */
-static inline bool parallel_drains(const struct parallel *parallel)
-{
-    return parallel_offloads(parallel) && !parallel_is_carried_out(parallel);
-}
+bool parallel_drains(const struct job *job);
 
 /* Returns true if hosts that have all state add up gradients between ranks. */
-static inline bool parallel_joins_on_hosts(const struct parallel *parallel)
-{
-    return parallel->offload == OFFLOAD_WEIGHTS && parallel->zero == ZERO_NOTHING && parallel->data > 1;
-}
+bool parallel_joins_on_hosts(const struct job *job);
 
 /* Returns true if a minibatch has several passes. */
 bool parallel_sums_on_host(const struct job *job);

@@ -17,6 +17,9 @@
  *     UPDATE     copy down   step: version v, sum of the minibatch -> v + 1
  *     REFRESH    gradient: complete -> sum so far   copy up   [all-gather: all of v + 1]
  *
+ * Offloaded weights come up in a GATHER instead, with the first chunk's table for a tied head of another chunk. Where
+ * gradients go down after each pass, there is no sum on the device, and no REFRESH.
+ *
  * Swapped activations are copied out after a FORWARD and in within a GATHER, as the planner chooses: a pass without its
  * microbatch's activations is refused.
  *
@@ -39,6 +42,7 @@ struct plan_check_offload_shares {
     bool carried_out;
     bool adds_table;               /* the step adds the last chunk's gradient of a tied table */
     uint32_t last;                 /* chunk */
+    uint64_t table_bytes, raised_table_bytes; /* of the first chunk's table in the weights of a pass, and from each rank */
 };
 
 /* Takes the sizes of the executor's buffers. The weights of a rank are those that go up after a step. */
@@ -47,8 +51,11 @@ static void find_carried_out(struct plan_check_offload_shares *s, struct paralle
     const struct chunk_memory own = chunk_memory(s->job, layers);
     const uint32_t chunks = parallel_chunks(s->parallel);
     s->carried_out = true;
-    s->host = (struct rank_state){.weight_bytes = own.raised_bytes, .state_bytes = own.state_bytes - own.raised_bytes};
+    s->host = (struct rank_state){.weight_bytes = own.raised_bytes, .state_bytes = own.state_bytes - own.raised_bytes,
+                                  .gradient_bytes = own.gradient_bytes};
     s->whole = (struct rank_state){.weight_bytes = own.whole_weight_bytes};
+    if (own.gathers_table) s->table_bytes = own.whole_weight_bytes - own.table_weights_offset;
+    s->raised_table_bytes = own.raised_table_bytes;
     s->step_bytes = own.gradient_bytes;
     s->last = chunks - 1;
     s->adds_table = s->chunk == 0 && chunks > 1 && s->job->network.tied_head && parallel_joined_bytes(s->job) == 0 &&
@@ -100,10 +107,11 @@ bool check_is_offload_op(const struct checker *c)
     uint32_t pass = c->unit->pass;
     if (!parallel_offloads(&job->parallel)) return false;
     if (check_is_carried_out(c, c->unit->job))
-        return pass == PLAN_REFRESH || (pass == PLAN_UPDATE && c->op->kind == OP_COMPUTE);
+        return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
+               (pass == PLAN_UPDATE && (c->op->kind == OP_COMPUTE || parallel_joins_on_hosts(job)));
     if (c->op->kind == OP_COMPUTE) return pass == PLAN_UPDATE || pass == PLAN_REDUCE;
     return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
-           pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(&job->parallel));
+           pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(job));
 }
 
 /* --- claims --------------------------------------------------------------------------------- */
@@ -171,7 +179,9 @@ static uint32_t complete_gradient(const struct plan_check_offload_shares *s, uin
 static enum status claim_gradient(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
                                   uint32_t chunk)
 {
-    struct check_claim claim = {.thing = complete_gradient(s, chunk), .clock = CHECK_CLOCK_SUM, .bytes = s->step_bytes};
+    const bool drained = parallel_drains(s->job); /* each minibatch has one microbatch */
+    struct check_claim claim = {.thing = complete_gradient(s, chunk), .clock = drained ? CHECK_CLOCK_MICROBATCH : CHECK_CLOCK_SUM,
+                                .bytes = s->step_bytes};
     if (chunk != s->chunk) claim.bytes = chunk_memory(s->job, parallel_layers(s->job, chunk)).gradient_bytes;
     TRY(check_add_claim(c, access, claim));
     claim.makes = true;
@@ -216,7 +226,7 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
 {
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
-    bool joined = parallel_joins_on_hosts(s->parallel), table = false, norms = false;
+    bool joined = parallel_joins_on_hosts(s->job), table = false, norms = false;
     enum check_shard_thing gradient = sums ? CHECK_THING_GRADIENT_SUM : joined ? CHECK_THING_REDUCED_GRADIENT : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -309,6 +319,18 @@ static enum status check_host_compute(struct checker *c, const struct plan_check
 
 /* --- collectives ---------------------------------------------------------------------------- */
 
+/* Claims the gathering of the first chunk's table, of which each rank has brought its share, at `offset` of the weights. */
+static enum status claim_table(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
+                               uint64_t offset)
+{
+    TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global - s->chunk, CHECK_THING_STATE),
+                                                        .clock = CHECK_CLOCK_STEP, .offset_bytes = offset,
+                                                        .bytes = s->raised_table_bytes}));
+    return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_WEIGHTS),
+                                                           .clock = CHECK_CLOCK_STEP, .makes = true, .offset_bytes = offset,
+                                                           .thing_offset = offset, .bytes = s->table_bytes});
+}
+
 /* Checks a collective in place that gathers ranks' shares or reduces to them. */
 static enum status check_exchange(struct checker *c, const struct plan_check_offload_shares *s)
 {
@@ -318,18 +340,20 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
     uint32_t pass = c->unit->pass;
     bool reduces = pass == PLAN_REDUCE;
     uint32_t kind = reduces ? BUFFER_GRADIENT : pass == PLAN_GATHER ? BUFFER_PARAMETERS : BUFFER_STATE;
-    uint64_t whole = reduces ? s->whole.gradient_bytes : s->whole.weight_bytes;
+    uint64_t whole = reduces ? s->whole.gradient_bytes : s->whole.weight_bytes - s->table_bytes;
+    const bool of_table = s->table_bytes > 0 && access->offset_bytes == whole;
     char text[PLAN_TEXT_BYTES];
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
         return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
                           op->axes, op->access_count, plan_stream_names[op->stream]);
-    if (b->kind != kind || !b->on_device || b->shard != s->chunk || access->offset_bytes != 0 ||
+    if (b->kind != kind || !b->on_device || b->shard != s->chunk || (access->offset_bytes != 0 && !of_table) ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE) ||
         (reduces && b->variant == 0))
         return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
-    if (b->bytes < whole)
+    if (b->bytes < whole + s->table_bytes)
         return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                          check_access_text(c, access, text), b->bytes, whole);
+                          check_access_text(c, access, text), b->bytes, whole + s->table_bytes);
+    if (of_table) return claim_table(c, s, access, whole);
     if (reduces) {
         TRY(claim(c, s, access, CHECK_THING_PARAMETER_GRADIENT, CHECK_CLOCK_MICROBATCH, false, whole));
         return claim(c, s, access, CHECK_THING_REDUCED_GRADIENT, CHECK_CLOCK_MICROBATCH, true, s->host.gradient_bytes);

@@ -265,7 +265,8 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     if (is_evaluated(r, unit->job)) return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
-    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&r->plan->jobs.jobs[unit->job].parallel);
+    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&r->plan->jobs.jobs[unit->job].parallel) &&
+                           !parallel_drains(&r->plan->jobs.jobs[unit->job]);
     const bool may_end = unit->pass == (refreshes ? PLAN_REFRESH : PLAN_UPDATE);
     for (uint32_t s = 0; may_end && s < runs; s++) {
         const struct check_parallel_progress *progress = check_progress(r, first + s, 0);

@@ -155,7 +155,8 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     const uint8_t *own = v->part > 0 ? threes[v->part - 1] : uses[v->op->pass];
     bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
     bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
-    bool copied = v->carried_out && (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE);
+    bool copied = v->carried_out && v->job->parallel.offload != OFFLOAD_WEIGHTS && /* else there is none */
+                  (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE);
     bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT;
     switch (operand) {
     case CHECK_OPERAND_STATE:
@@ -188,6 +189,12 @@ struct meaning {
 };
 #define NOTHING UINT32_MAX
 
+/* Returns true for weights that nothing gathers: they are a state's, as they have come up. */
+static bool are_raised(const struct check_parallel_view *v)
+{
+    return v->job->parallel.offload == OFFLOAD_WEIGHTS && !parallel_splits(&v->job->parallel, ZERO_WEIGHTS);
+}
+
 /* Returns an operand's contents before the operation (found) or after it. */
 static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found, uint32_t part)
 {
@@ -201,10 +208,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
                                 CHECK_CLOCK_STEP};
     }
     case CHECK_OPERAND_WEIGHTS:
-    case CHECK_OPERAND_NEXT_WEIGHTS: {
-        bool copied = p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_WEIGHTS); /* nothing gathered */
-        return (struct meaning){check_shard_thing(own, copied ? CHECK_THING_STATE : CHECK_THING_WEIGHTS), CHECK_CLOCK_STEP};
-    }
+    case CHECK_OPERAND_NEXT_WEIGHTS:
+        return (struct meaning){check_shard_thing(own, are_raised(v) ? CHECK_THING_STATE : CHECK_THING_WEIGHTS), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_GRADIENT: {
         if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
         if (v->op->pass == PLAN_REDUCE && !found)
@@ -282,6 +287,16 @@ static enum status claim_norms(struct checker *c, const struct check_parallel_vi
                                                          sizeof(double)});
 }
 
+/* Claims weights that have come up, with the first chunk's table after them. */
+static enum status claim_raised(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access)
+{
+    const uint64_t all = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
+    TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global, CHECK_THING_STATE),
+                                                        .clock = CHECK_CLOCK_STEP, .bytes = all - table}));
+    return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global - v->chunk, CHECK_THING_STATE),
+                                                           .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table, .bytes = table});
+}
+
 /* Claims an operand as found and left. A pass adds a microbatch to a sum, an update a step to a state; LOAD makes
  * states from before the first step. */
 static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum check_operand operand,
@@ -292,6 +307,7 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
     if (operand == CHECK_OPERAND_NORMS && v->op->pass == PLAN_NORM)
         return claim_norms(c, v, access, true,
                            parallel_splits(&v->job->parallel, ZERO_STATES) ? v->share_norms_thing : v->norms_thing);
+    if (operand == CHECK_OPERAND_WEIGHTS && v->gathers_table && are_raised(v)) return claim_raised(c, v, access);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
@@ -323,7 +339,7 @@ static enum status check_work(struct checker *c, const struct check_parallel_vie
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];
     enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
-    if (v->op->pass == PLAN_REDUCE && !parallel_drains(&v->job->parallel)) pass = PARALLEL_ENCODE;
+    if (v->op->pass == PLAN_REDUCE && !parallel_drains(v->job)) pass = PARALLEL_ENCODE;
     bool idle = !passes[v->op->pass] || v->part == 3;
     uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];

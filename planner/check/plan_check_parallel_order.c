@@ -162,7 +162,7 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
                     pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
                     pass == PLAN_KEEP;
-    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(&job->parallel);
+    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(job);
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN || pass == PLAN_NORM);
     uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;

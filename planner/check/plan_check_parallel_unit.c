@@ -94,7 +94,8 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
         if (parallel_offloads(&v->job->parallel)) return 0;
         return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_LOAD: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
-    case PLAN_REFRESH: return chunk_memory(v->job, v->layers).raised_bytes;
+    case PLAN_REFRESH:
+        return v->job->parallel.offload == OFFLOAD_WEIGHTS ? 0 : chunk_memory(v->job, v->layers).raised_bytes;
     case PLAN_KEEP: return parallel_offloads(&v->job->parallel) ? 0 : chunk_memory(v->job, v->layers).value_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
     case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
@@ -177,6 +178,7 @@ static enum status check_step_copies(struct checker *c, const struct check_paral
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool loss = from->kind == BUFFER_LOSS;
         const uint64_t wanted = check_operand_bytes(c, v, loss ? CHECK_OPERAND_LOSS : CHECK_OPERAND_GRADIENT);
+        if (!loss && v->drains) return check_fail(c, CHECK_RULE_WORK, "copies a gradient that is on the host");
         if ((!loss && (from->kind != BUFFER_GRADIENT || from->shard != v->chunk)) || from->variant + to->variant > 0 ||
             ends[0].offset_bytes + ends[1].offset_bytes > 0 || op->bytes != wanted || op->stream != STREAM_D2H)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of the %s)",
@@ -184,9 +186,51 @@ static enum status check_step_copies(struct checker *c, const struct check_paral
         copies[loss]++;
     }
     const bool last = v->chunk + 1 == v->chunks && !job_clips(v->job); /* a NORM has the loss */
-    if (copies[0] == 1 && copies[1] == last) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected 1 and %u)", copies[0],
-                      copies[1], last);
+    if (copies[0] == !v->drains && copies[1] == last) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected %u and %u)", copies[0],
+                      copies[1], !v->drains, last);
+}
+
+/* Checks the copies of weights that come up for a pass: the chunk's own, and the first chunk's table for a tied head. */
+static enum status check_raised_copies(struct checker *c, const struct check_parallel_view *v)
+{
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
+    uint32_t copies[2] = {0, 0}; /* of own weights, and of the table */
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *ends = &c->plan->accesses[op->first_access];
+        if (op->kind != OP_COPY) continue;
+        const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+        const bool table = from->shard != v->chunk;
+        const uint64_t wanted = table ? own.raised_table_bytes : own.raised_bytes;
+        const uint64_t offset = table ? own.table_weights_offset : 0;
+        if (from->kind != BUFFER_STATE || to->kind != BUFFER_PARAMETERS || (table && (from->shard != 0 || !own.gathers_table)) ||
+            op->bytes != wanted || ends[0].offset_bytes != 0 || ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
+            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s to %" PRIu64 " (expected %" PRIu64
+                              " of the %s to %" PRIu64 ")", op->bytes, plan_buffer_names[from->kind], ends[1].offset_bytes, wanted,
+                              plan_buffer_names[BUFFER_STATE], offset);
+        copies[table]++;
+    }
+    if (copies[0] == 1 && copies[1] == own.gathers_table) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies weights %u times and a table %u times (expected 1 and %u)", copies[0],
+                      copies[1], own.gathers_table);
+}
+
+/* Checks the copy of a gradient that goes down after its backward pass. */
+static enum status check_drained_copy(struct checker *c, const struct check_parallel_view *v)
+{
+    const uint64_t wanted = check_operand_bytes(c, v, CHECK_OPERAND_WHOLE_GRADIENT);
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *ends = &c->plan->accesses[op->first_access];
+        const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+        if (op->kind != OP_COPY || o > 0 || from->kind != BUFFER_GRADIENT || from->shard != v->chunk || to->shard != v->chunk ||
+            to->variant != 0 || ends[0].offset_bytes + ends[1].offset_bytes > 0 || op->bytes != wanted ||
+            op->stream != STREAM_D2H)
+            return check_fail(c, CHECK_RULE_WORK, "moves %" PRIu64 " bytes of the %s (expected one copy of %" PRIu64
+                              " of the gradient to the host)", op->bytes, plan_buffer_names[from->kind], wanted);
+    }
+    return STATUS_OK;
 }
 
 /* Checks the copies of states, data and losses. */
@@ -199,6 +243,9 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
     uint32_t copies = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel)) return check_step_copies(c, v);
+    if (v->carried_out && v->unit->pass == PLAN_GATHER && v->job->parallel.offload == OFFLOAD_WEIGHTS)
+        return check_raised_copies(c, v);
+    if (v->carried_out && v->unit->pass == PLAN_REDUCE && v->drains) return check_drained_copy(c, v);
     if (v->unit->pass == PLAN_NORM || (v->unit->pass == PLAN_UPDATE && v->carried_out && job_clips(v->job)))
         return check_norm_copies(c, v);
     for (uint32_t o = 0; v->carried_out && o < v->unit->op_count; o++) {
@@ -255,7 +302,7 @@ enum status check_parallel_unit(struct checker *c)
     struct job room;
     struct check_parallel_view v = check_parallel_view(c, &room);
     bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
-    bool joins = parallel_joins_on_hosts(&v.job->parallel);
+    bool joins = parallel_joins_on_hosts(v.job);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
                  v.unit->pass == PLAN_JOIN;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSION_GRADIENTS]);
@@ -283,7 +330,7 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_GATHER: {
         const uint64_t table = v.gathers_table ? check_gathered_table_bytes(&v) : 0;
         want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, whole_weights(c, &v) - table);
-        want(&data, COLLECTIVE_ALL_GATHER, v.gathers_table, table);
+        want(&data, COLLECTIVE_ALL_GATHER, v.gathers_table && shares, table);
         break;
     }
     case PLAN_REDUCE:
@@ -293,10 +340,11 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, whole_weights(c, &v));
-        want(&data, COLLECTIVE_ALL_REDUCE, joins, v.whole.gradient_bytes);
+        want(&data, COLLECTIVE_ALL_REDUCE, joins,
+             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) : v.whole.gradient_bytes);
         break;
     case PLAN_REFRESH:
-        if (v.job->parallel.offload != OFFLOAD_STATES)
+        if (v.job->parallel.offload != OFFLOAD_STATES && (!v.carried_out || v.drains || !offloads))
             return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, whole_weights(c, &v));
         break;

@@ -33,7 +33,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
     uint32_t global = c->plan->job_first_shard[c->unit->job] + c->unit->shard;
     struct rank_state whole = whole_of(job, layers, &c->shards[global]);
     bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule);
-    bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(&job->parallel);
+    bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(job);
     bool carried_out = check_is_carried_out(c, c->unit->job);
     uint32_t chunks = parallel_chunks(&job->parallel);
     return (struct check_parallel_view){
@@ -50,7 +50,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
         .norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
         .share_norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS_OF_SHARES),
-        .gathers_table = carried_out && parallel_splits(&job->parallel, ZERO_WEIGHTS) && chunks > 1 &&
+        .gathers_table = carried_out && parallel_fetches_weights(&job->parallel) && chunks > 1 &&
                          c->unit->shard + 1 == chunks && job->network.tied_head && parallel_joined_bytes(job) == 0,
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
@@ -58,7 +58,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .versions = asynchronous ? parallel_staleness(&job->parallel, c->unit->shard) + 1 : 0,
         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
         .scatters = apart && whole.gradient_bytes > 0,
-        .drains = parallel_drains(&job->parallel)};
+        .drains = parallel_drains(job)};
 }
 
 bool check_brings_batch(const struct check_parallel_view *v)

@@ -140,13 +140,15 @@ static enum status check_compute(struct checker *c)
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-/* Returns true if contents may be copied: parameters and tables are made from states. */
-static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer *to)
+/* Returns true if contents may be copied: parameters and tables are made from states. Parameters of a carried-out chunk
+ * may end with the first one's table. */
+static bool kinds_agree(const struct checker *c, const struct plan_buffer *from, const struct plan_buffer *to)
 {
     uint32_t source = from->kind == BUFFER_STAGED ? BUFFER_STATE : from->kind;
     uint32_t target = to->kind == BUFFER_STAGED ? BUFFER_STATE : to->kind;
     if (source == BUFFER_STATE && target == BUFFER_TABLE) return from->shard == 0;
     if (source == BUFFER_GRADIENT) return target == BUFFER_GRADIENT;
+    if (source == BUFFER_STATE && target == BUFFER_PARAMETERS && from->shard == 0 && check_is_carried_out(c, c->unit->job)) return true;
     if (from->shard != to->shard) return false;
     if (source == BUFFER_STATE && target == BUFFER_PARAMETERS) return true;
     return source == target;
@@ -227,7 +229,7 @@ static enum status check_copy(struct checker *c)
         return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream from the %s to the %s",
                           plan_stream_names[op->stream], source->on_device ? "device" : "host",
                           target->on_device ? "device" : "host");
-    if (!kinds_agree(source, target))
+    if (!kinds_agree(c, source, target))
         return check_fail(c, CHECK_RULE_FORM, "copies the %s to the %s",
                           check_access_text(c, from, from_text), check_access_text(c, to, to_text));
     return STATUS_OK;

@@ -88,7 +88,7 @@ static void update_ends(struct parallel_job *s)
 }
 
 /* Chunks after each pass that makes a gradient of chunk r. */
-static void follow_gradient(struct parallel_job *s, uint32_t r)
+static void follow_gradient(struct parallel_job *s, uint32_t r, bool evaluated)
 {
     struct parallel_job_chunk *chunk = &s->of[r];
     bool complete = --chunk->passes_left == 0;
@@ -99,7 +99,7 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     if (!parallel_offloads(s->parallel)) return;
     if (s->refreshes) parallel_job_emit_refresh(s, r, false);
     if (job_clips(s->job)) return; /* clip_and_finish() */
-    if (!chunk->tied) parallel_job_emit_update(s, r, s->completed_count == s->chunks);
+    if (!chunk->tied) parallel_job_emit_update(s, r, s->completed_count == s->chunks && !evaluated);
     else if (s->ends_left == 0) update_ends(s);
 }
 
@@ -107,7 +107,7 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
 static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
-    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed)
+    else if ((s->parallel->offload == OFFLOAD_STATES || s->carried_out) && !s->parallel->delayed)
         parallel_job_emit_refresh(s, r, ends_minibatch && s->carried_out);
 }
 
@@ -142,7 +142,7 @@ static void emit_minibatch(struct parallel_job *s, bool evaluated)
         parallel_job_emit_pass(s, step);
         parallel_job_release(s, step);
         if (chunk->gathers && parallel_job_uses_weights(step->pass)) gather_next(s, stage);
-        if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->chunk);
+        if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->chunk, evaluated);
         if (--stage->steps_left > 0) continue;
         for (uint32_t c = 0; c < s->completed_count; c++) {
             if (!may_finish(s, s->completed[c])) continue;

@@ -12,7 +12,8 @@
  *   UPDATE            [all-reduce of tensors that every rank of a tensor group has whole] the optimizer's step,
  *                     on the rank's share if states are split [then the all-gather of the weights, if each rank
  *                     has them whole]. Offloaded states: on the host, [read] step [write]
- *   REFRESH           with offloaded states and resident weights: [read] up [all-gather]
+ *   REFRESH           with offloaded states and resident weights: [read] up [all-gather]. Carried out: first a computation
+ *                     without work, after which the gradient is the next minibatch's; with offloaded weights only that
  * and between data-parallel ranks, during passes of other chunks, by the level `zero` (models/job/parallel.h):
  *   REDUCE            levels 0 and 1: all-reduce (reduce-scatter) of the gradient after the last microbatch's
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's gradient, added to the share.

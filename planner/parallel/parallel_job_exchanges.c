@@ -5,6 +5,19 @@
 #include "planner/parallel/parallel_job_gang.h"
 #include "planner/parallel/parallel_job_units.h"
 
+/* Copies the tied table of the first chunk up, to the end of the head's weights. */
+static void raise_table(struct gang_unit *u, uint32_t ring_buffer)
+{
+    struct gang_unit first = *u;
+    struct gang_accesses up = {0};
+    first.r = 0;
+    first.chunk = &u->s->of[0];
+    gang_access(&up, gang_shares(&first), ACCESS_READ);
+    gang_access(&up, ring_buffer, ACCESS_WRITE);
+    up.of[1].offset_bytes = u->chunk->whole_weight_bytes - u->chunk->gathered_table_bytes;
+    gang_copy(u, STREAM_H2D, u->chunk->raised_table_bytes, &up);
+}
+
 /* Copies weights up from the host; ranks that copy shares gather them. */
 static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
 {
@@ -12,12 +25,17 @@ static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
     struct gang_accesses up = {0}, whole = {0};
     struct parallel_job_ring *ring = &u.stage->weights;
     uint32_t turn = ring->taken++;
-    uint64_t bytes = u.chunk->whole_weight_bytes;
+    uint64_t bytes = u.chunk->whole_weight_bytes, table_bytes = u.chunk->gathered_table_bytes;
     gang_access_raised(&u, &up);
     gang_access_ring(&u, &up, BUFFER_PARAMETERS, ring, turn, bytes, GANG_MAKE);
     gang_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
+    if (table_bytes > 0) raise_table(&u, up.of[1].buffer);
     gang_access_ring(&u, &whole, BUFFER_PARAMETERS, ring, turn, bytes, GANG_CHANGE);
-    if (parallel_splits(s->parallel, ZERO_WEIGHTS)) gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
+    if (parallel_splits(s->parallel, ZERO_WEIGHTS)) {
+        gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes - table_bytes, &whole);
+        whole.of[0].offset_bytes = bytes - table_bytes;
+        if (table_bytes > 0) gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, table_bytes, &whole);
+    }
     if (step->pass != PIPELINE_FORWARD) gang_swap_in(&u, step->microbatch);
     gang_end(&u);
 }
@@ -69,7 +87,7 @@ static void emit_drain(struct parallel_job *s, uint32_t r)
 
 void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
 {
-    if (parallel_drains(s->parallel)) {
+    if (parallel_drains(s->job)) {
         emit_drain(s, r);
         return;
     }
@@ -110,7 +128,7 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
     uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.chunk->layers));
     bool stored = s->parallel->storage;
     gang_access(&joined, gradient, GANG_CHANGE);
-    if (u.chunk->joins && parallel_joins_on_hosts(s->parallel))
+    if (u.chunk->joins && parallel_joins_on_hosts(s->job))
         gang_in_data_group(&u, COLLECTIVE_ALL_REDUCE, host->gradient_bytes, &joined);
     if (stored) {
         gang_read(&u, ring, 1, bytes);
@@ -130,16 +148,18 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
 
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
-    if (s->of[r].whole_weight_bytes == 0) return;
+    if (s->of[r].whole_weight_bytes == 0 || (s->carried_out && parallel_drains(s->job))) return;
     struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, ends_minibatch);
     struct gang_accesses up = {0}, whole = {0}, gradient = {0};
     if (s->carried_out) {
         gang_access_gradient(&u, &gradient, GANG_CHANGE); /* for the next minibatch's sum */
         gang_compute(&u, PLAN_REFRESH, PLAN_NONE, &gradient);
     }
-    gang_access_raised(&u, &up);
-    gang_access_state(&u, &up, ACCESS_WRITE);
-    gang_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
+    if (s->parallel->offload == OFFLOAD_STATES) {
+        gang_access_raised(&u, &up);
+        gang_access_state(&u, &up, ACCESS_WRITE);
+        gang_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
+    }
     gang_access_state(&u, &whole, GANG_CHANGE);
     if (u.chunk->joins && !u.chunk->gathers && parallel_splits(s->parallel, ZERO_STATES))
         gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &whole);

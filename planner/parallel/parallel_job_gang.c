@@ -133,7 +133,7 @@ void gang_access_sum(struct gang_unit *u, struct gang_accesses *a)
     struct parallel_job_ring *ring = &u->stage->gradients;
     if (u->chunk->scatters)
         gang_access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->chunk->whole_gradient_bytes, GANG_MAKE);
-    else if (!parallel_drains(u->s->parallel))
+    else if (!parallel_drains(u->s->job))
         gang_access_gradient(u, a, GANG_CHANGE);
 }
 

@@ -32,9 +32,10 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     if (parallel_offloads(s->parallel))
         chunk->host = (struct rank_state){.weight_bytes = memory.raised_bytes, .gradient_bytes = memory.gradient_bytes,
                                           .state_bytes = memory.state_bytes - memory.raised_bytes};
-    chunk->gradient_bytes = memory.gradient_bytes;
+    chunk->gradient_bytes = parallel_drains(s->job) ? 0 : memory.gradient_bytes;
     chunk->whole_gradient_bytes = memory.whole_gradient_bytes;
     if (memory.splits_states) chunk->whole_weight_bytes = memory.whole_weight_bytes;
+    chunk->raised_table_bytes = memory.raised_table_bytes;
     if (memory.gathers_table) chunk->gathered_table_bytes = memory.whole_weight_bytes - memory.table_weights_offset;
     chunk->level_bytes = memory.level_bytes;
     chunk->loss_bytes = memory.loss_bytes;
@@ -63,7 +64,7 @@ static void size_chunk(struct parallel_job *s, uint32_t r)
     chunk->whole_gradient_bytes = whole.gradient_bytes;
     chunk->host = parallel_host_state(s->job, chunk->layers);
     chunk->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
-    chunk->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_drains(s->parallel)) &&
+    chunk->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_drains(s->job)) &&
                     whole.gradient_bytes > 0;
     chunk->tied = parallel_joins_chunk(s->job, r);
     chunk->joins = parallel_replicas(s->parallel, chunk->stage) > 1 && whole.gradient_bytes > 0;

@@ -43,17 +43,30 @@ static void access_table_gradient(struct gang_unit *u, struct gang_accesses *a)
         gang_access_other(u, a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
 }
 
-/* Emits an update by the host's processor. The gradient goes down first; where the first chunk adds the head's gradient
+/* Brings a chunk's gradient to the host's update: copies the sum down, or adds up those of all ranks that are there. */
+static void bring_gradient(struct gang_unit *u, uint32_t on_host)
+{
+    const uint64_t bytes = u->chunk->host.gradient_bytes;
+    struct gang_accesses down = {0}, joined = {0};
+    if (!parallel_drains(u->s->job)) {
+        gang_access_gradient(u, &down, ACCESS_READ);
+        gang_access(&down, on_host, ACCESS_WRITE);
+        gang_copy(u, STREAM_D2H, bytes, &down);
+        return;
+    }
+    gang_access(&joined, on_host, GANG_CHANGE);
+    if (u->chunk->joins && parallel_joins_on_hosts(u->s->job)) gang_in_data_group(u, COLLECTIVE_ALL_REDUCE, bytes, &joined);
+}
+
+/* Emits an update by the host's processor, after the gradient is there; where the first chunk adds the head's gradient
  * of a tied table on its stage, the last chunk's is there already. A job that clips has added it for the norm, and its
  * norms are on the host. */
-static void emit_update_below(struct parallel_job *s, uint32_t r)
+static void emit_update_below(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
-    struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, false);
-    struct gang_accesses down = {0}, step = {0};
-    const uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, u.chunk->gradient_bytes);
-    gang_access_gradient(&u, &down, ACCESS_READ);
-    gang_access(&down, gradient, ACCESS_WRITE);
-    gang_copy(&u, STREAM_D2H, u.chunk->gradient_bytes, &down);
+    struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, ends_minibatch);
+    struct gang_accesses step = {0};
+    const uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, u.chunk->host.gradient_bytes);
+    bring_gradient(&u, gradient);
     gang_access(&step, gang_shares(&u), GANG_CHANGE);
     gang_access(&step, gradient, GANG_CHANGE);
     if (job_clips(s->job)) {
@@ -61,7 +74,7 @@ static void emit_update_below(struct parallel_job *s, uint32_t r)
     } else if (r == 0 && gang_shares_table(s)) {
         struct gang_unit last = u;
         last.r = s->chunks - 1;
-        gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].gradient_bytes), ACCESS_READ);
+        gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].host.gradient_bytes), ACCESS_READ);
     }
     gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
     if (!job_clips(s->job)) add_loss(&u);
@@ -90,7 +103,7 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {
-        if (s->carried_out) emit_update_below(s, r);
+        if (s->carried_out) emit_update_below(s, r, ends_minibatch && parallel_drains(s->job));
         else parallel_job_emit_host_update(s, r, ends_minibatch);
         return;
     }
@@ -243,11 +256,11 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
 {
     struct gang_unit u = gang_begin(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct gang_accesses a = {0};
-    const bool copies = s->carried_out && (load || !parallel_offloads(s->parallel)); /* else hosts have the newest */
+    const bool copies = s->carried_out && u.chunk->state_bytes > 0 && (load || !parallel_offloads(s->parallel)); /* else hosts have the newest */
     if (copies) add_state_copy(&u, load);
     else gang_access_state(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ); /* copied to the version */
-    if (!parallel_drains(s->parallel)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (!parallel_drains(s->job)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
     gang_access_levels(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->versions > 0) gang_access_version(&u, &a, u.chunk->version, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->brings_batch && !pipeline_is_asynchronous(s->parallel->schedule))

@@ -163,7 +163,7 @@ static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uin
 /* Returns the seconds between the sum over ranks and the copy up. */
 static double host_update_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
-    double joined_s = parallel_joins_on_hosts(v->parallel)
+    double joined_s = parallel_joins_on_hosts(v->job)
                           ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE,
                                          parallel_host_state(v->job, layers).gradient_bytes)
                           : 0;

@@ -77,6 +77,9 @@ def offload():
     yield "gpt2 dp=4,zero=2 offload=states", 4, [job(WIDE)], ["--parallel", "dp=4,v=4,zero=2,offload=states"]
     for degrees, devices in (("pp=2", 2), ("pp=4", 4), ("dp=2,pp=2,zero=1", 4), ("dp=2,pp=2,zero=3", 4)):
         yield f"gpt2 {degrees} offload=states", devices, [job(WIDE)], ["--parallel", f"{degrees},offload=states"]
+    for degrees, devices in (("v=4", 2), ("dp=2,v=4,zero=3", 2), ("dp=4,v=4,zero=3", 4), ("dp=2,pp=2,zero=3", 4)):
+        yield f"gpt2 {degrees} offload=weights", devices, [job(WIDE)], ["--parallel", f"{degrees},offload=weights"]
+    yield "gpt2 dp=2 offload=weights", 2, [job(WIDE, microbatches=2)], ["--parallel", "dp=2,v=4,offload=weights"]
     yield "llama pp=2 offload=states", 2, [job(LLAMA)], ["--parallel", "pp=2,offload=states"]
 
 

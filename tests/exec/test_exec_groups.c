@@ -214,6 +214,19 @@ static void draw_shares(uint64_t seed, uint64_t n, struct parallel *p)
     p->prefetch = (uint32_t)random_below(seed, n + 1, 3);
 }
 
+/* Draws where the states are, and the weights. Whole weights come up for one microbatch of each replica. */
+static void draw_offload(uint64_t seed, uint64_t n, struct setting *s)
+{
+    const bool whole = s->parallel.data > 1 && s->parallel.zero == ZERO_NOTHING;
+    s->parallel.offload = (uint32_t)random_below(seed, n, 3);
+    if (s->parallel.offload != OFFLOAD_WEIGHTS) return;
+    if (pipeline_has_halves(s->parallel.schedule) ||
+        (s->parallel.zero > 0 && s->parallel.data > 1 && s->parallel.zero < ZERO_WEIGHTS) ||
+        (whole && s->parallel.schedule == PIPELINE_INTERLEAVED))
+        s->parallel.offload = OFFLOAD_STATES;
+    else if (whole) s->microbatches = s->parallel.data;
+}
+
 static struct setting draw(uint64_t seed, uint64_t n, const char *config)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
@@ -239,7 +252,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule) &&
                       s.parallel.zero == 0;
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
-    if (random_below(seed, 2000 + n, 2)) s.parallel.offload = OFFLOAD_STATES;
+    draw_offload(seed, 2000 + 2 * n, &s);
     return s;
 }
 

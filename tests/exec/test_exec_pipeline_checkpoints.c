@@ -70,6 +70,7 @@ static void check_shared_checkpoints(void)
         s.cut = &shared[zero];
         s.zero = zero;
         s.offload = zero > ZERO_NOTHING;
+        s.weights_below = zero == ZERO_WEIGHTS;
         cut_job_plan(&s, &plan);
         cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 7 + zero, .checkpoints = &checkpoints},
             zero == ZERO_NOTHING ? &wanted : &found);
@@ -84,6 +85,7 @@ static void check_shared_checkpoints(void)
         s.zero = (zero + 1) % 4;
         s.cut = spilled ? NULL : &shared[s.zero];
         s.offload = !spilled && zero % 2 == 0;
+        s.weights_below = s.zero == ZERO_NOTHING && !spilled;
         s.first = 1 + zero % 2;
         cut_job_plan(&s, &plan);
         cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);

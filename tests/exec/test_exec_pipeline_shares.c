@@ -22,7 +22,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { SHARE_CASES = 16, CLIPPED = 8 };
+enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16 };
 
 /* Draws a cut for `data` replicas, which have `each` microbatches and split at most states, if `states`. */
 static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool states)
@@ -157,11 +157,46 @@ static void test_clipped_shares(void **state)
         }
 }
 
+/* Weights that come up for each pass, whole or in shares, and gradients that hosts add up, have the bits of the same job
+ * without offloading. */
+static void test_bits_of_weights_below(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("weights below");
+    for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
+        for (uint64_t n = 0; n < BELOW; n++) {
+            const uint64_t at = 20 * (c * BELOW + n);
+            const uint32_t data = 1 + (uint32_t)random_below(seed, at, 4), zero = n % 2 == 0 ? ZERO_NOTHING : ZERO_WEIGHTS;
+            const uint64_t each = data > 1 && zero == ZERO_NOTHING ? 1 : 1 + random_below(seed, at + 1, 4);
+            const struct job_cut cut = draw_cut(seed, at + 2, data, each, false);
+            struct cut_job s = {.config = cut_job_configs[c], .cut = &cut, .zero = zero, .microbatches = data * each};
+            struct cut_job_outcome wanted, found;
+            struct plan plan = {0};
+            s.precision = random_below(seed, at + 6, 2) ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            s.moments = random_below(seed, at + 7, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
+            s.every = random_below(seed, at + 8, 3);
+            s.held_out = s.every > 0 ? 1 + random_below(seed, at + 9, 2) : 0;
+            if (cut_job_clips(s.config) && random_below(seed, at + 10, 3) == 0) s.clip = 0.02 + 0.4 * random_unit(seed, at + 11);
+            s.tree = zero == ZERO_NOTHING && (each == 1 || each == 2) && random_below(seed, at + 12, 3) == 0;
+            cut_job_plan(&s, &plan);
+            cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
+            s.weights_below = true;
+            s.prefetch = (uint32_t)random_below(seed, at + 13, 3);
+            s.recompute = random_below(seed, at + 14, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
+            s.blocking = random_below(seed, at + 15, 4) == 0;
+            cut_job_plan(&s, &plan);
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+                        &found);
+            cut_job_same(&wanted, &found, &s);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_shares),
         cmocka_unit_test(test_clipped_shares),
+        cmocka_unit_test(test_bits_of_weights_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

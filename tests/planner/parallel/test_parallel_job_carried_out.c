@@ -19,7 +19,7 @@
 enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
-       HOSTS_CLIP = 1000 };
+       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -27,7 +27,8 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * a tensor group of two; from VERSIONS on it has two versions of the weights, and no tied table; from GROUPS_CLIP on it is
  * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each; from
  * SHARES_CLIP on devices do, and it clips; from HOSTS_CLIP on it clips, and the host updates, with one replica of tensor
- * groups of two. */
+ * groups of two; from BELOW on weights come up whole, for one microbatch of each replica, to
+ * chunks of one stage; from BELOW_SHARES on in shares. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -54,6 +55,15 @@ static void make_plan(struct plan *out, uint32_t variant)
     if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
         (variant >= HOSTS_CLIP && variant % 100 < 10))
         jobs.jobs[0].parallel.tensor = 2;
+    if (variant >= BELOW) {
+        jobs.jobs[0].parallel.offload = OFFLOAD_WEIGHTS;
+        jobs.jobs[0].parallel.zero = variant >= BELOW_SHARES ? ZERO_WEIGHTS : ZERO_NOTHING;
+        jobs.jobs[0].parallel.pipeline = 1;
+        jobs.jobs[0].parallel.chunks = stages;
+        jobs.jobs[0].parallel.tensor = 1;
+        jobs.jobs[0].optimizer.clip = 0;
+        if (variant < BELOW_SHARES) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
+    }
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -447,6 +457,51 @@ static void step_with_the_loss(struct plan *p)
     down->first_access = loss->first_access;
     down->bytes = loss->bytes;
 }
+static struct plan_op *raise_of(struct plan *p, uint32_t chunk, bool table)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, PLAN_GATHER, chunk, 0)->unit];
+    return &p->ops[unit->first_op + table];
+}
+static void raise_short(struct plan *p) { raise_of(p, 0, false)->bytes -= 64; }
+static void raise_of_another(struct plan *p)
+{
+    p->accesses[raise_of(p, 0, false)->first_access].buffer = p->accesses[raise_of(p, 1, false)->first_access].buffer;
+}
+static void table_short(struct plan *p) { raise_of(p, 1, true)->bytes -= 64; }
+static void table_elsewhere(struct plan *p) { p->accesses[raise_of(p, 1, true)->first_access + 1].offset_bytes = 0; }
+static void table_of_itself(struct plan *p)
+{
+    p->accesses[raise_of(p, 1, true)->first_access].buffer = p->accesses[raise_of(p, 1, false)->first_access].buffer;
+}
+static void table_left_out(struct plan *p)
+{
+    struct plan_unit *const unit = &p->units[test_parallel_task(p, PLAN_GATHER, 1, 0)->unit];
+    struct plan_op *const op = &p->ops[unit->first_op + 1];
+    for (uint32_t o = 1; o + 1 < unit->op_count; o++) op[o - 1] = op[o];
+    unit->op_count--;
+}
+static void shares_gathered_short(struct plan *p) { op_on(p, PLAN_GATHER, 1, STREAM_DATA)->bytes -= 64; }
+static void table_gathered_elsewhere(struct plan *p)
+{
+    p->accesses[(op_on(p, PLAN_GATHER, 1, STREAM_DATA) + 1)->first_access].offset_bytes -= 64;
+}
+static void drained_short(struct plan *p) { op_on(p, PLAN_REDUCE, 1, STREAM_D2H)->bytes -= 64; }
+static void drained_to_another(struct plan *p)
+{
+    p->accesses[op_on(p, PLAN_REDUCE, 1, STREAM_D2H)->first_access + 1].buffer =
+        p->accesses[op_on(p, PLAN_REDUCE, 0, STREAM_D2H)->first_access + 1].buffer;
+}
+static void hosts_sum_short(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_DATA)->bytes -= 64; }
+static void hosts_sum_late(struct plan *p)
+{
+    struct plan_op *const sum = op_on(p, PLAN_UPDATE, 1, STREAM_DATA), kept = *sum;
+    *sum = *(sum + 1);
+    *(sum + 1) = kept;
+}
+static void step_before_down(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_REDUCE, 1, 0));
+}
 static void down_short(struct plan *p) { op_on(p, PLAN_UPDATE, 0, STREAM_D2H)->bytes -= 64; }
 static void raised_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_H2D)->bytes -= 64; }
 static void gathered_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_DATA)->bytes -= 64; }
@@ -558,6 +613,26 @@ static void broken(void **state)
         {norms_small, HOSTS_CLIP + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
         {step_on_device, HOSTS_CLIP + 2, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
         {weights_small, HOSTS_CLIP + 2, "of the state of job-0 shard 0 (it has"},
+        {raise_short, BELOW + 12, "bytes of the state to 0 (expected"},
+        {raise_of_another, BELOW + 12, "form: copies the state of job-0 shard 1 to the parameters of job-0 shard 0"},
+        {table_short, BELOW + 12, "bytes of the state to"},
+        {table_elsewhere, BELOW + 12, "bytes of the state to 0 (expected"},
+        {table_of_itself, BELOW + 12, "bytes of the state to"},
+        {table_left_out, BELOW_SHARES + 12, "copies weights 1 times and a table 0 times (expected 1 and 1)"},
+        {shares_gathered_short, BELOW_SHARES + 12, "0 times all-gather of"},
+        {table_gathered_elsewhere, BELOW_SHARES + 12, "form: a collective on the parameters of job-0 shard 1"},
+        {table_short, BELOW_SHARES + 12, "bytes of the state to"},
+        {drained_short, BELOW + 12, "bytes of the gradient (expected one copy of"},
+        {drained_to_another, BELOW + 12, "bytes of the gradient (expected one copy of"},
+        {hosts_sum_short, BELOW + 12, "0 times all-reduce of"},
+        {hosts_sum_late, BELOW + 12, "job-0 shard 1"},
+        {step_before_down, BELOW + 12, "job-0 shard 1"},
+        {step_reads_state, BELOW + 12, "form: does not change the state of job-0 shard 1"},
+        {down_small, BELOW + 12, "job-0 shard 0"},
+        {state_small, BELOW_SHARES + 12, "job-0 shard 1"},
+        {down_short, BELOW_SHARES + 12, "bytes of the gradient (expected"},
+        {not_reset, BELOW_SHARES + 12, "form: a computation on the compute stream"},
+        {refresh_not_last, BELOW_SHARES + 12, "does not end the minibatch"},
         {state_small, HOSTS + 2, "state of job-0 shard 1 on the host has"},
         {state_short, HOSTS + 2, "of the state (expected"},
         {one_more, 2, "job-0 shard 0 has more than the 12 forward and backward passes and 3 updates of its minibatches"},

@@ -74,7 +74,9 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
                                           .blocking = s->blocking, .tree = s->tree,
-                                          .offload = s->offload ? OFFLOAD_STATES : OFFLOAD_NOTHING};
+                                          .offload = s->weights_below ? OFFLOAD_WEIGHTS
+                                                     : s->offload     ? OFFLOAD_STATES
+                                                                      : OFFLOAD_NOTHING};
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO,
                                             .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
@@ -109,7 +111,7 @@ void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_out
              "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
              "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
              s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
-             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->offload ? ", the host updates" : "");
+             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->weights_below ? ", weights come up" : s->offload ? ", the host updates" : "");
     assert_int_equal(found->minibatches, CUT_JOB_STEPS);
     for (uint32_t i = 0; i < CUT_JOB_STEPS; i++)
         if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
@@ -138,7 +140,10 @@ struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
     if (n % 2 == 0 && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);
-    s.offload = random_below(seed, 1000000 + n, 2);
+    const uint64_t place = random_below(seed, 1000000 + n, 3);
+    s.offload = place > 0;
+    s.weights_below = place > 1 && !pipeline_has_halves(s.cut->schedule);
+    s.prefetch = (uint32_t)random_below(seed, 2000000 + n, 3);
     s.every = random_below(seed, 7 * n + 5, 4);
     s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
     if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));

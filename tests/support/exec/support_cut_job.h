@@ -28,7 +28,8 @@ struct cut_job {
     uint32_t precision;
     const struct job_cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute, zero, prefetch, moments, optimizer;
-    bool blocking, tree, offload; /* offload: the host updates */
+    bool blocking, tree, offload; /* offload: the host updates ... */
+    bool weights_below;           /* ... and weights come up for each pass */
     uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
 };
 
