@@ -11,7 +11,10 @@
 #include "exec/command.h"
 #include "exec/device/backend.h"
 #include "exec/measure/gpu_rates.h"
+#include "exec/kernels/kernels.h"
 #include "exec/measure/measure.h"
+#include "exec/ranks/rank_launch.h"
+#include "exec/ranks/rank_measure.h"
 #include "models/hardware/hardware.h"
 
 static const double BUDGET_MIN_S = 1, BUDGET_MAX_S = 3600;
@@ -41,11 +44,53 @@ static enum status measure_machine(const char *backend, const struct measure_opt
                      backend, backend_names());
 }
 
+/* The other processes, if there are any. */
+struct measure_ranks {
+    uint64_t rank, count; /* options */
+    const char *meet;
+    double patience_s;
+    struct ranks *ranks;  /* NULL: there are none */
+    bool follows;         /* this is not rank 0, which measures the machine and writes the profile */
+};
+
+static enum status join_ranks(struct measure_ranks *m, const char *backend, double budget_s, struct error *err)
+{
+    struct rank_launch launch;
+    char compared[48];
+    TRY(rank_launch_find(m->rank, m->count, m->meet, &launch, err));
+    if (m->patience_s < 1)
+        return error_set(err, STATUS_BAD_INPUT, "option '--patience' is %g s (expected 1s or more)", m->patience_s);
+    if (launch.count == 1) return STATUS_OK;
+    if (backend && strcmp(backend, "host") != 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--backend' is '%s' (expected 'host' with several processes)", backend);
+    m->follows = launch.rank > 0;
+    snprintf(compared, sizeof compared, "measure --budget %gs", budget_s);
+    const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
+                                          .meet_file = launch.meet_file, .patience_s = m->patience_s,
+                                          .machine = kernels_host_machine(), .options = compared};
+    return ranks_join(&options, &m->ranks, err);
+}
+
+/* Measures the machine on rank 0 while the others wait, then between the ranks. */
+static enum status measure_with(struct measure_ranks *m, const char *backend, const struct measure_options *options,
+                                struct hardware *out, struct error *err)
+{
+    static const double between_share = 0.2;
+    if (!m->ranks) return measure_machine(backend, options, out, err);
+    enum status status = m->follows ? STATUS_OK : measure_host(options, out, err);
+    if (status == STATUS_OK)
+        return rank_measure(m->ranks, between_share * options->budget_s, options->stop, m->follows ? NULL : out, err);
+    struct error ignored = {0};
+    (void)!ranks_leave(m->ranks, err, &ignored);
+    return status;
+}
+
 enum status command_measure(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     const char *output = "-", *name = NULL, *storage = NULL;
     bool json = false, quiet = false, force = false;
     double budget_s = 45;
+    struct measure_ranks ranks = {.rank = RANK_LAUNCH_NONE, .count = RANK_LAUNCH_NONE, .patience_s = 8};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &output,
                       "profile to write (default: standard output)"),
@@ -55,6 +100,13 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
                         "time to spend on measuring (default 45s)"),
         OPTION_STRING("storage", 0, "DIR", &storage,
                       "also measure the disk that holds DIR, for states kept on storage"),
+        OPTION_U64("rank", 0, "N", 0, RANKS_MAX - 1, &ranks.rank,
+                   "number of this process among those that measure, from 0"),
+        OPTION_U64("ranks", 0, "N", 1, RANKS_MAX, &ranks.count,
+                   "number of processes, between which collectives are measured too"),
+        OPTION_STRING("meet", 0, "HOST:PORT", &ranks.meet, "address at which rank 0 waits for the others"),
+        OPTION_QUANTITY("patience", 0, "TIME", DIMENSION_SECONDS, &ranks.patience_s,
+                        "how long to wait for ranks that do not come or answer (default 8s)"),
         OPTION_FORCE(&force),
         OPTION_FLAG("json", 0, &json, "accepted; a profile is always JSON"),
         OPTION_FLAG("quiet", 'q', &quiet, "print no progress and no notes"),
@@ -63,7 +115,8 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
         .command = "spillway-exec measure",
         .arguments = "",
         .summary = "measure how fast this machine computes and copies",
-        .examples = (const char *const[]){"spillway-exec measure -o machine.json", NULL},
+        .examples = (const char *const[]){"spillway-exec measure -o machine.json",
+                                          "mpirun --bind-to none -n 4 spillway-exec measure -o machine.json", NULL},
         .details = "The machine should be idle.",
         OPTIONS_TABLE(specs, 0, 0),
     };
@@ -72,19 +125,21 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
     if (budget_s < BUDGET_MIN_S || budget_s > BUDGET_MAX_S)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);
-    if (quiet) progress_disable();
+    TRY(join_ranks(&ranks, name, budget_s, err));
+    if (quiet || ranks.follows) progress_disable();
     struct progress progress;
     progress_begin(&progress, "measuring", 0);
     struct hardware hardware = {0};
     const struct measure_options measure = {.budget_s = budget_s,
                                             .storage = storage,
                                             .stop = stop,
-                                            .notes = quiet ? NULL : stderr,
+                                            .notes = quiet || ranks.follows ? NULL : stderr,
                                             .on_progress = show_measure,
                                             .context = &progress};
-    enum status status = measure_machine(name, &measure, &hardware, err);
+    enum status status = measure_with(&ranks, name, &measure, &hardware, err);
     progress_end(&progress);
-    if (status == STATUS_OK) status = hardware_write_file(&hardware, output, err);
+    if (status == STATUS_OK && !ranks.follows) status = hardware_write_file(&hardware, output, err);
+    ranks_destroy(ranks.ranks);
     hardware_release(&hardware);
     return status;
 }

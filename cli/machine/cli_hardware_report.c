@@ -150,7 +150,7 @@ static enum status print_collectives(FILE *out, const struct hardware *hardware,
     uint32_t rows = 0;
     for (uint32_t t = 0; t < hardware->type_count; t++) rows += hardware->types[t].collective_count;
     if (rows == 0) return STATUS_OK;
-    cli_table_begin(&table, (const char *const[]){"MEASURED COLLECTIVES", "OF", ">MEMBERS", ">COMPUTING MEANWHILE", ">SMALLEST",
+    cli_table_begin(&table, (const char *const[]){"MEASURED COLLECTIVES", "OF", ">MEMBERS", ">PROCESSES", ">COMPUTING MEANWHILE", ">SMALLEST",
                                                   ">TAKES", ">LARGEST", ">RATE", NULL});
     for (uint32_t t = 0; t < hardware->type_count; t++)
         for (uint32_t i = 0; i < hardware->types[t].collective_count; i++) {
@@ -159,6 +159,7 @@ static enum status print_collectives(FILE *out, const struct hardware *hardware,
             cli_table_cell(&table, "%s", collective_kind_names[rate->kind]);
             cli_table_cell(&table, "%s", hardware->types[t].name);
             cli_table_cell(&table, "%" PRIu32, rate->members);
+            cli_table_cell(&table, "%" PRIu32, rate->processes > 0 ? rate->processes : 1);
             cli_table_cell(&table, "%" PRIu32, rate->computing);
             cli_table_cell(&table, "%s", quantity_text((double)first->bytes, DIMENSION_BYTES, text));
             cli_table_cell(&table, "%s", quantity_text(first->seconds, DIMENSION_SECONDS, text));

@@ -13,9 +13,15 @@ const struct collective_rate *collective_rate_find(const struct device_type *typ
 {
     for (uint32_t i = 0; i < type->collective_count; i++) {
         const struct collective_rate *rate = &type->collectives[i];
-        if (rate->kind == kind && rate->members == members && rate->computing == computing) return rate;
+        const struct collective_rate wanted = {.kind = kind, .members = members, .computing = computing};
+        if (collective_rate_alike(rate, &wanted)) return rate;
     }
     return NULL;
+}
+
+bool collective_rate_alike(const struct collective_rate *a, const struct collective_rate *b)
+{
+    return a->kind == b->kind && a->members == b->members && a->computing == b->computing && a->processes == b->processes;
 }
 
 bool collective_rate_around(const struct device_type *type, uint32_t kind, uint32_t members,
@@ -24,7 +30,7 @@ bool collective_rate_around(const struct device_type *type, uint32_t kind, uint3
     both[0] = both[1] = NULL;
     for (uint32_t i = 0; i < type->collective_count; i++) {
         const struct collective_rate *rate = &type->collectives[i];
-        if (rate->kind != kind || rate->computing > 0) continue;
+        if (rate->kind != kind || rate->computing > 0 || rate->processes > 0) continue;
         if (rate->members <= members && (!both[0] || rate->members > both[0]->members)) both[0] = rate;
         if (rate->members >= members && (!both[1] || rate->members < both[1]->members)) both[1] = rate;
     }

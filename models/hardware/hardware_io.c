@@ -287,6 +287,7 @@ static enum status parse_collective(const struct json_input *in, const json_t *a
     out->kind = (uint32_t)kind;
     TRY(json_take_u32(&object, "members", JSON_REQUIRED, 2, HARDWARE_DEVICES_MAX, &out->members, err));
     TRY(json_take_u32(&object, "computing", JSON_OPTIONAL, 0, HARDWARE_DEVICES_MAX, &out->computing, err));
+    TRY(json_take_u32(&object, "processes", JSON_OPTIONAL, 0, HARDWARE_DEVICES_MAX, &out->processes, err));
     TRY(parse_copies(&object, "points", arena, &out->points, &out->point_count, err));
     TRY(json_object_close(&object, err));
     if (out->point_count > 0) return STATUS_OK;
@@ -309,9 +310,10 @@ static enum status parse_collectives(struct json_object *object, struct arena *a
     out->collectives = rates;
     for (size_t i = 0; i < count; i++) {
         TRY(parse_collective(object->input, array, i, arena, &rates[i], err));
-        if (collective_rate_find(out, rates[i].kind, rates[i].members, rates[i].computing))
-            return json_fail_index(object->input, array, i, err, "two lists of %s among %" PRIu32 " members",
-                                   collective_kind_names[rates[i].kind], rates[i].members);
+        for (size_t j = 0; j < i; j++)
+            if (collective_rate_alike(&rates[i], &rates[j]))
+                return json_fail_index(object->input, array, i, err, "two lists of %s among %" PRIu32 " members",
+                                       collective_kind_names[rates[i].kind], rates[i].members);
         out->collective_count = (uint32_t)i + 1;
     }
     return STATUS_OK;
@@ -327,6 +329,7 @@ static void write_collectives(struct json_out *out, const struct device_type *ty
         json_out_string(out, "kind", collective_kind_names[rate->kind]);
         json_out_u64(out, "members", rate->members);
         if (rate->computing > 0) json_out_u64(out, "computing", rate->computing);
+        if (rate->processes > 0) json_out_u64(out, "processes", rate->processes);
         write_copies(out, "points", rate->points, rate->point_count);
         json_out_object_end(out);
     }

@@ -109,6 +109,11 @@ if command -v mpirun >/dev/null; then
     mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run both.json --quiet 2>messages || fail "mpirun: $(cat messages)"
     cmp a.safetensors both.safetensors || fail "other weights under mpirun"
     rm a.safetensors
+    # The profile of a measurement has collectives between the processes, and can be planned with.
+    mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 spillway-exec measure -o between.json --budget 1s --quiet 2>messages ||
+        fail "measuring under mpirun: $(cat messages)"
+    [[ $(grep -c '"processes": ' between.json) == 2 ]] || fail "no collectives between processes"
+    spillway check between.json >/dev/null || fail "a profile that was measured under mpirun"
 fi
 
 # A rank that is killed ends the others, by name, and nothing is written.

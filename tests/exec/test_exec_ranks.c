@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "exec/ranks/rank_measure.h"
 #include "exec/ranks/rank_mesh.h"
 #include "exec/ranks/rank_sum.h"
+#include "models/hardware/collective_rate.h"
 #include "tests/support/support_seed.h"
 
 enum { RANKS_MOST = 5, MEMBERS_MOST = 9, CASES = 16 };
@@ -222,12 +224,82 @@ static void test_a_rank_that_fails(void **state)
     }
 }
 
+/* --- measuring --------------------------------------------------------------------------------- */
+
+struct measuring {
+    struct one one;
+    volatile bool stop;
+    bool leaves;             /* it fails instead of measuring */
+    struct hardware machine; /* its device type has no collectives */
+};
+
+static void *measure_as_rank(void *pointer)
+{
+    struct measuring *const m = pointer;
+    struct one *const one = &m->one;
+    if (join(one) != STATUS_OK) return NULL;
+    struct error ignored = {0};
+    if (m->leaves) {
+        one->err.status = error_set(&one->err, STATUS_DEVICE, "its fan is broken");
+        (void)!ranks_leave(one->ranks, &one->err, &ignored);
+    } else {
+        one->err.status = rank_measure(one->ranks, 0.05, &m->stop, one->rank == 0 ? &m->machine : NULL, &one->err);
+    }
+    ranks_destroy(one->ranks);
+    return NULL;
+}
+
+enum measure_case { MEASURE_WELL, MEASURE_STOPPED, MEASURE_WITH_A_FAILURE, MEASURE_CASES };
+
+static void measure_over(uint32_t ranks, enum measure_case which)
+{
+    struct group g = {.ranks = ranks};
+    struct measuring all[RANKS_MOST] = {{.one = {0}}};
+    name_meeting(&g);
+    for (uint32_t r = 0; r < ranks; r++) {
+        struct measuring *const m = &all[r];
+        m->one.group = &g;
+        m->one.rank = r;
+        m->stop = which == MEASURE_STOPPED && r == 0;
+        m->leaves = which == MEASURE_WITH_A_FAILURE && r == ranks - 1;
+        if (hardware_find("rtx-3090-24gb", &m->machine, &m->one.err)) fail_msg("%s", m->one.err.text);
+        assert_int_equal(pthread_create(&m->one.thread, NULL, measure_as_rank, m), 0);
+    }
+    for (uint32_t r = 0; r < ranks; r++) {
+        pthread_join(all[r].one.thread, NULL);
+        const enum status wanted = which == MEASURE_WELL ? STATUS_OK : which == MEASURE_STOPPED ? STATUS_INTERRUPTED : STATUS_DEVICE;
+        if (all[r].one.err.status != wanted) fail_msg("case %d, rank %u: %s", (int)which, r, all[r].one.err.text);
+        if (which == MEASURE_WITH_A_FAILURE && !strstr(all[r].one.err.text, "its fan is broken")) fail_msg("%s", all[r].one.err.text);
+    }
+    const struct device_type *const type = &all[0].machine.types[0];
+    assert_int_equal(type->collective_count, which == MEASURE_WELL ? 2 : 0);
+    for (uint32_t c = 0; c < type->collective_count; c++) {
+        const struct collective_rate *const rate = &type->collectives[c];
+        assert_int_equal(rate->kind, c == 0 ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_SEND);
+        assert_int_equal(rate->processes, c == 0 ? ranks : 2);
+        assert_true(rate->point_count >= 5);
+        for (uint32_t p = 0; p < rate->point_count; p++) assert_true(rate->points[p].seconds > 0);
+        const struct collective_rate *both[2];
+        assert_false(collective_rate_around(type, rate->kind, rate->members, both)); /* plans do not read it */
+    }
+    for (uint32_t r = 0; r < ranks; r++) hardware_release(&all[r].machine);
+}
+
+/* Rank 0 has the rates of an all-reduce over all ranks and of messages; or all stop, or all learn who failed. */
+static void test_measuring(void **state)
+{
+    (void)state;
+    for (uint32_t which = 0; which < MEASURE_CASES; which++)
+        for (uint32_t ranks = 2; ranks <= 3; ranks++) measure_over(ranks, (enum measure_case)which);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_in_the_order_of_members),
         cmocka_unit_test(test_sends_that_cross),
         cmocka_unit_test(test_a_rank_that_fails),
+        cmocka_unit_test(test_measuring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
