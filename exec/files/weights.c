@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "base/clones.h"
 #include "base/random.h"
 #include "base/try.h"
-#include "exec/files/safetensors.h"
+#include "exec/files/weights_files.h"
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
@@ -89,7 +90,7 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-enum { SHAPE_TEXT_BYTES = 96 };
+enum { SHAPE_TEXT_BYTES = 96, FAULTS_BYTES = 400 };
 
 static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SHAPE_TEXT_BYTES])
 {
@@ -119,90 +120,155 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
 }
 
 /* Finds also names of BERT's first checkpoints, whose norms have gamma and beta. */
-static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
+static const struct safetensors_tensor *find(struct weights_files *files, const char *name)
 {
     static const char *const old[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
                                          {"LayerNorm.bias", "LayerNorm.beta"}};
-    const struct safetensors_tensor *tensor = safetensors_find(file, name);
+    const struct safetensors_tensor *tensor = weights_files_find(files, name);
     for (size_t i = 0; !tensor && i < sizeof old / sizeof *old; i++) {
         char other[OTHER_NAME_BYTES];
         size_t length = strlen(name), end = strlen(old[i][0]);
         if (length < end || strcmp(name + length - end, old[i][0]) != 0) continue;
         snprintf(other, sizeof other, "%.*s%s", (int)(length - end), name, old[i][1]);
-        tensor = safetensors_find(file, other);
+        tensor = weights_files_find(files, other);
     }
     return tensor;
 }
 
-static enum status find_tensor(const char *path, uint32_t family, const struct safetensors *file,
-                               const struct tensor_spec *spec, const struct safetensors_tensor **out, struct error *err)
+/* What is wrong with the files, in one line: all of it that has room. */
+struct faults {
+    char text[FAULTS_BYTES];
+    size_t used, count, left_out;
+    size_t missing, unknown; /* of the faults */
+};
+
+static void add_fault(struct faults *faults, const char *format, ...) PRINTF_LIKE(2, 3);
+static void add_fault(struct faults *faults, const char *format, ...)
 {
-    char other[OTHER_NAME_BYTES];
-    const struct safetensors_tensor *found = find(file, spec->name);
-    other_name(family, spec->name, other);
-    if (!found && other[0]) found = find(file, other);
-    if (!found)
-        return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s'%s%s%s among its %zu", path,
-                         spec->name, other[0] ? " (nor '" : "", other, other[0] ? "')" : "",
-                         safetensors_count(file));
-    if (found->rank != spec->rank ||
-        memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0) {
-        char is[SHAPE_TEXT_BYTES], expected[SHAPE_TEXT_BYTES];
-        return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has shape [%s] (expected [%s])",
-                         path, found->name, shape_text(found->shape, found->rank, is),
-                         shape_text(spec->shape, spec->rank, expected));
-    }
-    if (found->type == SAFETENSORS_OTHER)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)",
-                         path, found->name);
-    *out = found;
-    return STATUS_OK;
+    char fault[FAULTS_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(fault, sizeof fault, format, arguments);
+    va_end(arguments);
+    const char *const between = faults->count++ > 0 ? "; " : "";
+    if (length < 0 || faults->left_out > 0 || faults->used + strlen(between) + (size_t)length >= sizeof faults->text)
+        faults->left_out++;
+    else
+        faults->used += (size_t)snprintf(faults->text + faults->used, sizeof faults->text - faults->used, "%s%s", between, fault);
 }
 
-static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
-                               const struct weights_tensor *wanted, struct error *err)
+static enum status set_faults(const struct faults *faults, const char *path, struct error *err)
 {
-    const struct safetensors_tensor *found;
-    TRY(find_tensor(path, family, file, wanted->spec, &found, err));
-    if (!safetensors_floats(found, wanted->values))
-        return error_set(err, STATUS_BAD_INPUT,
-                         "%s: tensor '%s' has a number that is not finite", path, found->name);
-    return STATUS_OK;
+    if (faults->count == 0) return STATUS_OK;
+    if (faults->left_out > 0)
+        return error_set(err, STATUS_BAD_INPUT, "%s: %s; and %zu more", path, faults->text, faults->left_out);
+    return error_set(err, STATUS_BAD_INPUT, "%s: %s", path, faults->text);
+}
+
+/* Returns the tensor; NULL after a fault. */
+static const struct safetensors_tensor *find_tensor(struct weights_files *files, uint32_t family,
+                                                    const struct tensor_spec *spec, struct faults *faults)
+{
+    char other[OTHER_NAME_BYTES], is[SHAPE_TEXT_BYTES], expected[SHAPE_TEXT_BYTES];
+    const struct safetensors_tensor *found = find(files, spec->name);
+    other_name(family, spec->name, other);
+    if (!found && other[0]) found = find(files, other);
+    if (!found && faults->missing++ > 0)
+        add_fault(faults, "nor '%s'", spec->name);
+    else if (!found)
+        add_fault(faults, "no tensor '%s'%s%s%s among its %zu", spec->name, other[0] ? " (nor '" : "", other,
+                  other[0] ? "')" : "", weights_files_count(files));
+    else if (found->rank != spec->rank || memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0)
+        add_fault(faults, "tensor '%s' has shape [%s] (expected [%s])", found->name,
+                  shape_text(found->shape, found->rank, is), shape_text(spec->shape, spec->rank, expected));
+    else if (found->type == SAFETENSORS_OTHER)
+        add_fault(faults, "tensor '%s' has a type that is not read (expected F32, F16 or BF16)", found->name);
+    else
+        return found;
+    return NULL;
+}
+
+/* Returns true for buffers of old files, and for heads and poolers of other tasks: training here has no use for them. */
+static bool may_be_left(const char *name)
+{
+    static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
+                                       ".attention.masked_bias", ".position_ids"};
+    static const char *const parts[] = {"cls.", "classifier.", "pooler.", "qa_outputs.", "score."};
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (length > strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *const at = strstr(name, parts[i]);
+        if (at && (at == name || at[-1] == '.')) return true;
+    }
+    return false;
+}
+
+/* Returns true if the file's head is the table of words, which it may have twice. */
+static bool is_table_again(struct weights_files *files, const struct safetensors_tensor *head)
+{
+    static const char *const tables[] = {"wte.weight", "transformer.wte.weight", "model.embed_tokens.weight",
+                                         "embed_tokens.weight"};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const struct safetensors_tensor *const table = weights_files_find(files, tables[i]);
+        if (table && table->type == head->type && table->bytes == head->bytes)
+            return memcmp(table->data, head->data, head->bytes) == 0;
+    }
+    return false;
+}
+
+/* Looks at tensors that the network does not have: what would train another network than the file's is a fault. */
+static void look_at_rest(const struct job *job, struct weights_files *files, struct faults *faults)
+{
+    const struct safetensors_tensor *tensor;
+    for (size_t at = 0; (tensor = weights_files_unused(files, &at));) {
+        if (may_be_left(tensor->name)) continue;
+        if (strcmp(tensor->name, "lm_head.weight") != 0)
+            add_fault(faults, faults->unknown++ > 0 ? "nor '%s'" : "the network has no tensor '%s'", tensor->name);
+        else if (job->network.tied_head && !is_table_again(files, tensor))
+            add_fault(faults, "'lm_head.weight' is not the table of words, which is the network's head (expected "
+                      "\"tie_word_embeddings\": false)");
+    }
+}
+
+/* Opens the job's files and finds all tensors, or checks them only where *walk has no states. */
+static enum status read_tensors(const struct job *job, struct weights_walk *walk, struct weights_files *files,
+                                struct error *err)
+{
+    struct faults faults = {.count = 0};
+    struct weights_tensor wanted;
+    while (weights_walk_next(walk, &wanted)) {
+        const struct safetensors_tensor *const found = find_tensor(files, job->network.family, wanted.spec, &faults);
+        if (found && wanted.values && faults.count == 0 && !safetensors_floats(found, wanted.values))
+            add_fault(&faults, "tensor '%s' has a number that is not finite", found->name);
+    }
+    look_at_rest(job, files, &faults);
+    return set_faults(&faults, job->weights_in, err);
+}
+
+static enum status open_and_read(const struct job *job, struct weights_walk walk, struct error *err)
+{
+    struct weights_files *files = NULL;
+    enum status status = weights_files_open(job->weights_in, &files, err);
+    if (status == STATUS_OK) status = read_tensors(job, &walk, files, err);
+    weights_files_close(files);
+    if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
+    return status;
 }
 
 enum status weights_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                           struct error *err)
 {
-    struct safetensors *file = NULL;
-    enum status status = safetensors_open(job->weights_in, &file, err);
-    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count};
-    struct weights_tensor tensor;
-    const struct safetensors_tensor *found;
-    while (status == STATUS_OK && weights_walk_next(&walk, &tensor))
-        status = find_tensor(job->weights_in, job->network.family, file, tensor.spec, &found, err);
-    safetensors_close(file);
-    if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
-    return status;
+    return open_and_read(job, (struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count}, err);
 }
 
 enum status weights_read(const struct job *job, const struct state_tables *tables,
                          uint32_t shard_count, float *const *states, struct error *err)
 {
-    struct safetensors *file = NULL;
-    enum status status = safetensors_open(job->weights_in, &file, err);
-    if (status == STATUS_OK) {
-        for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, tables[s].layout.bytes);
-        struct weights_walk walk = {
-            .job = job, .tables = tables, .shard_count = shard_count, .states = states};
-        struct weights_tensor tensor;
-        while (status == STATUS_OK && weights_walk_next(&walk, &tensor))
-            status = read_tensor(job->weights_in, job->network.family, file, &tensor, err);
-        if (status == STATUS_OK) weights_round(job, tables, shard_count, states);
-    }
-    safetensors_close(file);
-    if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
-    return status;
+    for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, tables[s].layout.bytes);
+    TRY(open_and_read(job, (struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count, .states = states}, err));
+    weights_round(job, tables, shard_count, states);
+    return STATUS_OK;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@
  *                                                The executor reports missing files.
  *                                                vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else
  *                                                DATA_IMAGES
- *   weights_in    none                           safetensors, relative to the jobs file
+ *   weights_in    none                           safetensors: a file, a folder or its index, relative to the jobs file
  *   weights_out   none                           likewise; "{name}" in it stands for the job's name
  *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
  *                                                the loss on held-out data, see struct job_evaluation

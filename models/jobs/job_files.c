@@ -1,5 +1,6 @@
 #include "models/jobs/job_files.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,12 +62,40 @@ static enum status check_room(const struct job *job, struct error *err)
                      quantity_text(room, DIMENSION_BYTES, text[1]));
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Declares the files of a folder of weights, or of an index, as inputs (exec/files/weights_files.h). */
+static enum status declare_folder(const char *path, struct error *err)
+{
+    char folder[JOB_PATH_BYTES], file[2 * JOB_PATH_BYTES];
+    struct stat info;
+    const bool index = ends_with(path, ".json");
+    const char *const slash = strrchr(path, '/');
+    if (!index && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) return STATUS_OK;
+    snprintf(folder, sizeof folder, "%.*s", index ? (int)(slash ? slash - path : 1) : (int)strlen(path),
+             index && !slash ? "." : path);
+    DIR *const entries = opendir(folder);
+    enum status status = STATUS_OK;
+    for (const struct dirent *entry; entries && !status && (entry = readdir(entries));) {
+        if (!ends_with(entry->d_name, ".safetensors") && !ends_with(entry->d_name, ".safetensors.index.json")) continue;
+        snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
+        status = outputs_read(file, err);
+    }
+    if (entries) closedir(entries);
+    return status;
+}
+
 enum status job_files_declare(const struct job *job, bool probe, struct error *err)
 {
     const char *const inputs[] = {job->data, job->weights_in, job->evaluation.data};
     char what[JOB_NAME_MAX + 64];
     for (size_t i = 0; i < ARRAY_COUNT(inputs); i++)
         if (inputs[i] && outputs_read(inputs[i], err) != STATUS_OK) return err->status;
+    if (job->weights_in) TRY(declare_folder(job->weights_in, err));
     snprintf(what, sizeof what, "the weights of job '%s'", job->name);
     if (job->weights_out) TRY(declare_weights(job->weights_out, what, probe, err));
     if (job->weights_out && probe) TRY(check_room(job, err));

@@ -456,7 +456,7 @@ static void test_read_refused(void **state)
     list_of(&from, "", &list);
     list.tensors[1].name = "wpe";
     write_list(&list);
-    refuse(&to, "no tensor 'wpe.weight' (nor 'transformer.wpe.weight') among its 28");
+    refuse(&to, "no tensor 'wpe.weight' (nor 'transformer.wpe.weight') among its 28; the network has no tensor 'wpe'");
 
     uint64_t count;
     float *x = trainer_tensor(&from, "h.1.ln_1.bias", &count);
@@ -487,7 +487,7 @@ static const struct family_file {
      "model.", 1 + 2 * 9 + 2,
      {"model.embed_tokens.weight", "model.layers.1.mlp.down_proj.weight", "lm_head.weight"},
      "no tensor 'model.layers.1.self_attn.q_proj.weight' (nor 'layers.1.self_attn.q_proj.weight') "
-     "among its 21"},
+     "among its 21; the network has no tensor 'x'"},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 2, \"hidden_size\": 12, "
      "\"num_attention_heads\": 3, \"intermediate_size\": 20, \"vocab_size\": 29, "
      "\"max_position_embeddings\": 7}",
@@ -495,14 +495,14 @@ static const struct family_file {
      {"bert.embeddings.LayerNorm.weight", "bert.encoder.layer.0.attention.self.key.bias",
       "cls.predictions.transform.dense.weight"},
      "no tensor 'bert.encoder.layer.1.attention.self.query.weight' (nor "
-     "'encoder.layer.1.attention.self.query.weight') among its 42"},
+     "'encoder.layer.1.attention.self.query.weight') among its 42; the network has no tensor 'x'"},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 2, \"hidden_size\": 12, "
      "\"num_attention_heads\": 3, \"intermediate_size\": 20, \"image_size\": 6, \"patch_size\": 2}",
      "vit.", 4 + 2 * 16 + 4,
      {"vit.embeddings.patch_embeddings.projection.weight",
       "vit.encoder.layer.1.layernorm_after.bias", "classifier.weight"},
      "no tensor 'vit.encoder.layer.1.layernorm_before.weight' (nor "
-     "'encoder.layer.1.layernorm_before.weight') among its 40"},
+     "'encoder.layer.1.layernorm_before.weight') among its 40; the network has no tensor 'x'"},
 };
 
 static struct job family_job(const struct family_file *family)
@@ -582,7 +582,7 @@ static void test_head_is_missing(void **state)
     list_of(&from, "", &list);
     list.tensors[list.count - 1].name = "x";
     write_list(&list);
-    refuse(&from, "no tensor 'lm_head.weight' among its 21");
+    refuse(&from, "no tensor 'lm_head.weight' among its 21; the network has no tensor 'x'");
     trainer_release(&from);
 }
 
