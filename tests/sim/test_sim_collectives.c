@@ -710,7 +710,8 @@ static void measured_collectives_are_simulated(void **state)
 {
     (void)state;
     static const struct copy_point points[] = {{1000, 3e-3, 0}, {1000000, 5e-3, 0}};
-    static const struct collective_rate rate = {COLLECTIVE_ALL_REDUCE, 2, 0, points, ARRAY_COUNT(points)};
+    static const struct collective_rate rate = {
+        .kind = COLLECTIVE_ALL_REDUCE, .members = 2, .points = points, .point_count = ARRAY_COUNT(points)};
     for (uint32_t by = 0; by < 2; by++) {
         struct hardware hardware;
         struct plan plan;
