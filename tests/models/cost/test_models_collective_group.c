@@ -215,12 +215,13 @@ static void no_way(void **state)
 
 static const struct copy_point of_two[] = {{1 << 10, 2e-6, 0}, {1 << 20, 8e-5, 0}, {4 << 20, 4e-4, 0}};
 static const struct copy_point of_four[] = {{1 << 10, 6e-6, 0}, {1 << 20, 2.4e-4, 0}, {4 << 20, 1.6e-3, 0}};
-static const struct copy_point while_computing[] = {{1 << 10, 1, 0}};
+static const struct copy_point not_read[] = {{1 << 10, 1, 0}};
 static const struct collective_rate measured[] = {
-    {.kind = COLLECTIVE_ALL_REDUCE, .members = 4, .computing = 0, .points = of_four, .point_count = ARRAY_COUNT(of_four)},
-    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .computing = 1, .points = while_computing, .point_count = ARRAY_COUNT(while_computing)},
-    {.kind = COLLECTIVE_ALL_REDUCE, .members = 2, .computing = 0, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
-    {.kind = COLLECTIVE_SEND, .members = 2, .computing = 0, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 4, .points = of_four, .point_count = ARRAY_COUNT(of_four)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .computing = 1, .points = not_read, .point_count = ARRAY_COUNT(not_read)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .processes = 3, .points = not_read, .point_count = ARRAY_COUNT(not_read)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 2, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
+    {.kind = COLLECTIVE_SEND, .members = 2, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
 };
 
 static void use_measured(struct hardware *h)

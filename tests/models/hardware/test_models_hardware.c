@@ -315,12 +315,14 @@ static void collectives_are_read_and_written(void **state)
         HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
              ",\"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": " SOURCED_VALUE("1", "GB/s")
              ", \"collectives\": [{\"kind\": \"broadcast\", \"members\": 8, \"computing\": 3, \"points\": [[9, 4, 0.5], [5, 3, 0]]},"
-             "{\"kind\": \"all-gather\", \"members\": 2, \"points\": [[7, 2, 0]]}]}],\n" LINKS DEVICES;
+             "{\"kind\": \"all-gather\", \"members\": 2, \"points\": [[7, 2, 0]]},"
+             "{\"kind\": \"all-gather\", \"members\": 2, \"processes\": 2, \"points\": [[7, 2, 0]]}]}],\n" LINKS DEVICES;
     struct hardware h = {0};
     struct error err = {0};
     if (support_hardware(text, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
     const struct device_type *const type = &h.types[0];
-    assert_int_equal(type->collective_count, 2);
+    assert_int_equal(type->collective_count, 3);
+    assert_int_equal(type->collectives[2].processes, 2);
     const struct collective_rate *const rate = collective_rate_find(type, COLLECTIVE_BROADCAST, 8, 3);
     assert_ptr_equal(rate, &type->collectives[0]);
     assert_true(rate->point_count == 2 && rate->points[0].bytes == 5 && rate->points[1].spread == 0.5);
