@@ -66,10 +66,11 @@ enum status run_check_jobs(struct run *run, struct error *err)
                              "job '%s' begins at minibatch %" PRIu64
                              ", and there is no folder of checkpoints to continue from",
                              job->name, job->first_minibatch);
-        if (run->options->checkpoints && pipeline_is_asynchronous(job->parallel.schedule))
+        if (run->options->checkpoints && pipeline_is_asynchronous(job->parallel.schedule) && job->parallel.flush == 0 &&
+            job->evaluation.every == 0)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' has the asynchronous schedule '%s', whose stages are never in the same minibatch, so "
-                             "it has no checkpoints (expected a run without them, or another schedule)",
+                             "job '%s' has the asynchronous schedule '%s' without a flush, whose stages are never in the same "
+                             "minibatch, so it has no checkpoints (expected 'flush', a run without them, or another schedule)",
                              job->name, pipeline_schedule_names[job->parallel.schedule]);
         if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
             return error_set(err, STATUS_BAD_INPUT,

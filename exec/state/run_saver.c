@@ -310,6 +310,7 @@ static void write_last(struct run_saver *saver, uint32_t job)
     const struct run_progress *const progress = &run->jobs[job];
     const uint64_t first = run->plan->jobs.jobs[job].first_minibatch;
     if (!saver->folder) return; /* rank 0 has it */
+    if (progress->losses > 0 && !parallel_flushes_after(&run->plan->jobs.jobs[job], progress->losses - 1)) return;
     if (progress->losses > 0 && !progress->diverged && !progress->damaged && !saver->jobs[job].gave_up &&
         run->result->jobs[job].checkpoint < first + progress->losses)
         write_final(saver, job, progress->losses);

@@ -224,6 +224,7 @@ bool run_saver_is_due(const struct run_saver *saver, uint32_t job, uint64_t mini
     const struct job *const about = &saver->run->plan->jobs.jobs[job];
     const uint64_t every = saver->options->every_steps, first = about->first_minibatch;
     if (minibatch >= about->minibatches || minibatch <= saved->minibatch) return false;
+    if (!parallel_flushes_after(about, minibatch - 1)) return false;
     if (every > 0 && (first + minibatch) / every > (first + saved->minibatch) / every) return true;
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }

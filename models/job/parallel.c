@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "models/hardware/hardware.h"
+#include "models/job/evaluation.h"
 #include "models/job/job.h"
 
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
@@ -190,6 +191,29 @@ uint64_t parallel_microbatches_read(const struct job *job)
     return first > last ? first : last;
 }
 
+bool parallel_flushes_after(const struct job *job, uint64_t minibatch)
+{
+    const struct parallel *p = &job->parallel;
+    if (!pipeline_is_asynchronous(p->schedule) || minibatch + 1 == job->minibatches) return true;
+    if (p->flush > 0 && (job->first_minibatch + minibatch + 1) % p->flush == 0) return true;
+    return evaluation_follows(job, minibatch);
+}
+
+/* Returns the minibatches before the last multiple of `every`, at most `done`. */
+static uint64_t multiple_before(const struct job *job, uint64_t every, uint64_t done)
+{
+    const uint64_t over = every > 0 ? (job->first_minibatch + done) % every : done;
+    return over < done ? done - over : 0;
+}
+
+uint64_t parallel_flushed_before(const struct job *job, uint64_t done)
+{
+    if (!pipeline_is_asynchronous(job->parallel.schedule) || done == job->minibatches) return done;
+    const uint64_t flushed = multiple_before(job, job->parallel.flush, done);
+    const uint64_t evaluated = multiple_before(job, job->evaluation.every, done);
+    return flushed > evaluated ? flushed : evaluated;
+}
+
 static bool compresses(const struct job *job)
 {
     for (uint32_t i = 0; i < COMPRESSION_COUNT; i++)
@@ -229,7 +253,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->data > 1 && p->zero > ZERO_STATES && pipeline_has_halves(p->schedule),
          "split gradients of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
-        {asynchronous && job->evaluation.every > 0, "an asynchronous schedule"},
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},

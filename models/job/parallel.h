@@ -90,6 +90,13 @@
  *
  * Data-parallel ranks work in step and add up their gradients for each update.
  *
+ *     "schedule": "pipedream", "flush": 100        --parallel pp=4,flush=100 --schedule pipedream
+ *
+ * Flushes. After every `flush`-th minibatch since the training began, and before each evaluation, the pipeline runs
+ * empty: all stages have the weights of the same minibatch, and the next one begins with them. With F the last flush
+ * before update t, its microbatches use the version after max(t - staleness, F) updates. Only there can a checkpoint be
+ * taken. A flush costs the bubble of a synchronous pipeline.
+ *
  * Replicas. In asynchronous schedules, gpipe and 1f1b, stages may have unequal numbers of `replicas` instead of
  * `data`,
  *
@@ -228,6 +235,7 @@ struct parallel {
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
+    uint32_t flush;                  /* asynchronous: minibatches between flushes; 0: only where the job is evaluated */
     bool tree;                       /* gradients and losses are added up as a tree ("sum": "tree") */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
     uint32_t carrying;               /* enum parallel_carrying */
@@ -388,6 +396,13 @@ static inline uint32_t parallel_staleness(const struct parallel *parallel, uint3
     return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, chunk).stage) - 1 : 0;
 }
 
+/* Returns true if all stages of an asynchronous schedule have the weights of the same minibatch after `minibatch`, counted
+ * from 0 among the remaining ones. Other schedules flush after every one. */
+bool parallel_flushes_after(const struct job *job, uint64_t minibatch);
+
+/* Returns the minibatches, of `done`, before the last such flush; 0: there was none. */
+uint64_t parallel_flushed_before(const struct job *job, uint64_t done);
+
 /* Return the microbatches that a replica adds up for an update, and the training's updates. `turn` selects one of
  * the replicas that take turns, of which the first may have one microbatch more; parallel_microbatches() counts for
  * the first. */
@@ -414,6 +429,7 @@ uint64_t parallel_microbatches_read(const struct job *job);
  * - chunks: with several stages, schedules without chunks have one; zb-h1 and zb-h2 always one, zb-v two, interleaved
  *   at least two, and for interleaved `pipeline` divides a replica's microbatches;
  * - buckets: only gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer per bucket;
+ * - flush: an asynchronous schedule, whose stages have equal numbers of replicas; likewise where it is evaluated;
  * - pipedream: one microbatch per replica; 2bw: at least one microbatch per stage (with `replicas`: as in
  *   flight); both need `zero` 0;
  * - replicas: they divide the microbatches that they take in turn; for gpipe and 1f1b, which have no other

@@ -120,7 +120,13 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
+    if (!pipeline_is_asynchronous(p->schedule) && p->flush > 0)
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'flush' (expected 'pipedream' or '2bw': others flush after "
+                         "every minibatch)", pipeline_schedule_names[p->schedule]);
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
+    if (p->replicated > 0 && (p->flush > 0 || job->evaluation.every > 0))
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' and %s (expected none: stages update at their "
+                         "own pace)", pipeline_schedule_names[p->schedule], p->flush > 0 ? "'flush'" : "'evaluate'");
     bool alike = p->replicated == 0; /* check_replicas() has checked others */
     if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,

@@ -1,6 +1,7 @@
 /* Devices of units, versions that passes claim, and the check that all passes were done. */
 #include <inttypes.h>
 
+#include "base/extreme.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 #include "planner/check/plan_checker.h"
@@ -149,6 +150,14 @@ static uint64_t last_held_out(const struct job *job)
     return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns));
 }
 
+/* Returns the updates before the last flush of a stage that is about to pass over minibatch `minibatch`, which the plan may
+ * not have. */
+static uint64_t flushed_before(const struct job *job, uint64_t minibatch)
+{
+    const uint64_t last = job->minibatches > 0 ? job->minibatches - 1 : 0;
+    return job->parallel.delayed ? 0 : parallel_flushed_before(job, min_u64(minibatch, last));
+}
+
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
                                               const struct check_parallel_progress *progress, uint32_t pass)
 {
@@ -167,7 +176,8 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN || pass == PLAN_NORM);
     uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;
     struct check_versions versions = {.counts = {[CHECK_CLOCK_STEP] = true, [CHECK_CLOCK_SUM] = !whole}};
-    versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
+    const uint64_t oldest = stale > 0 && !parallel_has_own_pace(&job->parallel) ? flushed_before(job, n / m) : 0;
+    versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : max_u64(n / m > stale ? n / m - stale : 0, oldest);
     versions.of[CHECK_CLOCK_DATA] = pass == PLAN_BATCH ? progress->batches : n / m;
     if (parallel_has_own_pace(&job->parallel)) /* of the replica's minibatches */
         versions.of[CHECK_CLOCK_DATA] = versions.of[CHECK_CLOCK_DATA] * parallel_turns(&job->parallel, stage) + rank.turn;

@@ -260,6 +260,7 @@ static bool job_grows_evenly(struct check_walk *r, uint32_t job, uint64_t *times
     ++*at; /* held-out minibatches are counted as they are */
     if (by > 0 && left / by < *times + 1) *times = left / by > 0 ? left / by - 1 : 0;
     even = by == 0 || about->evaluation.every == 0 || by % about->evaluation.every == 0;
+    even = even && (by == 0 || about->parallel.flush == 0 || by % about->parallel.flush == 0);
     if (!check_is_parallel(r->c, job)) return even;
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)

@@ -359,7 +359,7 @@ static double evaluations_s(const struct parallel_job *s)
         fill_s += s->times.chunks[r].pass_s[PIPELINE_FORWARD];
         slowest_s = max_s(slowest_s, s->times.chunks[r].pass_s[PIPELINE_FORWARD]);
     }
-    const double microbatches = (double)job->evaluation.minibatches * s->microbatches;
+    const double microbatches = (double)job->evaluation.minibatches * (double)(job->microbatches / s->parallel->data);
     return (double)evaluation_count(job) * (fill_s + (microbatches - 1) * slowest_s * (s->chunks / s->parallel->pipeline));
 }
 

@@ -45,6 +45,10 @@
  * least common multiple of all these. The middle ticks are stored once; if they are under two periods, everything is
  * written out.
  *
+ * Flushes (models/job/parallel.h). The ticks between two flushes are those of a training of their own, which begins with
+ * the newest version; the places go on in turn. An evaluation follows a flush, and passes forward with that version.
+ * Where flushes and places repeat after few minibatches, these are stored once, else the middle ticks between two.
+ *
  * Jobs that are carried out. A stage's state has the newest weights, too. LOAD and UPDATE copy them to a version. Data of
  * several minibatches are on the first stage at once, each in a buffer of its own from before its first forward pass
  * until its last backward pass; they use the buffers in turn.
@@ -56,11 +60,14 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "models/job/evaluation.h"
 #include "planner/parallel/parallel_job_units.h"
 
+/* Microbatches [begin, end) between two flushes, counted as they are emitted: repetitions are left out. */
 struct ticks {
     struct parallel_job *s;
-    uint64_t microbatches; /* microbatches that are emitted; repetitions are left out */
+    uint64_t begin, end;
+    bool evaluated; /* an evaluation follows, and ends the last minibatch */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -95,11 +102,11 @@ static uint64_t all_microbatches(const struct parallel_job *s)
 
 /* --- versions ------------------------------------------------------------------------------- */
 
-/* Returns false if no round reads the version. */
+/* Returns false if no round before the flush reads the version. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
-    uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, t->s->of[r].stage) - 1;
-    if (reader > last && version > 0) return false;
+    uint64_t size = round_of(t->s, t->s->of[r].stage), reader = version + t->s->of[r].versions - 1, last = t->end / size - 1;
+    if (reader > last && version > t->begin / size) return false;
     *out = reader < last ? reader : last;
     return true;
 }
@@ -108,7 +115,7 @@ static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool
 {
     struct parallel_job_chunk *chunk = &t->s->of[r];
     uint64_t size = round_of(t->s, chunk->stage), round = microbatch / size, staleness = chunk->versions - 1, last;
-    chunk->version = round > staleness ? round - staleness : 0;
+    chunk->version = round > staleness ? max_u64(round - staleness, t->begin / size) : t->begin / size;
     bool ends_round = backward && microbatch % size >= size - t->s->stages[chunk->stage].turns; /* of this replica */
     chunk->version_ends = ends_round && last_reader(t, r, chunk->version, &last) && last == round && chunk->version < round;
 }
@@ -121,7 +128,8 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     uint64_t last;
     chunk->version = round;
     chunk->version_ends = chunk->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
-    parallel_job_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
+    const bool ends = (round + 1) * round_of(t->s, chunk->stage) < t->end || !t->evaluated;
+    parallel_job_emit_update(t->s, r, r == 0 && ends && !parallel_has_own_pace(t->s->parallel));
 }
 
 /* Updates chunks in the order in which their gradients were completed. */
@@ -179,24 +187,26 @@ static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
     struct parallel_job *s = t->s;
     uint64_t size = round_of(s, stage), round = microbatch / size;
     bool lagging = s->parallel->schedule == PIPELINE_2BW, complete = microbatch % size == size - 1;
-    if (lagging && microbatch % size == 0 && round > 0) update_stage(t, stage, round - 1);
+    if (lagging && microbatch % size == 0 && microbatch > t->begin) update_stage(t, stage, round - 1);
     for (uint32_t r = first_chunk(s, stage + 1); r-- > first_chunk(s, stage);) {
         backward_over(t, r, microbatch);
         if (complete && s->of[r].joins) parallel_job_emit_reduce(s, r);
     }
-    if (complete && (!lagging || microbatch + 1 == t->microbatches)) update_stage(t, stage, round);
+    if (complete && (!lagging || microbatch + 1 == t->end)) update_stage(t, stage, round);
 }
 
+/* Ticks are counted from the flush. */
 static void emit_ticks(struct ticks *t, uint64_t first, uint64_t end)
 {
     const struct parallel_job *s = t->s;
+    const uint64_t microbatches = t->end - t->begin;
     for (uint64_t n = first; n < end; n++) {
         for (uint32_t p = 0; p < s->parallel->pipeline; p++)
-            if (n >= s->stages[p].start && n - s->stages[p].start < t->microbatches)
-                forward(t, p, n - s->stages[p].start);
+            if (n >= s->stages[p].start && n - s->stages[p].start < microbatches)
+                forward(t, p, t->begin + n - s->stages[p].start);
         for (uint32_t p = s->parallel->pipeline; p-- > 0;) {
             uint64_t back = s->stages[p].start + s->stages[p].lag;
-            if (n >= back && n - back < t->microbatches) backward(t, p, n - back);
+            if (n >= back && n - back < microbatches) backward(t, p, t->begin + n - back);
         }
     }
 }
@@ -229,9 +239,11 @@ static uint64_t period_of(const struct parallel_job *s, uint64_t most)
     return period;
 }
 
-void parallel_job_async_emit(struct parallel_job *s)
+/* Emits `all` microbatches and a flush. Returns the end of those that are emitted. `may_repeat`: in segments, which leave
+ * repetitions out. */
+static uint64_t emit_until_flush(struct parallel_job *s, uint64_t begin, uint64_t all, bool evaluated, bool may_repeat)
 {
-    uint64_t all = all_microbatches(s), fill = 0, tail = 0;
+    uint64_t fill = 0, tail = 0;
     /* The repeated part begins when no stage's backward passes read the first version. The last round stays outside:
      * its versions end early. */
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
@@ -241,9 +253,9 @@ void parallel_job_async_emit(struct parallel_job *s)
         tail = max_u64(tail, size);
     }
     uint64_t period = period_of(s, all), repeats = 1;
-    if (all > fill + tail + period) repeats = (all - fill - tail) / period;
+    if (may_repeat && all > fill + tail + period) repeats = (all - fill - tail) / period;
     uint64_t written = all - (repeats - 1) * period;
-    struct ticks t = {.s = s, .microbatches = written};
+    struct ticks t = {.s = s, .begin = begin, .end = begin + written, .evaluated = evaluated};
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) assert(written % round_of(s, p) == 0);
     if (repeats > 1) {
         emit_ticks(&t, 0, fill);
@@ -252,9 +264,59 @@ void parallel_job_async_emit(struct parallel_job *s)
         plan_builder_segment(s->builder, (uint32_t)repeats);
     }
     emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
-    plan_builder_segment(s->builder, 1);
-    /* the stored version */
-    for (uint32_t r = 0; r < s->chunks; r++) s->of[r].version = written / round_of(s, s->of[r].stage);
+    for (uint32_t r = 0; r < s->chunks; r++) { /* the newest version stays */
+        s->of[r].version = t.end / round_of(s, s->of[r].stage);
+        s->of[r].version_ends = false;
+    }
+    if (evaluated) parallel_job_emit_evaluation(s);
+    return t.end;
+}
+
+/* Emits the minibatches from *done to the next flush, and advances both counts. */
+static void emit_span(struct parallel_job *s, uint64_t *done, uint64_t *emitted, bool may_repeat)
+{
+    const uint64_t each = s->job->microbatches / s->parallel->data;
+    uint64_t last = *done;
+    while (!parallel_flushes_after(s->job, last)) last++;
+    const bool evaluated = evaluation_follows(s->job, last);
+    *emitted = emit_until_flush(s, *emitted, (last + 1 - *done) * each, evaluated, may_repeat);
+    *done = last + 1;
+}
+
+/* Returns the minibatches after which flushes, evaluations and places repeat; 0: too many to be written out. */
+static uint64_t flush_cycle(const struct parallel_job *s)
+{
+    enum { CYCLE_MAX = 512 }; /* minibatches */
+    const uint64_t each = s->job->microbatches / s->parallel->data, most = (CYCLE_MAX + 1) * each;
+    const uint64_t flush = s->parallel->flush > 0 ? s->parallel->flush : 1;
+    const uint64_t every = s->job->evaluation.every > 0 ? s->job->evaluation.every : 1;
+    const uint64_t minibatches = common_multiple(flush, every, CYCLE_MAX + 1);
+    if (minibatches > CYCLE_MAX) return 0;
+    const uint64_t all = common_multiple(minibatches * each, period_of(s, most), most);
+    return all < most ? all / each : 0;
+}
+
+static bool flushes(const struct parallel_job *s)
+{
+    return s->parallel->flush > 0 || s->job->evaluation.every > 0;
+}
+
+void parallel_job_async_emit(struct parallel_job *s)
+{
+    uint64_t done = 0, emitted = 0;
+    if (!flushes(s)) { /* stages may have their own pace */
+        (void)emit_until_flush(s, 0, all_microbatches(s), false, true);
+        plan_builder_segment(s->builder, 1);
+        return;
+    }
+    const uint64_t cycle = flush_cycle(s);
+    while (done < s->job->minibatches) {
+        const uint64_t repeats = cycle > 0 ? (s->job->minibatches - 1 - done) / cycle : 0, begun = done;
+        while (repeats > 1 && done < begun + cycle) emit_span(s, &done, &emitted, false);
+        if (repeats <= 1) emit_span(s, &done, &emitted, true);
+        else done = begun + repeats * cycle;
+        plan_builder_segment(s->builder, repeats > 1 ? (uint32_t)repeats : 1);
+    }
 }
 
 /* Returns the seconds per tick that a blocking stage waits for boundaries and gradients. */
@@ -265,6 +327,14 @@ static double held_s(const struct parallel_job *s, uint32_t stage)
     if (stage > 0) seconds += s->times.chunks[first_chunk(s, stage) - 1].send_s;
     if (stage + 1 < s->parallel->pipeline) seconds += s->times.chunks[first_chunk(s, stage + 1) - 1].send_s;
     return seconds;
+}
+
+/* Counts flushes, as if those of `flush` and of evaluations were at the same minibatches. */
+static uint64_t flush_count(const struct parallel_job *s)
+{
+    const uint64_t flush = s->parallel->flush, evaluations = evaluation_count(s->job);
+    const uint64_t own = flush > 0 ? (s->job->minibatches + flush - 1) / flush : 1;
+    return min_u64(max_u64(own, evaluations), s->job->minibatches);
 }
 
 double parallel_job_async_estimate_s(const struct parallel_job *s)
@@ -280,6 +350,7 @@ double parallel_job_async_estimate_s(const struct parallel_job *s)
         fill_s += stage_s;
         slowest_s = max_s(slowest_s, (stage_s + held_s(s, p)) / s->stages[p].turns);
     }
-    return fill_s + (double)(all_microbatches(s) - 1) * slowest_s +
+    const double spans = (double)(flush_count(s));
+    return spans * fill_s + ((double)all_microbatches(s) - spans) * slowest_s +
            (double)parallel_updates(s->job, 0) * s->times.update_s;
 }

@@ -153,6 +153,19 @@ void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
 
 /* --- evaluation ----------------------------------------------------------------------------- */
 
+/* Counts the held-out microbatches of a replica; those of asynchronous schedules use the tables of passes in turn. */
+static uint32_t held_out_microbatches(const struct parallel_job *s)
+{
+    return (uint32_t)(s->job->microbatches / s->parallel->data);
+}
+
+/* Returns ACCESS_RELEASE for the last pass that reads held-out data that are there only for one minibatch. */
+static uint32_t ends_held_out(const struct gang_unit *u, uint32_t n)
+{
+    const bool turns = pipeline_is_asynchronous(u->s->parallel->schedule);
+    return turns && n + 1 == held_out_microbatches(u->s) ? ACCESS_RELEASE : 0;
+}
+
 /* Passes forward over a held-out microbatch; the last chunk's pass adds to the loss. A replica's first pass brings the
  * data, and its last one copies the loss to the host. */
 static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool ends_minibatch)
@@ -160,13 +173,14 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     struct gang_unit u = gang_begin(s, r, PLAN_EVALUATE, ends_minibatch);
     struct gang_accesses a = {0}, loss = {0};
     u.gang = gang_in_turn(s, u.stage);
+    const uint32_t at = n % s->microbatches; /* in the tables */
     if (u.chunk->brings_batch && n < u.stage->turns) add_batch(&u);
-    gang_fetch(&u, PARALLEL_JOB_BOUNDARY, r, n, r - 1);
+    gang_fetch(&u, PARALLEL_JOB_BOUNDARY, r, at, r - 1);
     gang_access_weights(&u, &a);
-    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, GANG_LAST);
-    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, GANG_MAKE);
+    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, at, GANG_LAST);
+    gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, at, GANG_MAKE);
     uint32_t output = a.of[a.count - 1].buffer;
-    gang_access_batch(&u, &a, ACCESS_READ);
+    gang_access_batch(&u, &a, ACCESS_READ | ends_held_out(&u, n));
     gang_access_held_out_loss(&u, &a, GANG_CHANGE);
     if (u.chunk->has_loss) output = a.of[a.count - 1].buffer;
     if (u.chunk->has_loss && gang_shares_table(s) && !u.chunk->gathers)
@@ -174,7 +188,7 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_EVALUATE, gang_work(&u, PARALLEL_EVALUATE), &a);
     gang_tensor_collectives(&u, PARALLEL_EVALUATE, false, STREAM_COMPUTE, output);
-    if (u.chunk->has_loss && n + u.stage->turns >= s->microbatches) {
+    if (u.chunk->has_loss && n + u.stage->turns >= held_out_microbatches(s)) {
         gang_access_held_out_loss(&u, &loss, ACCESS_READ);
         gang_access(&loss, gang_held_out_loss(&u, false), ACCESS_WRITE);
         gang_copy(&u, STREAM_D2H, sizeof(double), &loss);
@@ -218,13 +232,13 @@ static void assign_boundary(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_BOUNDARY];
     if (s->parallel->replicated > 0) parallel_job_assign_place(s, r, PARALLEL_JOB_BOUNDARY, n);
-    else pool->variant_of[n] = n % pool->made;
+    else pool->variant_of[n % s->microbatches] = n % pool->made;
 }
 
 void parallel_job_emit_evaluation(struct parallel_job *s)
 {
     const uint64_t minibatches = s->job->evaluation.minibatches;
-    const uint32_t group = held_out_at_once(s), m = s->microbatches;
+    const uint32_t group = held_out_at_once(s), m = held_out_microbatches(s);
     for (uint64_t h = 0; h < minibatches; h++)
         for (uint32_t first = 0; first < m; first += group)
             for (uint32_t r = 0; r < s->chunks; r++)

@@ -2,11 +2,13 @@
  * Asynchronous pipelines have the bits of a slow reference that keeps every version of the weights.
  *
  * The reference computes one microbatch after the other over all chunks, without a plan. For update u each stage computes
- * with its own weights after max(u - s, 0) updates: s is the number of later stages with pipedream, 1 with 2bw. Replicas'
- * gradients are added in their order; the numbers of replicas of stages may be unequal. Random cuts, microbatches, ways to recompute and numbers of updates; the runs have
+ * with its own weights after max(u - s, F) updates: s is the number of later stages with pipedream, 1 with 2bw, and F the
+ * updates before the last flush. Replicas' gradients are added in their order; the numbers of replicas of stages may be
+ * unequal. Evaluations, which follow flushes, pass forward with the newest weights. Random cuts, microbatches, ways to
+ * recompute and numbers of updates; the runs have
  * random pauses on every stream and NaN in all memory that was released. A run that is stopped ends the updates that any
  * stage has begun, so it has the weights of a shorter run. Tensor groups have the reference's losses to rounding, and equal
- * bits from run to run.
+ * bits from run to run. A run with checkpoints goes on from each with the bits of the run that was not interrupted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/process/clock.h"
 #include "base/random.h"
@@ -26,11 +29,13 @@
 #include "exec/files/weights.h"
 #include "exec/network/chunk.h"
 #include "exec/run/run.h"
+#include "models/job/evaluation.h"
 #include "models/job/learning_rate.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/exec/support_stop.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 enum { DEVICES = 12, CASES = 14, CHUNKS_MAX = 8, REPLICAS_MAX = 3, UPDATES_MAX = 20 };
@@ -64,6 +69,8 @@ static void make_plan(const struct job *wanted, const char *config, struct plan 
     job->optimizer.learning_rate = wanted->optimizer.learning_rate;
     job->optimizer.schedule = wanted->optimizer.schedule;
     job->parallel = wanted->parallel;
+    job->evaluation = wanted->evaluation;
+    job->first_minibatch = wanted->first_minibatch;
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
     enum status status = parallel_check(job, &err);
     if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
@@ -156,6 +163,16 @@ static void free_reference(struct reference *r)
     arena_release(&r->arena);
 }
 
+/* Returns the updates before the last flush before an update. */
+static uint64_t flushed_before(const struct job *job, uint64_t update)
+{
+    const uint64_t flush = job->parallel.flush, every = job->evaluation.every;
+    uint64_t last = 0;
+    for (uint64_t done = 1; done <= update; done++)
+        if ((flush > 0 && done % flush == 0) || (every > 0 && done % every == 0)) last = done;
+    return last;
+}
+
 /* The replica that passes a microbatch over a chunk, and the microbatches that it has passed of this update. */
 struct turn {
     uint32_t replica;
@@ -170,13 +187,14 @@ static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t minib
     return (struct turn){(uint32_t)(microbatch / each), microbatch % each};
 }
 
-/* Passes a microbatch over a chunk. `losses`: by replica of the last stage. */
+/* Passes a microbatch over a chunk; for an evaluation, after `minibatch` updates. `losses`: by replica of the last stage. */
 static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t minibatch, uint64_t microbatch, double *losses)
 {
     struct stage *s = &r->stages[c], *next = c + 1 < r->chunks ? s + 1 : NULL;
     const struct turn turn = turn_of(r->job, c, minibatch, microbatch);
     const uint64_t update = minibatch / round_of(r->job, c);
-    const uint64_t version = update > s->staleness ? update - s->staleness : 0;
+    const uint64_t flushed = flushed_before(r->job, update), stale = update > s->staleness ? update - s->staleness : 0;
+    const uint64_t version = pass == PLAN_EVALUATE ? update : stale > flushed ? stale : flushed;
     const bool back = pass == PLAN_BACKWARD;
     const struct chunk_arguments a = {
         .job = r->job, .tables = &s->tables, .pass = pass, .minibatch = update,
@@ -185,7 +203,7 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
         .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .loss = losses ? &losses[turn.replica] : NULL,
         .boundary_in = s->boundary, .boundary_out = back || !next ? NULL : next->boundary,
         .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
-        .activations = s->kept, .workspace = s->workspace};
+        .activations = pass == PLAN_EVALUATE ? NULL : s->kept, .workspace = s->workspace};
     chunk_compute(r->kernels, &a);
 }
 
@@ -226,8 +244,25 @@ static double train(struct reference *r, const struct data_source *data, uint64_
     return sum;
 }
 
+/* Returns the mean loss of held-out minibatches after `updates` updates. */
+static double evaluate(struct reference *r, const struct data_source *held_out, uint64_t updates)
+{
+    struct error err = {0};
+    double mean = 0;
+    for (uint64_t h = 0; h < r->job->evaluation.minibatches; h++) {
+        double losses[REPLICAS_MAX], sum = 0;
+        if (data_batch(held_out, h, r->batch, &err)) fail_msg("%s", err.text);
+        for (uint64_t n = 0; n < r->job->microbatches; n++)
+            for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_EVALUATE, updates, n, losses);
+        for (uint32_t d = 0; d < r->job->parallel.data; d++) sum = d == 0 ? losses[d] : sum + losses[d];
+        mean += sum;
+    }
+    return mean / (double)r->job->evaluation.minibatches;
+}
+
 struct outcome {
     double losses[UPDATES_MAX];
+    double held_out[UPDATES_MAX + 1]; /* after so many updates; NaN: not evaluated */
     uint64_t fingerprints[UPDATES_MAX + 1]; /* after 0, 1, 2, ... updates */
 };
 
@@ -241,7 +276,14 @@ static void follow_reference(const struct job *job, struct outcome *out)
     float *states[CHUNKS_MAX];
     if (kernels_host_create(1, &kernels, &err) || data_open(job, &data, &err)) fail_msg("%s", err.text);
     make_reference(&r, job, kernels);
-    for (uint64_t u = 0; u < job->minibatches; u++) out->losses[u] = train(&r, data, u);
+    struct data_source *held_out = NULL;
+    const uint64_t every = job->evaluation.every;
+    if (every > 0 && data_open_held_out_known(job, &held_out, &err)) fail_msg("%s", err.text);
+    for (uint64_t u = 0; u < job->minibatches; u++) {
+        out->losses[u] = train(&r, data, u);
+        const bool evaluated = every > 0 && ((u + 1) % every == 0 || u + 1 == job->minibatches);
+        out->held_out[u + 1] = evaluated ? evaluate(&r, held_out, u + 1) : NAN;
+    }
     for (uint64_t u = 0; u <= job->minibatches; u++) {
         for (uint32_t c = 0; c < r.chunks; c++) {
             tables[c] = r.stages[c].tables.state;
@@ -251,6 +293,7 @@ static void follow_reference(const struct job *job, struct outcome *out)
     }
     free_reference(&r);
     data_close(data);
+    data_close(held_out);
     kernels_host_destroy(kernels);
 }
 
@@ -282,6 +325,11 @@ static struct job draw(uint64_t seed, uint64_t n, const struct job *from)
     job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
     job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     job.optimizer.learning_rate = 0.01;
+    if (p.replicated == 0 && random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key, 8);
+    key++;
+    if (p.replicated == 0 && random_below(seed, key++, 3) == 0) job.evaluation = (struct job_evaluation){.every = 1 + random_below(seed, key, 6)};
+    key++;
+    if (job.evaluation.every > 0) job.evaluation.minibatches = 1 + random_below(seed, key++, 3);
     job.parallel = p;
     return job;
 }
@@ -290,9 +338,9 @@ static void describe(const struct job *job, const char *config, char what[200])
 {
     const struct parallel *p = &job->parallel;
     char how[PARALLEL_TEXT_BYTES];
-    snprintf(what, 200, "%.24s: %s, %s, recompute %s, %u microbatches, %u updates", config,
+    snprintf(what, 200, "%.24s: %s, %s, recompute %s, %u microbatches, %u updates, evaluation %u", config,
              pipeline_schedule_names[p->schedule], parallel_text(p, how), recompute_names[p->recompute],
-             (unsigned)job->microbatches, (unsigned)job->minibatches);
+             (unsigned)job->microbatches, (unsigned)job->minibatches, (unsigned)job->evaluation.every);
     print_message("%s\n", what);
 }
 
@@ -302,6 +350,12 @@ static void assert_same(const char *what, const struct outcome *wanted, const st
         if (memcmp(&wanted->losses[u], &found->losses[u], sizeof(double)) != 0)
             fail_msg("%s: loss %u is %.17g, not %.17g", what, (unsigned)u, found->losses[u], wanted->losses[u]);
     if (found->weights_fingerprint != wanted->fingerprints[found->minibatches]) fail_msg("%s: other weights", what);
+    for (uint64_t i = 0; i < found->evaluation_count; i++) {
+        const struct evaluation_progress *const own = &found->evaluations[i];
+        if (memcmp(&wanted->held_out[own->step], &own->loss, sizeof(double)) != 0)
+            fail_msg("%s: evaluation after %u is %.17g, not %.17g", what, (unsigned)own->step, own->loss,
+                     wanted->held_out[own->step]);
+    }
 }
 
 /* Runs the plan and compares with the reference. Returns the seconds that it took. */
@@ -318,8 +372,10 @@ static double run_and_compare(const struct job *job, const char *config, const s
     const double seconds = clock_s() - begin_s;
     if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s: %s", what, err.text);
     if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(&plan));
-    if (!options->stop) assert_int_equal(result.jobs[0].minibatches, job->minibatches);
+    if (!options->stop) assert_int_equal(result.jobs[0].minibatches, job->first_minibatch + job->minibatches);
     else print_message("  ended after %u updates\n", (unsigned)result.jobs[0].minibatches);
+    if (!options->stop && job->first_minibatch == 0)
+        assert_int_equal(result.jobs[0].evaluation_count, evaluation_count(job));
     assert_same(what, wanted, &result.jobs[0]);
     trace_release(&trace);
     run_result_release(&result);
@@ -439,7 +495,7 @@ static void test_no_trees(void **state)
     job_set_release(&jobs);
 }
 
-/* Stages are never in the same minibatch, so no checkpoint has the weights of one. */
+/* Without a flush stages are never in the same minibatch, so no checkpoint has the weights of one. */
 static void test_no_checkpoints(void **state)
 {
     (void)state;
@@ -455,12 +511,54 @@ static void test_no_checkpoints(void **state)
     make_plan(&job, configs[0], &plan);
     const struct run_checkpoints checkpoints = {.folder = "/tmp/never", .keep = 2};
     assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "job 'job-0' has the asynchronous schedule 'pipedream', whose stages are never in the same "
-                                  "minibatch, so it has no checkpoints (expected a run without them, or another schedule)");
+    assert_string_equal(err.text, "job 'job-0' has the asynchronous schedule 'pipedream' without a flush, whose stages are "
+                                  "never in the same minibatch, so it has no checkpoints (expected 'flush', a run without "
+                                  "them, or another schedule)");
     run_result_release(&result);
     trace_release(&trace);
     plan_release(&plan);
     job_set_release(&jobs);
+}
+
+/* Takes checkpoints wherever the pipeline is flushed, and goes on from each. */
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("asynchronous checkpoints");
+    for (uint64_t n = 0; n < 16; n++) {
+        const char *config = configs[n % ARRAY_COUNT(configs)];
+        struct job_set jobs;
+        struct outcome wanted;
+        char what[200], folder[SUPPORT_FOLDER_BYTES];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, &jobs.jobs[0]);
+        if (job.parallel.replicated > 0) continue;
+        job.parallel.flush = 2 + (uint32_t)random_below(seed, 1000 + n, 4);
+        job.minibatches = 10;
+        describe(&job, config, what);
+        follow_reference(&job, &wanted);
+        support_folder_make(folder);
+        const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
+        const struct run_options options = {.poison = true, .delay_seed = seed + n, .checkpoints = &checkpoints};
+        run_and_compare(&job, config, &options, what, &wanted);
+        uint32_t resumed = 0;
+        for (uint64_t done = 1; done < 10; done++) {
+            struct job rest = job;
+            char path[160];
+            snprintf(path, sizeof path, "%s/job-0/step-%010u.safetensors", folder, (unsigned)done);
+            const uint64_t every = job.evaluation.every;
+            const bool flushed = done % job.parallel.flush == 0 || (every > 0 && done % every == 0);
+            assert_int_equal(access(path, F_OK) == 0, flushed);
+            if (!flushed) continue;
+            rest.first_minibatch = done;
+            rest.minibatches = 10 - done;
+            run_and_compare(&rest, config, &options, what, &wanted);
+            resumed++;
+        }
+        assert_true(resumed > 0);
+        support_folder_remove(folder);
+        job_set_release(&jobs);
+    }
 }
 
 int main(void)
@@ -470,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_tensor_groups),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_no_checkpoints),
+        cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_no_trees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
