@@ -364,7 +364,8 @@ static void loss_labels(const struct kernels *kernels, double *result, float *lo
                                         .first = rows.first,
                                         .count = rows.count,
                                         .part = rows.part,
-                                        .parts = rows.parts};
+                                        .parts = rows.targets > 0 ? 1 : rows.parts,
+                                        .targets = rows.targets};
     RUN(cuda_loss, &arguments, context->workspace);
 }
 

@@ -82,6 +82,7 @@ struct cuda_loss {
     int64_t label_stride, b, t, v;
     int64_t first, count;
     uint32_t part, parts;
+    int64_t targets; /* of the minibatch; 0: each part counts its own */
 };
 cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *arguments, void *workspace);
 

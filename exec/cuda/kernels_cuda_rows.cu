@@ -222,7 +222,7 @@ __global__ static void count_targets(int64_t *out, struct cuda_loss a)
         const int64_t row = first + threadIdx.x;
         count += __syncthreads_count(row < a.b * a.t && target_of(a, row) >= 0);
     }
-    if (threadIdx.x == 0) *out = count > 0 ? count : 1;
+    if (threadIdx.x == 0) *out = a.targets > 0 ? a.targets : count > 0 ? count : 1;
 }
 
 __global__ static void loss_rows(double *partials, struct cuda_loss a, const int64_t *counted)

@@ -421,6 +421,20 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t microbat
     return nearest;
 }
 
+uint64_t data_targets(const struct data_source *source, uint64_t minibatch)
+{
+    const uint64_t count = source->microbatch * source->sequence;
+    uint64_t targets = 0;
+    for (uint64_t m = 0; source->masked && m < source->microbatches; m++) {
+        const uint64_t first = (minibatch * source->microbatches + m) * count;
+        uint64_t chosen = 0;
+        for (uint64_t place = first; place < first + count; place++)
+            chosen += random_unit(source->seed ^ KEY_MASK, place) < CHOSEN;
+        targets += chosen > 0 ? chosen : 1; /* else the nearest word */
+    }
+    return targets;
+}
+
 enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
                        struct error *err)
 {

@@ -48,4 +48,8 @@ MUST_CHECK enum status data_batch(const struct data_source *source, uint64_t min
 MUST_CHECK enum status data_batch_part(const struct data_source *source, uint64_t minibatch,
                                        const struct parallel_microbatches *part, int32_t *out, struct error *err);
 
+/* Counts the targets of a minibatch of a masked language model, which follow from its number; 0 for other data, of which all
+ * microbatches have equally many. Thread-safe. */
+uint64_t data_targets(const struct data_source *source, uint64_t minibatch);
+
 #endif

@@ -20,10 +20,12 @@
 /* Outputs that linear_weight() adds to. */
 enum { KERNEL_LINEAR_ADD_WEIGHT = 1, KERNEL_LINEAR_ADD_BIAS = 2 };
 
-/* Rows of logits: `count` of the B T rows from `first` on, of part `part` of a minibatch in `parts` equal parts. */
+/* Rows of logits: `count` of the B T rows from `first` on, of part `part` of a minibatch in `parts` parts. The loss is the
+ * mean over the `targets` of all parts; 0: each part counts its own, and all parts weigh the same. */
 struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
+    int64_t targets;
 };
 
 /*
@@ -101,8 +103,7 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* Replaces logits(rows.count,V) by the gradient of the mean loss over a part's R rows, divided by the number of
-     * parts. Adds these rows' share to *loss, which the first rows of part 0 set. */
+    /* Replaces logits(rows.count,V) by the gradient of the minibatch's mean loss, of which a part's R rows are a share. Adds these rows' share to *loss, which the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 

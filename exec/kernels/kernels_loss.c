@@ -9,8 +9,9 @@
  *
  * Rows without a target (of a masked language model) do not count; R is then the number of rows with one.
  *
- * Parts of a minibatch have equal weights: gradient and loss are divided by their number. A part's logits may come in
- * pieces of rows: their losses are added in order.
+ * R counts the targets of all parts of a minibatch. Where it is not given, parts have equally many: gradient and loss are
+ * divided by the part's number and by the number of parts, with the same bits. A part's logits may come in pieces of rows:
+ * their losses are added in order.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -42,7 +43,7 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* Computes the share of `rows` in a mean over `counted` rows, divided by the number of parts. */
+/* Computes the share of `rows` in a mean over the minibatch's targets, or over `counted` rows of each part. */
 static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
                          const struct targets *targets, int64_t counted, int64_t v,
                          struct kernel_loss_rows rows)
@@ -50,7 +51,9 @@ static void loss_of_rows(const struct kernels *kernels, double *loss, float *log
     struct host_context *context = kernels->context;
     int64_t size = host_blocks(rows.count, HOST_LOSS_PARTIALS);
     int64_t blocks = host_blocks(rows.count, size);
-    float scale = 1.0f / ((float)counted * (float)rows.parts);
+    if (rows.targets > 0) counted = rows.targets;
+    const uint32_t parts = rows.targets > 0 ? 1 : rows.parts;
+    float scale = 1.0f / ((float)counted * (float)parts);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (rows.count * v > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
@@ -67,7 +70,7 @@ static void loss_of_rows(const struct kernels *kernels, double *loss, float *log
     }
     double total = 0;
     for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
-    double mean = total / ((double)counted * rows.parts);
+    double mean = total / ((double)counted * parts);
     bool first = rows.part == 0 && rows.first == 0;
     *loss = first ? mean : *loss + mean;
 }

@@ -77,7 +77,7 @@ static int64_t count_rows(const struct kernel_loss_share *s)
 
 void host_loss_gradient(const struct kernels *kernels, double *loss, const struct kernel_loss_share *s)
 {
-    const double counted = (double)count_rows(s) * s->rows.parts;
+    const double counted = s->rows.targets > 0 ? (double)s->rows.targets : (double)count_rows(s) * s->rows.parts;
     const float scale = 1.0f / (float)counted;
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (s->rows.count * s->v > HOST_SERIAL)
     for (int64_t row = 0; row < s->rows.count; row++) {

@@ -125,6 +125,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
         .loss = head ? a->loss : NULL,
+        .targets = a->targets,
         .activations = a->activations && !embedding ? transformer_at(a->activations, m->kept_offset) : NULL,
         .inputs_only = m->inputs_only && !embedding,
         .handed_activations = a->handover ? transformer_at(a->handover, m->handed_kept_offset) : NULL,

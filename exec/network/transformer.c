@@ -455,7 +455,8 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
     float *d_table = tied ? a->table_gradient : own.g;
     if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
 
-    struct kernel_loss_rows rows = {.part = unit->microbatch, .parts = unit->microbatches};
+    struct kernel_loss_rows rows = {
+        .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0};
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
         const float *x = normf + rows.first * c;

@@ -85,6 +85,8 @@ struct unit_arguments {
     float *table_gradient;      /* from the head to the embedding's backward pass; for a slice its rows; may be NULL */
     const int32_t *batch;       /* as in job_batch_bytes() */
     double *loss;
+    uint64_t targets;           /* of a masked language model's minibatch, over which the loss is the mean; 0: all
+                                   microbatches have equally many */
     float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
     float *boundary_out;        /* NULL for the last shard */
     const float *gradient_in;   /* of its output; NULL for the last shard */

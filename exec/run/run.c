@@ -152,6 +152,7 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
         {plan_stream_count(plan), sizeof *loop->backlog_s, &loop->backlog_s},
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
+        {plan->jobs.count, sizeof *loop->targets, &loop->targets},
         {plan->jobs.count, sizeof *loop->last, &loop->last},
         {count_passes(plan), sizeof *loop->passes, &loop->passes},
         {plan->shard_count, sizeof *loop->first_passes, &loop->first_passes},

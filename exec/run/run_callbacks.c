@@ -233,6 +233,11 @@ static void call_batch(void *argument)
     run_fail_job(run, call->job, false, &why);
 }
 
+uint64_t run_batch_index(const struct job *job, const struct plan_walk_op *op)
+{
+    return op->unit->pass == PLAN_EVALUATE ? op->held_out % job->evaluation.minibatches : job->first_minibatch + op->minibatch;
+}
+
 /* Returns the microbatches whose data a rank reads. */
 static struct parallel_microbatches part_of(const struct job *job, const struct plan_walk_op *op)
 {
@@ -252,8 +257,7 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
         .held_out = held_out,
         .part = part_of(job, op),
         .minibatch = op->minibatch,
-        .batch_index = held_out ? op->held_out % job->evaluation.minibatches
-                                : job->first_minibatch + op->minibatch,
+        .batch_index = run_batch_index(job, op),
         .batch = batch,
     };
     device_call(run->streams[op->stream], call_batch, &call, sizeof call, timing);

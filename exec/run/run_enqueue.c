@@ -34,8 +34,19 @@ static char *address_of(const struct run_loop *loop, const struct plan_walk_op *
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
-static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
-                                               const struct plan_walk_op *op)
+/* Counts the targets of the minibatch of a pass that makes a loss, as data_targets() does: once for all its microbatches. */
+static uint64_t targets_of(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const bool held_out = op->unit->pass == PLAN_EVALUATE;
+    const struct data_source *const source = (held_out ? loop->run->held_out : loop->run->sources)[op->unit->job];
+    const uint64_t minibatch = run_batch_index(&loop->plan->jobs.jobs[op->unit->job], op);
+    struct run_targets *const known = &loop->targets[op->unit->job][held_out];
+    if (!source) return 0;
+    if (known->next != minibatch + 1) *known = (struct run_targets){minibatch + 1, data_targets(source, minibatch)};
+    return known->count;
+}
+
+static struct unit_arguments unit_arguments_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan *const plan = loop->plan;
     const uint32_t shard = op->unit->shard;
@@ -74,7 +85,10 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
         case BUFFER_TABLE: arguments.table = at; break;
         case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
         case BUFFER_BATCH: arguments.batch = at; break;
-        case BUFFER_LOSS: arguments.loss = at; break;
+        case BUFFER_LOSS:
+            arguments.loss = at;
+            arguments.targets = targets_of(loop, op);
+            break;
         case BUFFER_BOUNDARY:
             if (buffer->shard == shard)
                 arguments.boundary_in = at;
@@ -190,6 +204,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .table = unit.table,
         .batch = unit.batch,
         .loss = unit.loss,
+        .targets = unit.targets,
         .boundary_in = unit.boundary_in,
         .boundary_out = unit.boundary_out,
         .gradient_in = unit.gradient_in,

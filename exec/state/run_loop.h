@@ -44,6 +44,11 @@ struct run_passes {
     uint32_t batches, summed, updates; /* units of asynchronous schedules */
 };
 
+/* The targets of the minibatch that was counted last. */
+struct run_targets {
+    uint64_t next, count; /* next: the minibatch's number + 1; 0: none yet */
+};
+
 struct run_loop {
     struct run *run;
     const struct plan *plan;
@@ -57,6 +62,7 @@ struct run_loop {
     double polled_s;        /* last progress report */
     uint64_t *walked;       /* per job: minibatches that the walk has passed */
     uint64_t *last;         /* per job: operation enqueued last */
+    struct run_targets (*targets)[2]; /* per job: of training, of held-out data */
     struct run_passes *passes; /* of parallel jobs: per shard and rank ... */
     uint32_t *first_passes;    /* ... those of each shard */
     bool stopping;

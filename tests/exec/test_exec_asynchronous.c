@@ -93,6 +93,7 @@ struct reference {
     uint32_t chunks;
     struct stage stages[CHUNKS_MAX];
     int32_t *batch;
+    uint64_t targets; /* of the batch */
     struct arena arena;
 };
 
@@ -200,7 +201,7 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
         .job = r->job, .tables = &s->tables, .pass = pass, .minibatch = update,
         .microbatch = {.alone = true, .adds = turn.before > 0, .index = (uint32_t)microbatch},
         .state = s->versions[version], .table = r->chunks == 1 ? s->versions[version] : NULL,
-        .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .loss = losses ? &losses[turn.replica] : NULL,
+        .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .targets = r->targets, .loss = losses ? &losses[turn.replica] : NULL,
         .boundary_in = s->boundary, .boundary_out = back || !next ? NULL : next->boundary,
         .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
         .activations = pass == PLAN_EVALUATE ? NULL : s->kept, .workspace = s->workspace};
@@ -232,6 +233,7 @@ static double train(struct reference *r, const struct data_source *data, uint64_
     struct error err = {0};
     double losses[REPLICAS_MAX] = {NAN, NAN, NAN}, sum = 0;
     if (data_batch(data, update, r->batch, &err)) fail_msg("%s", err.text);
+    r->targets = data_targets(data, update);
     for (uint64_t n = 0; n < r->job->microbatches; n++) {
         for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, n, NULL);
         for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, n, losses);

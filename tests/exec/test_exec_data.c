@@ -733,9 +733,50 @@ static void test_parts(void **state)
     }
 }
 
+/* The number of a masked minibatch's targets is that of its labels, also where a microbatch has only the nearest word. */
+static void test_targets(void **state)
+{
+    (void)state;
+    enum { MICROBATCHES = 5 };
+    uint32_t unequal = 0;
+    for (uint64_t sequence = 1; sequence <= 8; sequence++) {
+        struct job job = masked_job(DATA_NONE, 251);
+        job.microbatches = MICROBATCHES;
+        job.sequence = sequence;
+        struct data_source *source = open_good(&job);
+        int32_t *batch = calloc(1, job_batch_bytes(&job));
+        assert_non_null(batch);
+        for (uint64_t minibatch = 0; minibatch < 20; minibatch++) {
+            uint64_t targets = 0, of[MICROBATCHES] = {0};
+            read_batch(source, minibatch, batch);
+            for (uint64_t s = 0; s < job_samples(&job); s++)
+                for (uint64_t i = 0; i < sequence; i++) {
+                    const bool has = batch[(3 * s + 1) * sequence + i] >= 0;
+                    targets += has;
+                    of[s / job.microbatch] += has;
+                }
+            assert_int_equal(data_targets(source, minibatch), targets);
+            for (uint32_t m = 0; m < MICROBATCHES; m++) {
+                assert_true(of[m] > 0);
+                unequal += of[m] != of[0];
+            }
+        }
+        free(batch);
+        data_close(source);
+    }
+    assert_true(unequal > 0);
+    struct job others[] = {job_of(DATA_NONE, 251), image_job(DATA_NONE, 3, 4, 10)};
+    for (size_t j = 0; j < sizeof others / sizeof *others; j++) {
+        struct data_source *source = open_good(&others[j]);
+        assert_int_equal(data_targets(source, 0), 0);
+        data_close(source);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_targets),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_nanogpt),
         cmocka_unit_test(test_known_files),

@@ -15,7 +15,7 @@
 
 /* --- loss of labels --------------------------------------------------------------------------- */
 
-/* shape[3]: one of this number of rows has a label */
+/* shape[3]: one of this number of rows has a label; shape[5]: targets of the whole minibatch, 0: as many as here */
 static void loss_labels_case(const struct kernels *kernels, const int64_t *shape,
                              struct outputs *out, bool check)
 {
@@ -33,7 +33,8 @@ static void loss_labels_case(const struct kernels *kernels, const int64_t *shape
         labels[r / t * stride + r % t] = has ? label : -1;
         counted += has;
     }
-    struct kernel_loss_rows part = {.parts = 1};
+    struct kernel_loss_rows part = {.parts = shape[5] > 0 ? 3 : 1, .targets = shape[5]};
+    if (shape[5] > 0) counted = shape[5];
     for (int64_t piece = shape[4]; part.first < rows; part.first += piece) {
         part.count = rows - part.first < piece ? rows - part.first : piece;
         kernels->loss_labels(kernels, loss, logits + part.first * v, labels, stride, b, t, v, part);
@@ -68,9 +69,9 @@ void test_kernel_loss_labels(void **state)
                                        {40, 1, 10, 1},  {2, 3, 5, 1 << 30}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int64_t rows = sizes[i][0] * sizes[i][1], pieces[] = {rows, (rows + 2) / 3};
-        for (int p = 0; p < 2; p++)
-            run_case(loss_labels_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2],
-                                                   sizes[i][3], pieces[p]});
+        for (int p = 0; p < 4; p++)
+            run_case(loss_labels_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], pieces[p % 2],
+                                                   p < 2 ? 0 : 2 * rows + 1});
     }
 }
 
