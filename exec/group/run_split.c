@@ -15,8 +15,20 @@ struct split_call {
     struct run_flight *flight;
     struct device_stream *stream;
     double paced_s; /* over paced links, the time that it takes */
+    bool meets;     /* the links' time begins for all members of a paced group at once */
     uint64_t bytes; /* of the collectives that it stands for; 0: of all that are left */
 };
+
+/* Takes the links' time when all members have ended the pass. */
+static void hold_links(const struct split_call *call)
+{
+    struct run_flight *const flight = call->flight;
+    const double came_s = flight->timing.start_s;
+    if (!unit_group_meet(call->split->group, &flight->timing.start_s)) return;
+    flight->timing.waited_s = flight->timing.start_s - came_s;
+    flight->exchanged_s = call->paced_s;
+    device_hold(call->stream, flight->timing.start_s, call->paced_s);
+}
 
 /* Places it after the pass, whose time ends before its exchanges (run_flight.exchanged_s), and after its waits. */
 static void call_exchanged(void *argument)
@@ -29,6 +41,10 @@ static void call_exchanged(void *argument)
     flight->exchanged_s = taken.moved_s;
     flight->timing.waited_s = taken.waited_s;
     flight->timing.start_s += taken.waited_s - left_s;
+    if (!flight->omitted && call->meets) {
+        hold_links(call);
+        return;
+    }
     if (flight->omitted || flight->exchanged_s >= call->paced_s) return;
     device_hold(call->stream, clock_s(), call->paced_s - flight->exchanged_s);
     flight->exchanged_s = call->paced_s;
@@ -47,6 +63,7 @@ enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, st
     struct split_call call = {.split = run_split_of(run, op), .flight = flight, .stream = run->streams[op->stream],
                               .bytes = is_last(op) ? 0 : op->op->bytes};
     TRY(run_collective_time(run->plan, op, &call.paced_s, err));
+    call.meets = call.paced_s > 0 && unit_group_is_paced(call.split->group) && op->op->stream == STREAM_COMPUTE;
     flight->within = true;
     device_call(call.stream, call_exchanged, &call, sizeof call, &flight->timing);
     return STATUS_OK;

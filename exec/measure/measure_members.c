@@ -82,8 +82,7 @@ static double take_part(const struct members_one *one)
     if (!meeting_attend(&run->meeting, begin, run)) return 0;
     const double begun_s = run->begun_s; /* the next meeting of this kind is after the one below */
     move(about, one->member);
-    (void)meeting_attend(&run->meeting, NULL, NULL);
-    return clock_s() - begun_s;
+    return meeting_attend(&run->meeting, NULL, NULL) ? clock_s() - begun_s : 0;
 }
 
 static void *repeat(void *argument)

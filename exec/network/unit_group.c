@@ -28,7 +28,7 @@ struct unit_group {
     bool paced;
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
-    double met_s;       /* when the last member came to the last exchange */
+    double met_s;       /* when the last member came to the last exchange over memory or links */
     void **values;      /* by member */
     struct exchanged *exchanged; /* by member */
 };
@@ -97,6 +97,24 @@ bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void 
 bool unit_group_began(const struct unit_group *group)
 {
     return group->decision;
+}
+
+bool unit_group_is_paced(const struct unit_group *group)
+{
+    return group->paced;
+}
+
+static void note_last(struct meeting *meeting, void *group)
+{
+    (void)meeting;
+    ((struct unit_group *)group)->met_s = clock_s();
+}
+
+bool unit_group_meet(struct unit_group *group, double *met_s)
+{
+    if (!meeting_attend(&group->meeting, note_last, group)) return false;
+    *met_s = group->met_s; /* no other meeting is held before this member comes to it */
+    return true;
 }
 
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank)
@@ -179,20 +197,14 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
     }
 }
 
-static void note_last(struct meeting *meeting, void *group)
-{
-    (void)meeting;
-    ((struct unit_group *)group)->met_s = clock_s();
-}
-
 /* Exchanges `count` numbers of `size` bytes. */
 static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                      combine_slice *combine_own)
 {
     const double begun_s = group->paced ? clock_thread_s() : clock_s();
     group->values[rank] = values;
-    if (!meeting_attend(&group->meeting, note_last, group)) return;
-    const double met_s = group->met_s; /* the next exchange begins after all members have ended this one */
+    double met_s;
+    if (!unit_group_meet(group, &met_s)) return;
     combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
     if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {

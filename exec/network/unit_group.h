@@ -36,6 +36,7 @@ bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void 
 
 /* Returns the decision about the member's last pass. */
 bool unit_group_began(const struct unit_group *group);
+bool unit_group_is_paced(const struct unit_group *group);
 
 /* Seconds in which a member waited for the last one, and seconds of the exchanges themselves. */
 struct unit_group_seconds {
@@ -46,6 +47,10 @@ struct unit_group_seconds {
  * `bytes` each, or of all (0). Called by the member's thread. A paced group has none. */
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
 struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, uint64_t bytes);
+
+/* Waits for all members, *met_s being the time when the last one came: an exchange begins. Returns false after a
+ * cancellation. */
+bool unit_group_meet(struct unit_group *group, double *met_s);
 
 /* Takes the processor time of a paced member's exchanges, in seconds. */
 double unit_group_take_processor_s(struct unit_group *group, uint32_t rank);

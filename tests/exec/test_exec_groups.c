@@ -56,6 +56,7 @@ struct setting {
     uint32_t precision;
     double clip;                  /* 0: none */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
+    double dilation;              /* 0: none; with paced links between devices */
 };
 
 static char *setting_text(const struct setting *s, char text[256])
@@ -79,6 +80,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    const struct hardware_options slower = {.dilation = s->dilation, .p2p_bytes_per_s = 1e9};
+    if (s->dilation > 0 && hardware_adjust(&hardware, &slower, &err)) fail_msg("%s", err.text);
     test_network_jobs(&jobs, 1, s->config, STEPS);
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
@@ -108,8 +111,9 @@ struct outcome {
     bool stopped;
 };
 
-/* Members of a collective of replicas transfer from the moment when the last one has come; waits are over then. */
-static void check_waits(const struct plan *plan, const struct trace *trace)
+/* Members of a collective of replicas, or over paced links, transfer from the moment when the last one has come; waits are
+ * over then. */
+static void check_waits(const struct plan *plan, const struct trace *trace, bool paced)
 {
     struct plan_walk *walk;
     struct plan_walk_op op;
@@ -119,7 +123,8 @@ static void check_waits(const struct plan *plan, const struct trace *trace)
     if (plan_walk_create(plan, NULL, &walk, &err)) fail_msg("%s", err.text);
     while (plan_walk_next(walk, &op)) {
         const struct trace_span *const span = &trace->spans[op.number];
-        if (op.op->kind != OP_COLLECTIVE || op.op->stream != STREAM_DATA || op.join_count < 2) continue;
+        const bool together = op.op->stream == STREAM_DATA || paced;
+        if (op.op->kind != OP_COLLECTIVE || !together || op.join_count < 2) continue;
         if (op.join_at == 0) begun_s = span->start_s;
         assert_true(!(span->start_s < begun_s) && !(span->start_s > begun_s));
         waited_s += span->waited_s;
@@ -145,7 +150,7 @@ static void carry_out_until(const struct setting *s, const char *folder, uint64_
     if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
-    if (!result.stopped) check_waits(&plan, &trace);
+    if (!result.stopped) check_waits(&plan, &trace, s->dilation > 0);
     *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
                             .stopped = result.stopped};
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
@@ -283,6 +288,24 @@ static void test_one_device(void **state)
 }
 
 /* Each cut trains a minibatch and leaves the job to the next one. */
+/* Dilated devices have the same losses and weights; members of their tensor groups wait for each other. */
+static void test_dilated_groups(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("dilated tensor groups");
+    for (uint32_t c = 0; c < 4; c++) {
+        struct setting s = {.config = configs[c], .microbatches = 2, .last = 2,
+                            .parallel = {.tensor = 2 + c % 2, .pipeline = 1 + c / 2, .data = 1, .chunks = 1,
+                                         .schedule = PIPELINE_1F1B}};
+        struct outcome plain, dilated;
+        carry_out(&s, NULL, random_u64(seed, 2 * c), &plain);
+        s.dilation = 3;
+        carry_out(&s, NULL, random_u64(seed, 2 * c + 1), &dilated);
+        assert_true(plain.fingerprint == dilated.fingerprint);
+        assert_memory_equal(plain.losses, dilated.losses, s.last * sizeof *plain.losses);
+    }
+}
+
 static void test_other_cuts_go_on(void **state)
 {
     (void)state;
@@ -362,7 +385,7 @@ static void test_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_device),
+        cmocka_unit_test(test_one_device), cmocka_unit_test(test_dilated_groups),
         cmocka_unit_test(test_other_cuts_go_on),
         cmocka_unit_test(test_stops),
     };
