@@ -257,7 +257,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},
-        {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},
         {compresses(job), "compression"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},

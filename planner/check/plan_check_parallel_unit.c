@@ -191,17 +191,51 @@ static enum status check_step_copies(struct checker *c, const struct check_paral
                       copies[1], !v->drains, last);
 }
 
-/* Checks the copies of weights that come up for a pass: the chunk's own, and the first chunk's table for a tied head. */
+/* Checks a copy of the chunk's swapped activations, out in a FORWARD or in within a GATHER. Contents show whether they are
+ * there in time. */
+static enum status check_swapped_copy(struct checker *c, const struct check_parallel_view *v, const struct plan_op *op)
+{
+    const struct plan_access *ends = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+    const uint64_t wanted = check_operand_bytes(c, v, CHECK_OPERAND_ACTIVATIONS);
+    const bool out = v->unit->pass == PLAN_FORWARD;
+    if (v->job->parallel.swap && from->kind == BUFFER_ACTIVATIONS && from->shard == v->chunk && to->shard == v->chunk &&
+        op->bytes == wanted && ends[0].offset_bytes + ends[1].offset_bytes == 0 && op->stream == (out ? STREAM_D2H : STREAM_H2D))
+        return STATUS_OK;
+    return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of its activations)", op->bytes,
+                      plan_buffer_names[from->kind], wanted);
+}
+
+/* Checks the copies of a carried-out FORWARD: at most one, of swapped activations. */
+static enum status check_swapped_out(struct checker *c, const struct check_parallel_view *v)
+{
+    uint32_t copies = 0;
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        if (op->kind != OP_COPY || op->stream == STREAM_P2P) continue;
+        TRY(check_swapped_copy(c, v, op));
+        copies++;
+    }
+    if (copies <= 1) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies activations %u times (expected once)", copies);
+}
+
+/* Checks the copies of weights that come up for a pass: the chunk's own, and the first chunk's table for a tied head; and
+ * of its swapped activations. */
 static enum status check_raised_copies(struct checker *c, const struct check_parallel_view *v)
 {
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
-    uint32_t copies[2] = {0, 0}; /* of own weights, and of the table */
+    uint32_t copies[2] = {0, 0}, swapped = 0; /* of own weights, and of the table */
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *ends = &c->plan->accesses[op->first_access];
         if (op->kind != OP_COPY) continue;
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool table = from->shard != v->chunk;
+        if (from->kind == BUFFER_ACTIVATIONS && swapped++ == 0) {
+            TRY(check_swapped_copy(c, v, op));
+            continue;
+        }
         const uint64_t wanted = table ? own.raised_table_bytes : own.raised_bytes;
         const uint64_t offset = table ? own.table_weights_offset : 0;
         if (from->kind != BUFFER_STATE || to->kind != BUFFER_PARAMETERS || (table && (from->shard != 0 || !own.gathers_table)) ||
@@ -243,6 +277,7 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
     uint32_t copies = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel)) return check_step_copies(c, v);
+    if (v->carried_out && v->unit->pass == PLAN_FORWARD) return check_swapped_out(c, v);
     if (v->carried_out && v->unit->pass == PLAN_GATHER && v->job->parallel.offload == OFFLOAD_WEIGHTS)
         return check_raised_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_REDUCE && v->drains) return check_drained_copy(c, v);

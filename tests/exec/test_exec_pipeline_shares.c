@@ -19,10 +19,11 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "models/job/chunk_memory.h"
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16 };
+enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16, SWAPPED = 10 };
 
 /* Draws a cut for `data` replicas, which have `each` microbatches and split at most states, if `states`. */
 static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool states)
@@ -191,9 +192,83 @@ static void test_bits_of_weights_below(void **state)
         }
 }
 
+/* Places for swapped activations: as large as the largest, without a last chunk that is larger. */
+struct places {
+    uint64_t each;
+    uint32_t count;
+};
+
+static struct places places_of(const struct job *job)
+{
+    const uint32_t chunks = parallel_chunks(&job->parallel);
+    struct places places = {0};
+    for (uint32_t c = 0; c < chunks; c++) {
+        const uint64_t bytes = size_align(chunk_memory(job, parallel_layers(job, c)).activation_bytes, MEMORY_ALIGNMENT);
+        if (bytes == 0 || (c + 1 == chunks && bytes > places.each)) continue;
+        if (bytes > places.each) places.each = bytes;
+        places.count++;
+    }
+    return places;
+}
+
+/* Adds up the swapped and the recomputed chunks of a plan. */
+static void count_ways(const struct plan *plan, uint32_t *swapped, uint32_t *recomputed)
+{
+    const struct parallel *p = &plan->jobs.jobs[0].parallel;
+    for (uint32_t c = 0; c < p->chosen; c++) *recomputed += p->choices[c] == PARALLEL_AGAIN;
+    for (uint32_t o = 0; o < plan->op_count; o++) {
+        const struct plan_op *op = &plan->ops[o];
+        if (op->kind == OP_COPY && op->stream == STREAM_D2H)
+            *swapped += plan->buffers[plan->accesses[op->first_access].buffer].kind == BUFFER_ACTIVATIONS;
+    }
+}
+
+/* Activations that leave for the host and come back, on devices too small for all, and chunks that are recomputed instead
+ * by the planner's choice, change nothing. */
+static void test_bits_of_swapping(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("swapping");
+    uint32_t swapped = 0, recomputed = 0;
+    for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
+        for (uint64_t n = 0; n < SWAPPED; n++) {
+            const uint64_t at = 20 * (c * SWAPPED + n);
+            const uint32_t data = 1 + (uint32_t)random_below(seed, at, 3);
+            const struct job_cut cut = {.pipeline = 1, .chunks = 4 + (uint32_t)random_below(seed, at + 1, 3), .buckets = 1,
+                                        .schedule = random_below(seed, at + 2, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE, .data = data};
+            struct cut_job s = {.config = cut_job_configs[c], .cut = &cut, .microbatches = data, .weights_below = true};
+            struct cut_job_outcome wanted, found;
+            struct plan plan = {0};
+            s.zero = random_below(seed, at + 3, 2) ? ZERO_WEIGHTS : ZERO_NOTHING;
+            s.precision = random_below(seed, at + 4, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            s.every = random_below(seed, at + 5, 3);
+            s.held_out = s.every > 0 ? 1 : 0;
+            if (cut_job_clips(s.config) && random_below(seed, at + 6, 3) == 0) s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
+            cut_job_plan(&s, &plan);
+            cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
+            s.swaps = true;
+            s.prefetch = (uint32_t)random_below(seed, at + 8, 2);
+            s.recompute = random_below(seed, at + 9, 3) == 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            cut_job_plan(&s, &plan);
+            const struct places places = places_of(&plan.jobs.jobs[0]); /* the last one may not be used to its end */
+            const uint32_t least = s.prefetch + 2, fewer = places.count > least ? places.count - least : 0;
+            s.device_bytes = plan_device_bytes(&plan, 0) + places.each * (1 - random_below(seed, at + 10, fewer + 1));
+            plan_release(&plan);
+            s.chooses = s.recompute == RECOMPUTE_NONE && random_below(seed, at + 11, 2);
+            cut_job_plan(&s, &plan);
+            count_ways(&plan, &swapped, &recomputed);
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+                        &found);
+            cut_job_same(&wanted, &found, &s);
+        }
+    print_message("%u chunks swapped, %u recomputed\n", swapped, recomputed);
+    assert_true(swapped > 0 && recomputed > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits_of_swapping),
         cmocka_unit_test(test_bits_of_shares),
         cmocka_unit_test(test_clipped_shares),
         cmocka_unit_test(test_bits_of_weights_below),

@@ -19,7 +19,7 @@
 enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
-       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200 };
+       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -28,7 +28,7 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each; from
  * SHARES_CLIP on devices do, and it clips; from HOSTS_CLIP on it clips, and the host updates, with one replica of tensor
  * groups of two; from BELOW on weights come up whole, for one microbatch of each replica, to
- * chunks of one stage; from BELOW_SHARES on in shares. */
+ * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -64,7 +64,20 @@ static void make_plan(struct plan *out, uint32_t variant)
         jobs.jobs[0].optimizer.clip = 0;
         if (variant < BELOW_SHARES) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
     }
+    jobs.jobs[0].parallel.swap = variant >= SWAPS;
+    if (variant >= SWAPS) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
+    const struct parallel swapped = jobs.jobs[0].parallel;
     *out = (struct plan){0};
+    if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
+    if (variant < SWAPS) return;
+    const struct chunk_memory middle = chunk_memory(&out->jobs.jobs[0], parallel_layers(&out->jobs.jobs[0], 1));
+    test_hardware(&hardware, 4, plan_device_bytes(out, 0) - middle.activation_bytes, 1e9);
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    plan_release(out);
+    *out = (struct plan){0};
+    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+    jobs.jobs[0].parallel = swapped;
+    jobs.jobs[0].microbatches = swapped.data;
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
 
@@ -485,6 +498,23 @@ static void table_gathered_elsewhere(struct plan *p)
 {
     p->accesses[(op_on(p, PLAN_GATHER, 1, STREAM_DATA) + 1)->first_access].offset_bytes -= 64;
 }
+static struct plan_op *swap_of(struct plan *p, uint32_t pass, uint32_t at)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, pass, 0, at)->unit];
+    struct plan_op *const op = &p->ops[unit->first_op + unit->op_count - 1];
+    if (op->kind != OP_COPY) fail_msg("nothing is swapped");
+    return op;
+}
+static void swap_short(struct plan *p) { swap_of(p, PLAN_FORWARD, 0)->bytes -= 64; }
+static void swap_in_short(struct plan *p) { swap_of(p, PLAN_GATHER, 1)->bytes -= 64; }
+static void swap_in_of_another(struct plan *p)
+{
+    p->accesses[swap_of(p, PLAN_GATHER, 1)->first_access].buffer = (uint32_t)(buffer_of(p, BUFFER_GRADIENT, 1, false) - p->buffers);
+}
+static void swap_in_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_GATHER, 0, 1), test_parallel_task(p, PLAN_BACKWARD, 3, 0));
+}
 static void drained_short(struct plan *p) { op_on(p, PLAN_REDUCE, 1, STREAM_D2H)->bytes -= 64; }
 static void drained_to_another(struct plan *p)
 {
@@ -613,6 +643,10 @@ static void broken(void **state)
         {norms_small, HOSTS_CLIP + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
         {step_on_device, HOSTS_CLIP + 2, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
         {weights_small, HOSTS_CLIP + 2, "of the state of job-0 shard 0 (it has"},
+        {swap_short, SWAPS + 4, "bytes of the activations (expected"},
+        {swap_in_short, SWAPS + 4, "bytes of the activations (expected"},
+        {swap_in_of_another, SWAPS + 4, "of the gradient of job-0 shard 1 (it has"},
+        {swap_in_early, SWAPS + 4, "job-0"},
         {raise_short, BELOW + 12, "bytes of the state to 0 (expected"},
         {raise_of_another, BELOW + 12, "form: copies the state of job-0 shard 1 to the parameters of job-0 shard 0"},
         {table_short, BELOW + 12, "bytes of the state to"},

@@ -51,7 +51,8 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
-    test_hardware(&hardware, !s->cut ? 1 : s->devices > 0 ? s->devices : CUT_JOB_DEVICES, 1 << 24, 1e9);
+    test_hardware(&hardware, !s->cut ? 1 : s->devices > 0 ? s->devices : CUT_JOB_DEVICES,
+                  s->device_bytes > 0 ? s->device_bytes : 1 << 24, 1e9);
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
@@ -74,6 +75,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
                                           .blocking = s->blocking, .tree = s->tree,
+                                          .swap = s->swaps, .choose = s->chooses,
                                           .offload = s->weights_below ? OFFLOAD_WEIGHTS
                                                      : s->offload     ? OFFLOAD_STATES
                                                                       : OFFLOAD_NOTHING};

@@ -29,7 +29,9 @@ struct cut_job {
     const struct job_cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute, zero, prefetch, moments, optimizer;
     bool blocking, tree, offload; /* offload: the host updates ... */
-    bool weights_below;           /* ... and weights come up for each pass */
+    bool weights_below;           /* ... and weights come up for each pass ... */
+    bool swaps, chooses;          /* ... and activations, or they are recomputed as the planner chooses */
+    uint64_t device_bytes;        /* of each device; 0: enough */
     uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
 };
 
