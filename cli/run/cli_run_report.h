@@ -13,6 +13,7 @@ struct cli_run_request {
     const char *scratch_trace; /* for --report without trace_path; may be NULL */
     const char *checkpoint, *checkpoint_every; /* folder and interval; may be NULL */
     const char *storage;                       /* folder; may be NULL */
+    const char *hosts;                         /* file; NULL: one process */
     const char *output;                        /* for weights; NULL: the plan's */
     const char *policy, *executed_order;              /* --dispatch live; may be NULL */
     uint64_t seed;

@@ -19,6 +19,7 @@
 #include "cli/history/cli_history.h"
 #include "cli/process/cli_child.h"
 #include "cli/process/cli_load.h"
+#include "cli/run/cli_hosts_run.h"
 #include "cli/run/cli_run_report.h"
 #include "cli/ways/cli_predict_live.h"
 #include "models/jobs/job_files.h"
@@ -87,7 +88,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
 
 /* The executor's command line. */
 struct words {
-    const char *all[41];
+    const char *all[48];
     size_t count;
 };
 
@@ -104,12 +105,53 @@ static void add_option(struct words *words, const char *option, const char *valu
     add(words, value);
 }
 
+/* Adds the options that every rank of a run has. */
+static void add_shared(struct words *words, const struct cli *cli, const struct cli_run_request *request, const char *keep,
+                       const char *seed)
+{
+    add_option(words, "--checkpoint", request->checkpoint);
+    add_option(words, "--storage", request->storage);
+    add_option(words, "--checkpoint-every", request->checkpoint_every);
+    add_option(words, "--keep", request->keep > 0 ? keep : NULL);
+    add_option(words, "--on-nan", nan_choices[request->on_nan]);
+    if (request->dispatch) {
+        add_option(words, "--dispatch", cli_dispatches[request->dispatch]);
+        add_option(words, "--seed", seed);
+    }
+    add_option(words, "--policy", request->policy);
+    if (cli->force) add(words, "--force");
+    if (request->keep_going) add(words, "--keep-going");
+    if (request->tf32) add(words, "--tf32");
+}
+
+/* Starts the ranks of --hosts after rank 0, and adds the options of rank 0. */
+static enum status start_others(const struct cli_run_request *request, const struct cli_hosts *hosts, const char *program,
+                                const char *plan_path, struct words *words, char meet[CLI_MEET_BYTES], char count[16],
+                                struct cli_hosts_run **out, struct error *err)
+{
+    struct arena arena = {0};
+    struct cli_hosts_start start = {.hosts = hosts, .program = program, .options = words->all + 2,
+                                    .option_count = words->count - 2, .sends_plan = plan_path != request->plan_path};
+    enum status status = path_absolute("", plan_path, &arena, &start.plan_path, err);
+    if (status == STATUS_OK) status = cli_hosts_probe(&start, err);
+    if (status == STATUS_OK) status = cli_hosts_begin(&start, meet, out, err);
+    arena_release(&arena);
+    if (status != STATUS_OK) return status;
+    snprintf(count, 16, "%" PRIu32, hosts->ranks);
+    add_option(words, "--rank", "0");
+    add_option(words, "--ranks", count);
+    add_option(words, "--meet", meet);
+    return STATUS_OK;
+}
+
 /* Starts the plan `plan_path`: the request's or (`rest`) the remaining one. */
 static enum status start(const struct cli *cli, const struct cli_run_request *request, const char *plan_path,
                          bool rest, const char *result_path, struct cli_child_end *end,
                          struct error *err)
 {
-    char program[CLI_PATH_BYTES];
+    char program[CLI_PATH_BYTES], meet[CLI_MEET_BYTES], count[16];
+    struct cli_hosts hosts = {0};
+    struct cli_hosts_run *others = NULL;
     TRY(cli_child_find(program, err));
     struct words words = {.count = 0};
     char keep[24], seed[24];
@@ -117,30 +159,24 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     snprintf(seed, sizeof seed, "%" PRIu64, request->seed);
     add(&words, program);
     add(&words, "run");
+    add_shared(&words, cli, request, keep, seed);
+    enum status status = request->hosts ? cli_hosts_read(request->hosts, &hosts, err) : STATUS_OK;
+    if (status == STATUS_OK && hosts.ranks > 1)
+        status = start_others(request, &hosts, program, plan_path, &words, meet, count, &others, err);
     add_option(&words, "--result", result_path);
     add_option(&words, "--trace", request->trace_path ? request->trace_path : request->scratch_trace);
     add_option(&words, "--log", request->log_path);
     if (request->log_path && rest) add(&words, "--log-goes-on"); /* complete jobs are in it */
-    add_option(&words, "--checkpoint", request->checkpoint);
-    add_option(&words, "--storage", request->storage);
-    add_option(&words, "--checkpoint-every", request->checkpoint_every);
-    add_option(&words, "--keep", request->keep > 0 ? keep : NULL);
-    add_option(&words, "--on-nan", nan_choices[request->on_nan]);
-    if (request->dispatch) {
-        add_option(&words, "--dispatch", cli_dispatches[request->dispatch]);
-        add_option(&words, "--seed", seed);
-    }
-    add_option(&words, "--policy", request->policy);
     add_option(&words, "--executed-order", request->executed_order);
-    if (cli->force) add(&words, "--force");
-    if (request->keep_going) add(&words, "--keep-going");
     if (request->no_weights) add(&words, "--no-weights");
-    if (request->tf32) add(&words, "--tf32");
     if (cli->quiet) add(&words, "--quiet");
     add(&words, "--");
     add(&words, plan_path);
     add(&words, NULL);
-    return cli_child_run(words.all, end, err);
+    if (status == STATUS_OK) status = cli_child_run(words.all, end, err);
+    cli_hosts_end(others);
+    cli_hosts_release(&hosts);
+    return status;
 }
 
 /* Warns of a complete run above the peak: the machine was probably busy when measured. The training is not affected. */
@@ -393,6 +429,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "what to do with a job whose loss is not finite (default stop)"),
         OPTION_FLAG("keep-going", 0, &request.keep_going,
                     "go on with the other jobs if one fails"),
+        OPTION_STRING("hosts", 0, "FILE", &request.hosts,
+                      "hosts that share the plan, one per line: HOST [slots=N]"),
         OPTION_U64("devices", 0, "N", 1, HARDWARE_DEVICES_MAX, &request.devices,
                    "refuse plans for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
@@ -408,6 +446,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                                           "spillway run plan.json --trace measured.json.gz "
                                           "--log run.jsonl",
                                           "spillway run plan.json --checkpoint kept --resume",
+                                          "spillway run plan.json --hosts hosts.txt",
                                           "spillway run live.json --dispatch live --policy ./mine.so", NULL},
         .details = "Ctrl-C ends the run after the current minibatches and keeps their training (exit code 130); a "
                    "second Ctrl-C ends it at once. Exit code 1 if a job failed while others went on. A resumed run "
