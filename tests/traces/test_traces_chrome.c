@@ -337,6 +337,37 @@ static void a_limit_cuts_memory_as_well(void **state)
     support_clean();
 }
 
+/* A collective tells its wait for members, if the trace knows it. */
+static void waits_are_told(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct trace trace;
+        struct error err = {0};
+        support_scene(&trace, TRACE_MEASURED, 1);
+        trace.has_waits = waits;
+        trace.spans[9].kind = OP_COLLECTIVE;
+        trace.spans[9].bytes = 4096;
+        trace.spans[9].waited_s = waits ? 0.03125 : 0;
+        const struct trace *traces[] = {&trace};
+        if (write_traces(traces, 1, 0, support_path("waits.json"), &err)) fail_msg("%s", err.text);
+        json_t *root = load(support_path("waits.json"));
+        const json_t *events = json_object_get(root, "traceEvents");
+        uint32_t told = 0;
+        for (size_t i = 0; i < json_array_size(events); i++) {
+            const json_t *waited = json_object_get(json_object_get(json_array_get(events, i), "args"), "waited_us");
+            if (!waited) continue;
+            told++;
+            assert_near(json_number_value(waited), 31250, 1e-6);
+            assert_string_equal(text_of(json_array_get(events, i), "cat"), "collective");
+        }
+        assert_int_equal(told, waits);
+        json_decref(root);
+        trace_release(&trace);
+    }
+    support_clean();
+}
+
 static void what_nanoseconds_cannot_hold_is_refused(void **state)
 {
     (void)state;
@@ -359,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_prediction_and_its_measurement),
         cmocka_unit_test(rounding_makes_no_overlap),
         cmocka_unit_test(a_limit_cuts_memory_as_well),
+        cmocka_unit_test(waits_are_told),
         cmocka_unit_test(what_nanoseconds_cannot_hold_is_refused),
     };
     return cmocka_run_group_tests_name("traces/exchange/chrome.h", tests, NULL, NULL);
