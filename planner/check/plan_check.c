@@ -89,7 +89,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
         "updated shares", "weights", "sum of gradients", "encoded gradient",
-        "joined gradient", "handover"};
+        "joined gradient", "handover", "handed gradient"};
     static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms", "norms of shares"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / CHECK_SHARD_THINGS;

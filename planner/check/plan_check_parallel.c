@@ -176,7 +176,9 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_GRADIENT:
         if (v->op->pass == PLAN_NORM && v->shares_table && v->chunk == 0) return USE_CHANGE;
         return scatters ? USE_NONE : is_first_half(v) ? USE_CHANGE : own[CHECK_OPERAND_GRADIENT];
-    case CHECK_OPERAND_WHOLE_GRADIENT: return scatters && own[CHECK_OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
+    case CHECK_OPERAND_WHOLE_GRADIENT:
+        if (!scatters || (!own[CHECK_OPERAND_GRADIENT] && !is_first_half(v))) return USE_NONE;
+        return second ? USE_CHANGE : USE_MAKE;
     default: return own[operand];
     }
 }
@@ -221,8 +223,12 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         return (struct meaning){
             check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_SUM};
     }
-    case CHECK_OPERAND_WHOLE_GRADIENT:
-        return (struct meaning){check_shard_thing(own, CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_WHOLE_GRADIENT: {
+        const bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT; /* finds what the first unit made */
+        const bool handed = is_first_half(v) || (second && found);
+        return (struct meaning){check_shard_thing(own, handed ? CHECK_THING_HANDED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT),
+                                CHECK_CLOCK_MICROBATCH};
+    }
     case CHECK_OPERAND_INPUT: return (struct meaning){check_shard_thing(own, CHECK_THING_BOUNDARY), CHECK_CLOCK_MICROBATCH};
     case CHECK_OPERAND_OUTPUT:
         return (struct meaning){check_shard_thing(next, parts ? CHECK_THING_PARTIAL : CHECK_THING_BOUNDARY),
@@ -310,7 +316,7 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
     if (operand == CHECK_OPERAND_WEIGHTS && v->gathers_table && are_raised(v)) return claim_raised(c, v, access);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
-    if (use == USE_CHANGE && (steps || !update)) delta = 1;
+    if (use == USE_CHANGE && (steps || !update) && operand != CHECK_OPERAND_WHOLE_GRADIENT) delta = 1;
     if (operand == CHECK_OPERAND_NEXT_WEIGHTS) delta = 1;
     if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
     if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));

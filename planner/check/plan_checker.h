@@ -67,6 +67,7 @@ enum check_shard_thing {
     CHECK_THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
     CHECK_THING_JOINED_GRADIENT, /* over both end stages too, where these share a table; likewise */
     CHECK_THING_HANDOVER,   /* of a backward pass in two units; likewise */
+    CHECK_THING_HANDED_GRADIENT, /* a microbatch's, of which the second unit makes the rest; likewise */
     CHECK_SHARD_THINGS
 };
 

@@ -95,7 +95,9 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
     struct gang_accesses a = {0};
     struct parallel_job_ring *ring = &u.stage->gradients;
     uint64_t bytes = u.chunk->whole_gradient_bytes;
-    if (u.chunk->scatters) gang_access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, GANG_LAST);
+    if (u.chunk->pools[PARALLEL_JOB_APART].bytes > 0)
+        gang_access_thing(&u, &a, PARALLEL_JOB_APART, r, (uint32_t)s->microbatch, GANG_LAST);
+    else if (u.chunk->scatters) gang_access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, GANG_LAST);
     gang_access_gradient(&u, &a, GANG_CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
     if (compression_is_set(&s->job->compression[COMPRESSION_GRADIENTS])) {

@@ -8,7 +8,7 @@
 #include "models/job/parallel_work.h"
 
 static const uint32_t thing_buffers[PARALLEL_JOB_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
-                                                            BUFFER_BOUNDARY_GRADIENT, BUFFER_WORKSPACE};
+                                                            BUFFER_BOUNDARY_GRADIENT, BUFFER_WORKSPACE, BUFFER_GRADIENT};
 
 static bool is_asynchronous(const struct parallel_job *s)
 {
@@ -234,9 +234,10 @@ void gang_access_thing(struct gang_unit *u, struct gang_accesses *a, enum parall
     const bool crosses = thing == PARALLEL_JOB_BOUNDARY || thing == PARALLEL_JOB_GRADIENT;
     if (r == s->chunks || (r == 0 && crosses)) return;
     struct parallel_job_pool *pool = &s->of[r].pools[thing];
-    if (thing == PARALLEL_JOB_HANDOVER && pool->bytes == 0) return;
+    const bool of_halves = thing == PARALLEL_JOB_HANDOVER || thing == PARALLEL_JOB_APART;
+    if (of_halves && pool->bytes == 0) return;
     uint32_t variant = pool->variant_of[microbatch], place = variant;
-    uint32_t first = thing == PARALLEL_JOB_HANDOVER ? 1 : 0; /* scratch is a workspace, too */
+    uint32_t first = of_halves ? 1 : 0; /* scratch is a workspace, and a sum is a gradient, too */
     bool in_front = s->of[r].stage != u->chunk->stage;
     struct parallel_job_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
     if (known->buffer == 0) known->buffer = 1 + gang_buffer(u, thing_buffers[thing], r, first + variant, pool->bytes);

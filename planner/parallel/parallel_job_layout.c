@@ -43,6 +43,8 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     chunk->workspace_bytes = memory.workspace_bytes;
     chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
     chunk->pools[PARALLEL_JOB_HANDOVER].bytes = memory.handover_bytes;
+    if (chunk->scatters && pipeline_has_halves(s->parallel->schedule))
+        chunk->pools[PARALLEL_JOB_APART].bytes = memory.whole_gradient_bytes;
     chunk->has_batch = memory.has_embedding || memory.has_head;
     chunk->brings_batch = chunk->has_batch && (r == 0 || chunk->stage != s->of[0].stage);
     chunk->has_loss = memory.has_head;
@@ -110,7 +112,7 @@ static enum status size_rings(struct parallel_job *s, struct arena *arena, struc
         struct parallel_job_stage *stage = &s->stages[chunk->stage];
         stage->steps++;
         s->gathering_behind[i] = stage->first_gathering;
-        if (chunk->scatters && parallel_job_makes_gradient(step->pass))
+        if (chunk->scatters && parallel_job_makes_gradient(step->pass) && chunk->pools[PARALLEL_JOB_APART].bytes == 0)
             widen(&stage->gradients, chunk->whole_gradient_bytes, GRADIENT_SLOTS);
         if (!chunk->gathers || !parallel_job_uses_weights(step->pass)) continue;
         widen(&stage->weights, chunk->whole_weight_bytes, s->parallel->prefetch + 1);
@@ -188,10 +190,16 @@ static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing 
     else acquire_variant(&s->of[r].pools[thing], microbatch);
 }
 
-/* Returns true if the chunk's backward passes hand over, in two units. */
-static bool hands_over(const struct parallel_job *s, uint32_t r)
+/* Take and free what the chunk's backward passes hand over, in two units. */
+static void acquire_handed(struct parallel_job *s, uint32_t r, uint32_t microbatch)
 {
-    return s->of[r].pools[PARALLEL_JOB_HANDOVER].bytes > 0;
+    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART; t++)
+        if (s->of[r].pools[t].bytes > 0) acquire(s, r, (enum parallel_job_thing)t, microbatch);
+}
+static void release_handed(struct parallel_job *s, uint32_t r, uint32_t microbatch)
+{
+    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART; t++)
+        if (s->of[r].pools[t].bytes > 0) give_variant_back(&s->of[r].pools[t], microbatch);
 }
 
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
@@ -203,7 +211,7 @@ void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *st
         if (r + 1 < s->chunks) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
     } else if (step->pass != PIPELINE_WEIGHT) {
         if (r > 0) acquire(s, r, PARALLEL_JOB_GRADIENT, n);
-        if (hands_over(s, r)) acquire(s, r, PARALLEL_JOB_HANDOVER, n);
+        acquire_handed(s, r, n);
     }
 }
 
@@ -212,7 +220,7 @@ void parallel_job_release(struct parallel_job *s, const struct pipeline_step *st
     uint32_t r = step->chunk, n = step->microbatch;
     if (!parallel_job_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
     give_variant_back(&s->of[r].pools[PARALLEL_JOB_ACTIVATIONS], n);
-    if (hands_over(s, r)) give_variant_back(&s->of[r].pools[PARALLEL_JOB_HANDOVER], n);
+    release_handed(s, r, n);
     if (r > 0) give_variant_back(&s->of[r].pools[PARALLEL_JOB_BOUNDARY], n);
     if (r + 1 < s->chunks) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
 }
@@ -308,7 +316,7 @@ static void count_in_turn(struct parallel_job *s)
     for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
             struct parallel_job_pool *pool = &s->of[r].pools[t]; /* the pool's tables are not in use yet */
-            if (t == PARALLEL_JOB_HANDOVER || (r == 0 && t != PARALLEL_JOB_ACTIVATIONS)) continue;
+            if (t == PARALLEL_JOB_HANDOVER || t == PARALLEL_JOB_APART || (r == 0 && t != PARALLEL_JOB_ACTIVATIONS)) continue;
             uint32_t own = count_places(s, r, t, parallel_job_stage_of(s, r)->turns, pool->variant_of, pool->free);
             pool->made = own;
             if (t == PARALLEL_JOB_ACTIVATIONS) continue;

@@ -29,7 +29,8 @@
  * within each minibatch, with the places that their order needs.
  *
  * A stage's chunks share a workspace, because their passes follow each other. Backward passes in two units of jobs that
- * are carried out have handovers: made by the first unit, used up by the second.
+ * are carried out have handovers: made by the first unit, used up by the second. Where ranks split gradients, both units
+ * make parts of the microbatch's gradient, in a place of its own until it is reduced.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
@@ -46,6 +47,7 @@ enum parallel_job_thing {
     PARALLEL_JOB_BOUNDARY,
     PARALLEL_JOB_GRADIENT,
     PARALLEL_JOB_HANDOVER, /* from a pass INPUT to its pass WEIGHT */
+    PARALLEL_JOB_APART,    /* likewise: the microbatch's gradient, where ranks split gradients */
     PARALLEL_JOB_THINGS
 };
 

@@ -82,7 +82,8 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_access_thing(&u, &a, PARALLEL_JOB_GRADIENT, r, n, GANG_MAKE);
     if (r > 0) output = a.of[a.count - 1].buffer;
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_MAKE);
-    if (s->carried_out) gang_access_gradient(&u, &a, GANG_CHANGE);
+    gang_access_thing(&u, &a, PARALLEL_JOB_APART, r, n, GANG_MAKE);
+    if (s->carried_out && !u.chunk->scatters) gang_access_gradient(&u, &a, GANG_CHANGE);
     gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_loss(&u, &a, GANG_CHANGE);
     if (u.chunk->has_loss && gang_shares_table(s)) gang_access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
@@ -105,7 +106,8 @@ static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
         gang_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
         gang_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
     }
-    gang_access_sum(&u, &a);
+    if (u.chunk->pools[PARALLEL_JOB_APART].bytes > 0) gang_access_thing(&u, &a, PARALLEL_JOB_APART, r, n, GANG_CHANGE);
+    else gang_access_sum(&u, &a);
     const uint32_t gradient = a.of[a.count - 1].buffer;
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_LAST);
     if (s->carried_out) gang_access_weights(&u, &a);

@@ -25,13 +25,13 @@
 
 enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16, SWAPPED = 10 };
 
-/* Draws a cut for `data` replicas, which have `each` microbatches and split at most states, if `states`. */
-static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool states)
+/* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if `halves`. */
+static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool halves)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED};
     struct job_cut cut = {.pipeline = 1 + (uint32_t)random_below(seed, n, 3), .data = data, .buckets = 1, .chunks = 1};
     cut.schedule = schedules[random_below(seed, n + 1, 3)];
-    if (cut.pipeline > 1 && states && random_below(seed, n + 3, 3) == 0) {
+    if (cut.pipeline > 1 && halves && random_below(seed, n + 3, 3) == 0) {
         cut.schedule = random_below(seed, n + 2, 2) ? PIPELINE_ZB_H1 : PIPELINE_ZB_V;
         cut.chunks = cut.schedule == PIPELINE_ZB_V ? 2 : 1;
         return cut;
@@ -71,7 +71,7 @@ static void test_bits_of_shares(void **state)
             s.zero = zero < ZERO_GRADIENTS || each == 1 ? ZERO_NOTHING : ZERO_GRADIENTS;
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
-            cut = draw_cut(seed, at + 6, data, each, zero < ZERO_GRADIENTS);
+            cut = draw_cut(seed, at + 6, data, each, zero < ZERO_WEIGHTS);
             s.zero = zero;
             s.offload = random_below(seed, at + 15, 2);
             s.prefetch = (uint32_t)random_below(seed, at + 10, 2);
@@ -130,7 +130,7 @@ static void test_clipped_shares(void **state)
             const uint64_t at = 20 * (c * CLIPPED + n);
             const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3), zero = 1 + (uint32_t)random_below(seed, at + 1, 3);
             const uint64_t each = 1 + random_below(seed, at + 2, 4);
-            const struct job_cut cut = draw_cut(seed, at + 3, data, each, zero == ZERO_STATES);
+            const struct job_cut cut = draw_cut(seed, at + 3, data, each, zero < ZERO_WEIGHTS);
             struct cut_job s = {.config = cut_job_configs[c], .microbatches = data * each};
             struct cut_job_outcome alone, found, again;
             struct plan plan = {0};
