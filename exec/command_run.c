@@ -198,7 +198,7 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
                                           .meet_file = launch.meet_file, .patience_s = command->patience_s,
                                           .plan = plan_fingerprint(plan), .machine = kernels_host_machine(),
-                                          .options = compared};
+                                          .options = compared, .folder = command->checkpoint};
     return ranks_join(&options, out, err);
 }
 

@@ -231,7 +231,7 @@ static enum status open_target(struct file_out *file, struct error *err)
     bool exists = strcmp(file->path, "-") != 0 && stat(file->path, &old) == 0;
     if (exists && S_ISDIR(old.st_mode)) {
         errno = EISDIR;
-        return error_io(err, "cannot write '%s'", file->path);
+        return error_input(err, "cannot write '%s'", file->path);
     }
     file->direct = strcmp(file->path, "-") == 0 || (exists && !S_ISREG(old.st_mode));
     if (file->direct) return STATUS_OK;

@@ -85,7 +85,7 @@ enum status checkpoint_list(struct disk *disk, const char *folder, const struct 
     *out = (struct checkpoint_listing){.ending = ending};
     TRY(checkpoint_path(path, folder, job, 0, NULL, err));
     if (disk->calls->list(disk, path, note_name, out) != 0 && errno != ENOENT)
-        return error_io(err, "cannot read the folder '%s'", path);
+        return error_input(err, "cannot read the folder '%s'", path);
     if (out->error.status != STATUS_OK)
         return error_set(err, out->error.status, "%s", out->error.text);
     if (out->count > 0) qsort(out->steps, out->count, sizeof *out->steps, order_u64_descending);

@@ -34,11 +34,12 @@ struct ranks_options {
     double patience_s;       /* for ranks that do not come or do not answer */
     uint64_t plan;           /* a fingerprint; equal on all ranks, as the version of the program and ... */
     const char *machine;     /* ... what decides about bits, and ... */
-    const char *options;     /* ... options by which ranks decide the same */
+    const char *options;     /* ... options by which ranks decide the same, and ... */
+    const char *folder;      /* ... the folder of checkpoints, as it was given; NULL: none */
 };
 
-/* Joins the other ranks. Errors: STATUS_DEVICE when a rank does not come, or differs from rank 0: the same line on all
- * ranks. The caller ends it with ranks_leave() and ranks_destroy(). */
+/* Joins the other ranks. Errors: STATUS_DEVICE when a rank does not come, STATUS_BAD_INPUT when one differs from rank 0:
+ * the same line on all ranks. The caller ends it with ranks_leave() and ranks_destroy(). */
 MUST_CHECK enum status ranks_join(const struct ranks_options *options, struct ranks **out, struct error *err);
 
 /* Takes leave: waits until all have. With `why`, an error, it tells the others instead. Afterwards all waits for

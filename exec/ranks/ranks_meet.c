@@ -28,7 +28,7 @@ struct hello {
     char magic[8], version[24]; /* these two stay where they are in all versions */
     uint32_t rank, count, port, unused;
     uint64_t plan;
-    char machine[160], options[96], name[RANKS_NAME_BYTES];
+    char machine[160], options[96], folder[160], name[RANKS_NAME_BYTES];
 };
 
 struct place {
@@ -38,8 +38,8 @@ struct place {
 
 struct welcome {
     char magic[8];
-    uint32_t fits, unused;
-    char line[480]; /* unless it fits */
+    uint32_t fits, status; /* enum status, of all ranks */
+    char line[480];        /* unless it fits */
 };
 
 /* A rank that meets the others. */
@@ -51,6 +51,12 @@ struct ranks_meeting {
     int listening;
     double until_s;
 };
+
+/* Reports what all ranks end with. */
+static enum status refuse(const struct welcome *welcome, struct error *err)
+{
+    return error_set(err, welcome->status == STATUS_BAD_INPUT ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s", welcome->line);
+}
 
 static void introduce(struct ranks_meeting *m)
 {
@@ -64,10 +70,21 @@ static void introduce(struct ranks_meeting *m)
     hello->plan = m->options->plan;
     snprintf(hello->machine, sizeof hello->machine, "%s", m->options->machine);
     snprintf(hello->options, sizeof hello->options, "%s", m->options->options);
+    const char *const folder = m->options->folder ? m->options->folder : "";
+    const size_t length = strlen(folder), kept = sizeof hello->folder - 1;
+    snprintf(hello->folder, sizeof hello->folder, "%s", folder + (length > kept ? length - kept : 0));
     snprintf(hello->name, sizeof hello->name, "rank %" PRIu32 " (%s, process %ld)", hello->rank, host, (long)getpid());
 }
 
 /* --- rank 0 ----------------------------------------------------------------------------------- */
+
+/* Returns the last part of a path that a line has room for. */
+static const char *end_of(const char *path)
+{
+    static const size_t most = 90;
+    const size_t length = strlen(path);
+    return path + (length > most ? length - most : 0);
+}
 
 /* Compares a rank with rank 0. Returns false with the line for all ranks. */
 static bool fits(const struct hello *own, const struct hello *other, char *line, size_t bytes)
@@ -88,6 +105,9 @@ static bool fits(const struct hello *own, const struct hello *other, char *line,
     else if (strcmp(own->options, other->options) != 0)
         snprintf(line, bytes, "the ranks have different options: %.100s has '%.90s', %.100s has '%.90s'", own->name,
                  own->options, other->name, other->options);
+    else if (strcmp(own->folder, other->folder) != 0)
+        snprintf(line, bytes, "the ranks have different folders for checkpoints: %.100s has '%.90s', %.100s has '%.90s'",
+                 own->name, end_of(own->folder), other->name, end_of(other->folder));
     return line[0] == '\0';
 }
 
@@ -102,7 +122,8 @@ static void admit(struct ranks_meeting *m, int socket, const char *host, struct 
         return;
     }
     hello.version[sizeof hello.version - 1] = hello.machine[sizeof hello.machine - 1] = '\0';
-    hello.options[sizeof hello.options - 1] = hello.name[sizeof hello.name - 1] = '\0';
+    hello.options[sizeof hello.options - 1] = hello.folder[sizeof hello.folder - 1] = '\0';
+    hello.name[sizeof hello.name - 1] = '\0';
     const bool in_range = hello.rank > 0 && hello.rank < ranks->count;
     welcome->fits = fits(&m->hello, &hello, welcome->line, sizeof welcome->line);
     if (welcome->fits && (!in_range || ranks->links[hello.rank].socket >= 0)) {
@@ -133,7 +154,7 @@ static uint32_t first_missing(const struct ranks *ranks)
 static enum status gather_ranks(struct ranks_meeting *m, struct error *err)
 {
     struct ranks *const ranks = m->ranks;
-    struct welcome welcome = {.fits = true};
+    struct welcome welcome = {.fits = true, .status = STATUS_BAD_INPUT};
     memcpy(welcome.magic, MAGIC, sizeof MAGIC);
     while (welcome.fits && first_missing(ranks) < ranks->count) {
         char host[SOCKET_HOST_BYTES] = "";
@@ -142,6 +163,7 @@ static enum status gather_ranks(struct ranks_meeting *m, struct error *err)
             admit(m, socket, host, &welcome);
         } else if (clock_s() >= m->until_s) {
             welcome.fits = false;
+            welcome.status = STATUS_DEVICE;
             snprintf(welcome.line, sizeof welcome.line, "rank %" PRIu32 " of %" PRIu32 " has not come after %.3g s",
                      first_missing(ranks), ranks->count, m->options->patience_s);
         }
@@ -154,7 +176,7 @@ static enum status gather_ranks(struct ranks_meeting *m, struct error *err)
             if (welcome.fits) return error_set(err, STATUS_DEVICE, "%s ended before the run began", ranks->links[r].name);
         }
     }
-    return welcome.fits ? STATUS_OK : error_set(err, STATUS_DEVICE, "%s", welcome.line);
+    return welcome.fits ? STATUS_OK : refuse(&welcome, err);
 }
 
 static enum status meet_as_first(struct ranks_meeting *m, struct error *err)
@@ -189,7 +211,7 @@ static enum status ask_first(struct ranks_meeting *m, struct error *err)
         return error_set(err, STATUS_DEVICE, "rank 0 at '%s' does not answer",
                          m->options->meet ? m->options->meet : m->options->meet_file);
     welcome.line[sizeof welcome.line - 1] = '\0';
-    if (!welcome.fits) return error_set(err, STATUS_DEVICE, "%s", welcome.line);
+    if (!welcome.fits) return refuse(&welcome, err);
     if (!socket_read_all(first, m->places, m->ranks->count * sizeof *m->places, until_s))
         return error_set(err, STATUS_DEVICE, "rank 0 ended before the run began");
     for (uint32_t r = 0; r < m->ranks->count; r++) {

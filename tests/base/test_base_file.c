@@ -195,7 +195,7 @@ static void a_missing_folder_is_told(void **state)
                         "cannot create '/nonexistent/plan.json': No such file or directory");
     assert_ptr_equal(file, &err);
     err = (struct error){0};
-    assert_int_equal(file_out_create("/tmp", &file, &err), STATUS_IO);
+    assert_int_equal(file_out_create("/tmp", &file, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "cannot write '/tmp': Is a directory");
 }
 

@@ -165,10 +165,29 @@ plans=(both.json deep.json)
 begin 2 both.json
 for r in 0 1; do
     await $r
-    [[ $code == 3 ]] && grep -q 'the ranks have different plans: rank 0 .* has .*, rank 1 .* has ' err.$r || fail "another plan: $code $(cat err.$r)"
+    [[ $code == 2 ]] && grep -q 'the ranks have different plans: rank 0 .* has .*, rank 1 .* has ' err.$r || fail "another plan: $code $(cat err.$r)"
 done
 cmp err.0 err.1 || fail "two ranks tell different tales"
 plans=()
+mkdir kept
+for r in 0 1; do # a folder each
+    folder=kept
+    ((r == 0)) || folder=other/kept
+    spillway-exec run both.json --rank $r --ranks 2 --meet "127.0.0.1:$((port + 1))" --checkpoint $folder 2>err.$r &
+    ranks[r]=$!
+done
+for r in 0 1; do
+    await $r
+    [[ $code == 2 ]] && grep -Eq "different folders for checkpoints: rank 0 .* has 'kept', rank 1 .* has 'other/kept'" err.$r ||
+        fail "folders that differ: $code $(cat err.$r)"
+done
+cmp err.0 err.1 || fail "two ranks tell different tales of their folders"
+for options in "--checkpoint text.txt" "--checkpoint text.txt/x" "--log kept"; do
+    code=0
+    # shellcheck disable=SC2086 # words
+    spillway-exec run both.json $options 2>messages || code=$?
+    [[ $code == 2 && $(wc -l <messages) == 1 ]] || fail "$options: $code $(cat messages)"
+done
 for missing in 0 1; do
     code=0
     spillway-exec run both.json --rank $((1 - missing)) --ranks 2 --meet 127.0.0.1:$((20000 + RANDOM % 12000)) --patience 1s 2>messages || code=$?
