@@ -22,7 +22,7 @@ plan() { # [OPTIONS]
 
 # An executor that does what the arguments say instead of running a plan.
 fake_executor() { # SHELL-COMMANDS
-    printf '#!/bin/sh\n%s\n' "$1" >executor
+    printf '#!/bin/sh\nresult=$(printf "%%s\\n" "$@" | sed -n "/^--result$/{n;p;}")\n%s\n' "$1" >executor
     chmod +x executor
     export SPILLWAY_EXEC=$PWD/executor
 }
