@@ -273,6 +273,7 @@ static bool by_cudnn(struct cuda_context *context, const struct kernel_attention
 static void attention_forward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
+    assert(attention->earlier == 0);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
         ranges_push("cudnn_attention_forward");
@@ -288,6 +289,7 @@ static void attention_forward(const struct kernels *kernels, const struct kernel
 static void attention_backward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
+    assert(attention->earlier == 0);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
         ranges_push("cudnn_attention_backward");
@@ -333,13 +335,13 @@ static void rms_norm_backward(const struct kernels *kernels, float *dx, float *d
     RUN(cuda_rms_norm_backward, dx, dw, dout, x, stats, w, added, r, c, context->workspace);
 }
 
-static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
+static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin,
                  int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back)
 {
     struct cuda_context *const context = context_of(kernels);
     for (int64_t first = 0; first < d / 2; first += CUDA_ROPE_PAIRS) {
         struct cuda_rope rotation = {
-            .q = q, .k = k, .tokens = b * t, .t = t, .h = h, .kv = kv, .d = d, .back = back};
+            .q = q, .k = k, .tokens = b * t, .t = t, .begin = begin, .h = h, .kv = kv, .d = d, .back = back};
         rotation.first = (int32_t)first;
         rotation.count = (int32_t)(d / 2 - first < CUDA_ROPE_PAIRS ? d / 2 - first : CUDA_ROPE_PAIRS);
         for (int32_t i = 0; i < rotation.count; i++)
@@ -354,6 +356,7 @@ static void loss_labels(const struct kernels *kernels, double *result, float *lo
                         int64_t v, struct kernel_loss_rows rows)
 {
     struct cuda_context *const context = context_of(kernels);
+    assert(!rows.continues);
     const struct cuda_loss arguments = {.loss = result,
                                         .logits = logits,
                                         .labels = labels,

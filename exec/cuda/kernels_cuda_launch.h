@@ -120,7 +120,7 @@ cudaError_t cuda_attention_backward(cudaStream_t stream, const struct kernel_att
 enum { CUDA_ROPE_PAIRS = 128 };
 struct cuda_rope {
     float *q, *k;
-    int64_t tokens, t, h, kv, d; /* tokens: B T */
+    int64_t tokens, t, begin, h, kv, d; /* tokens: B T; begin: position of each sample's first */
     int32_t first, count;
     bool back;
     float frequencies[CUDA_ROPE_PAIRS];

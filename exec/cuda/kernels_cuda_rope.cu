@@ -31,7 +31,7 @@ __global__ static void rope(struct cuda_rope a)
     const int pair = (int)threadIdx.x % a.count;
     if (row >= rows) return;
     const int64_t token = blockIdx.x;
-    const float angle = (float)(token % a.t) * a.frequencies[pair];
+    const float angle = (float)(a.begin + token % a.t) * a.frequencies[pair];
     const double sign = a.back ? -1.0 : 1.0;
     const float cosine = (float)cos((double)angle), sine = (float)(sign * sin((double)angle));
     const int64_t at = a.first + pair;

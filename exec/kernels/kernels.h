@@ -26,6 +26,7 @@ struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
     int64_t targets;
+    bool continues; /* only on hosts: adds to the loss, also in the first rows of part 0 */
 };
 
 /*
@@ -157,8 +158,9 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Rotates q(B,T,H D) and k(B,T,K D) in place (struct network_rope); `back`: by opposite angles. D is even. */
-    void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
+    /* Rotates q(B,T,H D) and k(B,T,K D) in place (struct network_rope), whose first token has position `begin`; `back`: by
+     * opposite angles. D is even. */
+    void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin,
                  int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back);
 
     /* y = silu(gate) up */

@@ -17,6 +17,9 @@
  * Only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward recomputes each tile's
  * weights. There the last tile goes first: it meets all keys, so it writes dK and dV and the others add.
  *
+ * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs. Their dK
+ * and dV are sums over several calls, the last tokens' first.
+ *
  * In grouped-query attention (Ainslie et al., arXiv 2305.13245) dK and dV are sums over the group, so a group's heads
  * go one after the other in the backward pass.
  *
@@ -48,9 +51,11 @@ enum { TILE = MEMORY_ATTENTION_TILE };
 /* Row distances are in floats. */
 struct shape {
     int64_t b, t, h, kv, d;
+    int64_t earlier;          /* tokens before the first query */
+    int64_t held, held_d;     /* tokens from one sample's keys to the next; of their gradients */
     int64_t row_q, row_kv, row_out;
     int64_t row_dq, row_dkv; /* of the gradients */
-    bool causal, rounded;
+    bool causal, rounded, adds;
 };
 
 /* One head of one sample. */
@@ -60,22 +65,22 @@ struct kernels_attention_head {
     float scale;
 };
 
-/* Finds a head among H or K adjacent ones. */
+/* Finds a head's queries among H adjacent ones. */
 static int64_t place(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
     return sample * shape->t * row + index * shape->d;
 }
 
-/* Finds the keys and values that head `index` uses. */
-static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
+/* Finds the keys and values that head `index` uses, with `held` tokens to a sample. */
+static int64_t place_kv(const struct shape *shape, int64_t held, int64_t row, int64_t sample, int64_t index)
 {
-    return place(shape, row, sample, index / (shape->h / shape->kv));
+    return sample * held * row + index / (shape->h / shape->kv) * shape->d;
 }
 
 static struct kernels_attention_head head_of(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
                                              int64_t index)
 {
-    const int64_t kv = place_kv(shape, shape->row_kv, sample, index);
+    const int64_t kv = place_kv(shape, shape->held, shape->row_kv, sample, index);
     return (struct kernels_attention_head){.q = a->q + place(shape, shape->row_q, sample, index),
                                            .k = a->k + kv,
                                            .v = a->v + kv,
@@ -102,7 +107,7 @@ static void head_scores(const struct kernels_attention_head *head, float *s, int
 
 static int64_t head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
 {
-    return head->shape->causal ? first + rows : head->shape->t;
+    return head->shape->causal ? head->shape->earlier + first + rows : head->shape->t;
 }
 
 /* --- leaves ----------------------------------------------------------------------------------- */
@@ -182,7 +187,7 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
         int64_t keys = head_keys(head, first, rows);
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
-        softmax_rows(s, lse + first, inverse, rows, keys, shape->causal ? first + 1 : keys);
+        softmax_rows(s, lse + first, inverse, rows, keys, shape->causal ? shape->earlier + first + 1 : keys);
         if (shape->rounded) round_rows(s, rows, keys, keys);
         host_multiply(&(struct host_product){.m = rows,
                                              .n = shape->d,
@@ -246,7 +251,7 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
         row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
                      shape->row_out);
         softmax_backward_rows(p, ds, lse + first, delta, rows, keys,
-                              shape->causal ? first + 1 : keys, head->scale);
+                              shape->causal ? shape->earlier + first + 1 : keys, head->scale);
         if (shape->rounded) {
             round_rows(p, rows, keys, keys);
             round_rows(ds, rows, keys, keys);
@@ -280,9 +285,9 @@ static int lane_threads(const struct kernels *kernels)
     return (int)host_min(kernels->threads, MEMORY_ATTENTION_LANES);
 }
 
-static float *lane_scratch(float *scratch, int64_t lane, int64_t t)
+static float *lane_scratch(float *scratch, int64_t lane, const struct shape *shape)
 {
-    return scratch + lane * 2 * host_min(t, TILE) * t;
+    return scratch + lane * 2 * host_min(shape->t, TILE) * (shape->earlier + shape->t);
 }
 
 /* Rounds rows into consecutive memory; returns the address after them. */
@@ -296,17 +301,35 @@ static float *round_array(const struct kernels *kernels, float *to, const float 
     return to + rows * width;
 }
 
+/* Does the same for the keys or values that count, which are consecutive afterwards. */
+static float *round_keys(const struct kernels *kernels, float *to, const float **from, const struct shape *shape)
+{
+    const float *const x = *from;
+    const int64_t width = shape->kv * shape->d, seen = shape->earlier + shape->t;
+    float *const begin = to;
+    for (int64_t sample = 0; sample < shape->b; sample++) {
+        const float *rows = x + sample * shape->held * shape->row_kv;
+        to = round_array(kernels, to, &rows, seen, width, shape->row_kv);
+    }
+    *from = begin;
+    return to;
+}
+
 /* Rounds operands if the job does, and leaves the rest of the scratch for the tiles. */
 static struct kernel_attention prepared(const struct kernels *kernels, const struct kernel_attention *attention,
                                         struct shape *shape)
 {
     struct kernel_attention a = *attention;
-    const int64_t row = a.h * a.d, row_kv = a.kv * a.d, tokens = a.b * a.t;
+    const int64_t row = a.h * a.d, tokens = a.b * a.t, held = a.held > 0 ? a.held : a.t;
     *shape = (struct shape){.b = a.b,
                             .t = a.t,
                             .h = a.h,
                             .kv = a.kv,
                             .d = a.d,
+                            .earlier = a.earlier,
+                            .held = held,
+                            .held_d = held,
+                            .adds = a.adds,
                             .row_q = a.row_q,
                             .row_kv = a.row_kv,
                             .row_out = row,
@@ -316,11 +339,12 @@ static struct kernel_attention prepared(const struct kernels *kernels, const str
                             .rounded = a.rounded};
     if (!a.rounded) return a;
     a.scratch = round_array(kernels, a.scratch, &a.q, tokens, row, a.row_q);
-    a.scratch = round_array(kernels, a.scratch, &a.k, tokens, row_kv, a.row_kv);
-    a.scratch = round_array(kernels, a.scratch, &a.v, tokens, row_kv, a.row_kv);
+    a.scratch = round_keys(kernels, a.scratch, &a.k, shape);
+    a.scratch = round_keys(kernels, a.scratch, &a.v, shape);
     if (a.dout) a.scratch = round_array(kernels, a.scratch, &a.dout, tokens, row, row);
     shape->row_q = row;
-    shape->row_kv = row_kv;
+    shape->row_kv = a.kv * a.d;
+    shape->held = a.earlier + a.t;
     return a;
 }
 
@@ -336,7 +360,7 @@ void host_attention_forward(const struct kernels *kernels, const struct kernel_a
         struct kernels_attention_head head = head_of(&shape, &a, sample, index);
         head_forward(&head, a.out + place(&shape, shape.row_out, sample, index),
                      a.stats + task * shape.t,
-                     lane_scratch(a.scratch, omp_get_thread_num(), shape.t));
+                     lane_scratch(a.scratch, omp_get_thread_num(), &shape));
     }
 }
 
@@ -348,18 +372,19 @@ void host_attention_backward(const struct kernels *kernels, const struct kernel_
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < shape.b * shape.kv; task++) {
         int64_t sample = task / shape.kv, first = task % shape.kv * group;
-        int64_t kv = place_kv(&shape, shape.row_dkv, sample, first);
-        float *p = lane_scratch(a.scratch, omp_get_thread_num(), shape.t);
+        int64_t kv = place_kv(&shape, shape.held_d, shape.row_dkv, sample, first);
+        float *p = lane_scratch(a.scratch, omp_get_thread_num(), &shape);
         for (int64_t index = first; index < first + group; index++) {
             struct kernels_attention_head head = head_of(&shape, &a, sample, index);
             int64_t out = place(&shape, shape.row_out, sample, index);
             head_backward(&head, a.dq + place(&shape, shape.row_dq, sample, index), a.dk + kv,
                           a.dv + kv, a.dout + out, a.out + out,
                           a.stats + (sample * shape.h + index) * shape.t, p,
-                          p + host_min(shape.t, TILE) * shape.t, index == first);
+                          p + host_min(shape.t, TILE) * (shape.earlier + shape.t), index == first && !shape.adds);
         }
         if (!shape.rounded) continue;
-        round_rows(a.dk + kv, shape.t, shape.d, shape.row_dkv);
-        round_rows(a.dv + kv, shape.t, shape.d, shape.row_dkv);
+        const int64_t own = kv + shape.earlier * shape.row_dkv; /* these sums are complete */
+        round_rows(a.dk + own, shape.t, shape.d, shape.row_dkv);
+        round_rows(a.dv + own, shape.t, shape.d, shape.row_dkv);
     }
 }

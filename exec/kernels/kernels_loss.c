@@ -71,7 +71,7 @@ static void loss_of_rows(const struct kernels *kernels, double *loss, float *log
     double total = 0;
     for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
     double mean = total / ((double)counted * parts);
-    bool first = rows.part == 0 && rows.first == 0;
+    bool first = rows.part == 0 && rows.first == 0 && !rows.continues;
     *loss = first ? mean : *loss + mean;
 }
 

@@ -55,7 +55,7 @@ static void find_rotation(struct kernels_rope_rotation *rotation, const float *f
     }
 }
 
-void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
+void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin, int64_t h,
                int64_t kv, int64_t d, const struct network_rope *rope, bool back)
 {
     for (int64_t first = 0; first < d / 2; first += PAIRS) {
@@ -67,7 +67,7 @@ void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int
     if (b * t * (h + kv) * count > HOST_SERIAL)
         for (int64_t position = 0; position < t; position++) {
             struct kernels_rope_rotation rotation = {.first = first, .count = count};
-            find_rotation(&rotation, frequencies, position, back);
+            find_rotation(&rotation, frequencies, begin + position, back);
             for (int64_t sample = 0; sample < b; sample++) {
                 rotate_heads(q + (sample * t + position) * h * d, &rotation, h, d);
                 rotate_heads(k + (sample * t + position) * kv * d, &rotation, kv, d);

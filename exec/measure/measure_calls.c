@@ -256,7 +256,7 @@ static void call_rope(const struct measure_call *c)
     const struct batch s = batch_of(c->m);
     const int64_t d = 32, heads = c->n / 2 / d;
     c->kernels->rope(c->kernels, hot(c, 0, c->m * heads * d), hot(c, 1, c->m * heads * d), s.b,
-                     s.t, heads, heads, d, &rope, false);
+                     s.t, 0, heads, heads, d, &rope, false);
 }
 
 /* Every second row. */

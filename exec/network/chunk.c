@@ -29,8 +29,8 @@ static enum status share_of(const struct job *whole, struct arena *arena, const 
     return STATUS_OK;
 }
 
-enum status chunk_tables_init(const struct job *whole, uint32_t job_index, struct parallel_layers layers,
-                              struct arena *arena, struct chunk_tables *out, struct error *err)
+static enum status make_tables(const struct job *whole, uint32_t job_index, struct parallel_layers layers, struct arena *arena,
+                               struct chunk_tables *out, struct error *err)
 {
     struct chunk_tables tables = {.memory = chunk_memory(whole, layers)};
     TRY(share_of(whole, arena, &tables.job, err));
@@ -57,6 +57,31 @@ enum status chunk_tables_init(const struct job *whole, uint32_t job_index, struc
     }
     *out = tables;
     return STATUS_OK;
+}
+
+/* Makes the tables of passes over the slices of tokens, if there are any. */
+static enum status make_slices(const struct job *whole, uint32_t job_index, struct parallel_layers layers,
+                               struct arena *arena, struct chunk_tables *out, struct error *err)
+{
+    const uint32_t count = parallel_slices(&whole->parallel);
+    struct chunk_tables *slices;
+    struct job *jobs;
+    if (count <= 1) return STATUS_OK;
+    TRY(ARENA_NEW(arena, count, slices, err));
+    TRY(ARENA_NEW(arena, count, jobs, err));
+    for (uint32_t i = 0; i < count; i++) {
+        jobs[i] = parallel_slice(whole, i);
+        TRY(make_tables(&jobs[i], job_index, layers, arena, &slices[i], err));
+    }
+    out->slices = slices;
+    return STATUS_OK;
+}
+
+enum status chunk_tables_init(const struct job *whole, uint32_t job_index, struct parallel_layers layers,
+                              struct arena *arena, struct chunk_tables *out, struct error *err)
+{
+    TRY(make_tables(whole, job_index, layers, arena, out, err));
+    return make_slices(whole, job_index, layers, arena, out, err);
 }
 
 void chunk_fill_table(const struct chunk_tables *tables, void *state, const struct chunk_tables *first,
@@ -109,6 +134,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
 {
     const struct chunk_memory *m = &a->tables->memory;
     const bool embedding = holds_embedding(m, i), head = m->has_head && i + 1 == m->piece_count;
+    const bool sliced = a->handover && m->context_bytes > 0;
     return (struct unit_arguments){
         .job = a->tables->job,
         .split = a->split,
@@ -130,6 +156,9 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .inputs_only = m->inputs_only && !embedding,
         .handed_activations = a->handover ? transformer_at(a->handover, m->handed_kept_offset) : NULL,
         .handed_gradients = a->handover ? transformer_at(a->handover, m->handed_gradients_offset) : NULL,
+        .context = sliced ? a->handover : NULL,
+        .context_bytes = m->context_bytes,
+        .context_scratch = sliced ? transformer_at(a->workspace, m->context_offset) : NULL,
         .workspace = a->workspace ? transformer_at(a->workspace, m->scratch_offset) : NULL,
         .loss_statistics = a->workspace ? transformer_at(a->workspace, m->loss_offset) : NULL,
         .guard = a->guard,

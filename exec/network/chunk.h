@@ -28,6 +28,7 @@ struct chunk_tables {
     struct state_tables state;                  /* of the chunk, without the tied table's copy */
     struct memory_table parameters;             /* likewise */
     const struct chunk_share *shares;           /* of each replica; NULL: all have everything */
+    const struct chunk_tables *slices;          /* for passes over each slice of tokens; NULL: none */
 };
 
 MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
@@ -61,7 +62,7 @@ struct chunk_arguments {
     const float *gradient_in; /* likewise, of its output */
     float *gradient_out;      /* NULL for the first chunk */
     float *activations;       /* NULL: nothing is kept */
-    float *handover;          /* BACKWARD_INPUT, BACKWARD_WEIGHT */
+    float *handover;          /* BACKWARD_INPUT, BACKWARD_WEIGHT; passes over slices of tokens */
     void *workspace;
     struct unit_guard *guard; /* as in struct unit_arguments */
 };

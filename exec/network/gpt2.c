@@ -67,7 +67,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
                                linear_of(unit, QKV_WEIGHT, 3 * inner, c));
     const struct kernel_attention attention = attention_of(unit, kept);
-    k->attention_forward(k, &attention);
+    transformer_attend(unit, layer, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
@@ -103,7 +103,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dq = unit->d_qkv;
     attention.dk = attention.dq + inner;
     attention.dv = attention.dk + inner;
-    k->attention_backward(k, &attention);
+    transformer_attend_backward(unit, layer, &attention);
     transformer_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
                                 linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
     transformer_sum(unit, d_branch, unit->r * c);

@@ -73,7 +73,7 @@ static struct heads heads_of(const struct transformer_unit *unit)
 static void rotate(const struct transformer_unit *unit, float *q, float *k, bool back)
 {
     int64_t kv = unit->shared / unit->d;
-    unit->kernels->rope(unit->kernels, q, k, unit->b, unit->t, unit->h, kv, unit->d,
+    unit->kernels->rope(unit->kernels, q, k, unit->b, unit->t, transformer_first_token(unit), unit->h, kv, unit->d,
                         &unit->network->rope, back);
 }
 
@@ -95,7 +95,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
-    k->attention_forward(k, &attention);
+    transformer_attend(unit, layer, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in, branch,
@@ -139,7 +139,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dq = d.q;
     attention.dk = d.k;
     attention.dv = d.v;
-    k->attention_backward(k, &attention);
+    transformer_attend_backward(unit, layer, &attention);
     rotate(unit, d.q, d.k, true);
     transformer_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
                                 linear_of(unit, Q_WEIGHT, inner, c), false);

@@ -383,13 +383,24 @@ int64_t transformer_padded(const struct network *network)
     return network->has_padding ? (int64_t)network->padding_token + 1 : 0;
 }
 
+/* Returns the unit's tokens in the batch, and their number from one sample to the next. */
+static const int32_t *own_tokens(const struct transformer_unit *unit)
+{
+    return unit->arguments->batch ? unit->arguments->batch + transformer_first_token(unit) : NULL;
+}
+
+static int64_t sample_tokens(const struct transformer_unit *unit)
+{
+    return (int64_t)parallel_sequence(unit->arguments->job) + 1;
+}
+
 static struct transformer_table_rows all_rows(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     return (struct transformer_table_rows){.split = unit->split != NULL,
-                                           .tokens = a->batch,
-                                           .token_stride = unit->t + 1,
-                                           .vocabulary = (int64_t)unit->network->vocabulary,
+                                           .tokens = own_tokens(unit),
+                                           .token_stride = sample_tokens(unit),
+                                           .vocabulary = (int64_t)unit->network->vocabulary + transformer_first_token(unit),
                                            .first_row = (int64_t)a->first_row,
                                            .row_count = table_rows(unit),
                                            .padded = transformer_padded(unit->network)};
@@ -438,8 +449,8 @@ struct transformer_words transformer_next_words(const struct transformer_unit *u
 {
     return (struct transformer_words){.own_weight = own_weight,
                                       .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
-                                      .labels = unit->arguments->batch,
-                                      .stride = unit->t + 1};
+                                      .labels = own_tokens(unit),
+                                      .stride = sample_tokens(unit)};
 }
 
 void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
@@ -457,6 +468,10 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
 
     struct kernel_loss_rows rows = {
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0};
+    if (a->context) { /* a slice's rows count among those of the minibatch */
+        rows.targets = (int64_t)rows.parts * unit->b * (int64_t)parallel_sequence(a->job);
+        rows.continues = a->microbatch.adds;
+    }
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
         const float *x = normf + rows.first * c;

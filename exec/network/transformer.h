@@ -206,12 +206,23 @@ void transformer_norm_backward(const struct transformer_unit *unit, float *dx, c
 struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
                                               const float *v, float *out, float *stats);
 
+/* Compute attention, forward and backward. Queries of a slice of tokens also see the keys of earlier ones: its keys and values
+ * go where those of all slices are, and the gradients of its own, complete by then, come back (transformer_context.c). */
+void transformer_attend(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
+void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
+
+/* Returns the unit's first token, in the sequence. */
+static inline int64_t transformer_first_token(const struct transformer_unit *unit)
+{
+    return (int64_t)unit->arguments->job->parallel.slice_begin;
+}
+
 /* An embedding's rows from row `first` of the state, for kernels.embed_forward and embed_update. */
 struct transformer_table_rows {
     bool split;         /* the words' rows, which come first, are cut over a tensor group; numbers are of its slice */
     int64_t first;      /* in the state */
     const int32_t *tokens;
-    int64_t token_stride, vocabulary, first_row, row_count;
+    int64_t token_stride, vocabulary, first_row, row_count; /* vocabulary: the row of the first token's position */
     int64_t padded;     /* as in struct kernel_parameters */
 };
 void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows);

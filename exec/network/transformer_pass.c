@@ -262,6 +262,7 @@ static const int32_t *batch_of_microbatch(const int32_t *batch, const struct job
 {
     uint64_t labels = job->network.family == NETWORK_VIT
                           ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
+    if (job->parallel.slice_length > 0) labels = parallel_sequence(job) + 1;
     return batch ? batch + index * job->microbatch * labels : NULL;
 }
 

@@ -96,6 +96,9 @@ struct unit_arguments {
     float *handed_activations;  /* from a BACKWARD_INPUT to its BACKWARD_WEIGHT: all activations, where the forward pass
                                    did not keep them ... */
     float *handed_gradients;    /* ... and memory_block_gradients() of each block */
+    float *context;             /* of a slice of tokens: keys, values and their gradients of all tokens, for each block ... */
+    uint64_t context_bytes;     /* ... this long each (models/job/chunk_memory.h) ... */
+    float *context_scratch;     /* ... and the scratch of attention to earlier tokens */
     float *workspace;
     float *loss_statistics;     /* of a head with `split`: three numbers for each row of a piece of logits */
     struct unit_guard *guard;   /* may be NULL. Requires kernels that end before they return and leave results in

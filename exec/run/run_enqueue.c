@@ -176,8 +176,9 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t stage = parallel_place(&job->parallel, op->unit->shard).stage;
     const struct parallel_microbatches own = parallel_microbatches_of(job, stage, op->rank / job->parallel.tensor);
-    const uint32_t done = (uint32_t)((*count)++ % own.count);
-    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = (uint32_t)(own.first + own.step * done),
+    const uint32_t slices = parallel_slices(&job->parallel), passed = (uint32_t)((*count)++ % (own.count * slices));
+    const uint32_t done = passed / slices;
+    return (struct unit_microbatch){.alone = true, .adds = passed > 0, .index = (uint32_t)(own.first + own.step * done),
                                     .place = done, .held = (uint32_t)own.count,
                                     .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
@@ -227,6 +228,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
                                            : chunk_table_gradient(head, of_head);
     } else if (unit.pass != PLAN_LOAD) {
         arguments.microbatch = next_microbatch(loop, op, shard);
+        if (arguments.tables->slices) arguments.tables = &arguments.tables->slices[op->op->slice];
         if (shard == first) arguments.table = unit.state; /* a head in the same chunk */
     }
     return arguments;

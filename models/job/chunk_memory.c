@@ -104,8 +104,37 @@ static uint64_t loss_bytes(const struct job *job)
     return aligned(CHUNK_LOSS_NUMBERS * network_logit_rows(&job->network, rows) * sizeof(float));
 }
 
+/* Sizes what the slices of a microbatch hand over, and the scratch of their attention, after the workspace so far. */
+static void size_context(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
+{
+    const struct network *n = &job->network;
+    const uint64_t blocks = layers.count - m->has_embedding - m->has_head;
+    const struct attention_sizes sizes = {.samples = job->microbatch, .tokens = job->sequence, .heads = n->heads,
+                                          .kv_heads = network_kv_heads(n), .head_width = n->head_width};
+    m->context_bytes = aligned(job->microbatch * parallel_sequence(job) * sizes.kv_heads * n->head_width * sizeof(float));
+    m->handover_bytes = blocks * CHUNK_CONTEXT_PARTS * m->context_bytes;
+    m->context_offset = aligned(m->workspace_bytes);
+    m->workspace_bytes = m->context_offset + sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin,
+                                                                                   job->precision == PRECISION_BF16_WEIGHTS);
+}
+
+/* Takes the largest buffers of all slices. */
+static struct chunk_memory of_slices(const struct job *job, struct parallel_layers layers)
+{
+    struct job slice = parallel_slice(job, 0);
+    struct chunk_memory all = chunk_memory(&slice, layers);
+    for (uint32_t i = 1; i < job->parallel.slices; i++) {
+        slice = parallel_slice(job, i);
+        const struct chunk_memory own = chunk_memory(&slice, layers);
+        all.activation_bytes = max_u64(all.activation_bytes, own.activation_bytes);
+        all.workspace_bytes = max_u64(all.workspace_bytes, own.workspace_bytes);
+    }
+    return all;
+}
+
 struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers layers)
 {
+    if (parallel_slices(&whole->parallel) > 1 && whole->parallel.slice_length == 0) return of_slices(whole, layers);
     struct job room;
     const struct job *job = parallel_share_in(whole, &room);
     const struct network *n = &job->network;
@@ -114,7 +143,6 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     const uint32_t kept = kept_way(job, layers);
     struct chunk_memory m = {.has_embedding = embedding, .has_head = layers.first + layers.count == n->layer_count,
                              .inputs_only = kept & UNIT_INPUTS};
-    assert(parallel_slices(&job->parallel) == 1);
     add_piece(&m, layers.first, embedding ? 1 : layers.count);
     if (embedding) add_piece(&m, 1, layers.count - 1);
     if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
@@ -136,5 +164,6 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     m.scratch_offset = m.loss_offset + (m.has_head ? loss_bytes(job) : 0);
     for (uint32_t i = 0; i < m.piece_count; i++)
         m.workspace_bytes = max_u64(m.workspace_bytes, m.scratch_offset + piece_scratch(job, &m.pieces[i], kept));
+    if (job->parallel.slice_length > 0) size_context(job, layers, &m);
     return m;
 }

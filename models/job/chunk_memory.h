@@ -26,6 +26,12 @@
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
  *
+ * Slices of tokens (terapipe) of a microbatch hand over keys and values, and their gradients: such a buffer lives from the
+ * first slice's forward pass to its backward pass, and has all tokens of the sequence. Other buffers have room for the
+ * largest slice. Offsets are a slice's own. Attention to earlier tokens has its own scratch, after a pass's.
+ *
+ *     handover     [ block 0: keys | values | gradients of keys | of values ][ block 1 ... ]     each (B, T, K D)
+ *
  * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole. Their
  * head exchanges statistics of the loss.
  */
@@ -34,7 +40,7 @@
 
 #include "models/job/job.h"
 
-enum { CHUNK_PIECES_MAX = 2, CHUNK_SECTIONS_MAX = 3, CHUNK_LOSS_NUMBERS = 3 };
+enum { CHUNK_PIECES_MAX = 2, CHUNK_SECTIONS_MAX = 3, CHUNK_LOSS_NUMBERS = 3, CHUNK_CONTEXT_PARTS = 4 };
 
 /* Parameters that replicas share among themselves, each a contiguous range (models/job/chunk_share.h). */
 enum chunk_section_kind {
@@ -72,7 +78,9 @@ struct chunk_memory {
     uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
     uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the device */
     uint64_t raised_table_bytes;  /* of the embedding's table, which goes up to the head of another chunk, too; or 0 */
-    uint64_t handover_bytes;      /* 0: backward passes are one unit */
+    uint64_t handover_bytes;      /* 0: backward passes are one unit, and there are no slices of tokens */
+    uint64_t context_bytes;       /* in the handover of slices: a block's keys, and each of the other three ... */
+    uint64_t context_offset;      /* ... and in the workspace, the scratch of attention to earlier tokens */
     uint64_t whole_gradient_bytes; /* of a pass ... */
     uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */
     uint64_t table_weights_offset; /* of the head's copy of the table, in the state or in the whole weights */
@@ -85,7 +93,7 @@ struct chunk_memory {
     uint64_t version_bytes;       /* of an asynchronous schedule's weights */
 };
 
-/* Describes a job without slices. */
+/* Describes what is common to all slices of tokens, or the slice of a job of parallel_slice(). */
 struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers);
 
 #endif

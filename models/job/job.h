@@ -210,7 +210,8 @@ static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
 /* Returns the same for a computation over one microbatch in any layers. */
 static inline uint32_t job_microbatch_way(const struct job *job)
 {
-    return (job->microbatches > 1 ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
+    const bool adds = job->microbatches > 1 || parallel_slices(&job->parallel) > 1;
+    return (adds ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
 }
 
 static inline struct state_format job_state_format(const struct job *job)

@@ -44,6 +44,13 @@ uint64_t memory_attention_tiles(struct attention_sizes s)
     return 2 * rows * s.tokens * lanes;
 }
 
+uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, bool rounds)
+{
+    const uint64_t lanes = min_u64(s.samples * s.heads, MEMORY_ATTENTION_LANES), seen = earlier + s.tokens;
+    const uint64_t copies = 2 * s.samples * s.head_width * (s.heads * s.tokens + s.kv_heads * seen);
+    return 2 * min_u64(s.tokens, MEMORY_ATTENTION_TILE) * seen * lanes + (rounds ? copies : 0);
+}
+
 uint64_t memory_attention_library(struct attention_sizes s, bool back)
 {
     enum { ROUND = 64, SLACK_BYTES = 1024 };

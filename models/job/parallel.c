@@ -119,11 +119,22 @@ const struct job *parallel_share_in(const struct job *job, struct job *room)
     return room;
 }
 
+static uint64_t sliced_tokens(const struct parallel *p)
+{
+    uint64_t tokens = 0;
+    for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];
+    return tokens;
+}
+
+uint64_t parallel_sequence(const struct job *job)
+{
+    return job->parallel.slice_length > 0 ? sliced_tokens(&job->parallel) : job->sequence;
+}
+
 uint64_t parallel_slice_share(const struct parallel *p, uint64_t whole)
 {
-    uint64_t tokens = 0, begin = p->slice_begin, end = begin + p->slice_length;
+    uint64_t tokens = sliced_tokens(p), begin = p->slice_begin, end = begin + p->slice_length;
     if (p->slice_length == 0) return whole;
-    for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];
     uint64_t each = whole / tokens, rest = whole % tokens;
     return each * p->slice_length + rest * end / tokens - rest * begin / tokens;
 }
@@ -231,18 +242,12 @@ static bool is_plain(const struct job *job)
            !network_is_listed(&job->network);
 }
 
-static const char *why_schedule(const struct parallel *p)
-{
-    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {[PIPELINE_TERAPIPE] = "the schedule terapipe"};
-    return why[p->schedule];
-}
-
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job)
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
-    const bool asynchronous = pipeline_is_asynchronous(p->schedule);
+    const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct {
         bool is;
         const char *why;
@@ -257,7 +262,10 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},
-        {p->slices > 0, "slices of tokens"},
+        {sliced && p->tensor > 1, "slices of tokens in tensor groups"},
+        {sliced && job->evaluation.every > 0, "slices of tokens"},
+        {sliced && (p->tree || p->offload == OFFLOAD_WEIGHTS), "slices of tokens"},
+        {sliced && job->network.family != NETWORK_GPT2 && job->network.family != NETWORK_LLAMA, "its network"},
         {compresses(job), "compression"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},
         {job->gradients != PRECISION_FP32, "gradients of 16 bits"},
@@ -266,7 +274,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     };
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
         if (ways[i].is) return ways[i].why;
-    return why_schedule(p);
+    return NULL;
 }
 
 bool parallel_may_be_carried_out(const struct hardware *hardware, const struct job *job)

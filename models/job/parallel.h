@@ -76,7 +76,7 @@
  * Slices (terapipe). A causal network's tokens need only earlier tokens: a microbatch goes through the stages in
  * slices, forward from its beginning, backward from its end. Later slices attend to more tokens; the planner chooses
  * their lengths unless they are given (planner/parallel/pipeline/slice_partition.h). Attention to earlier tokens is
- * counted as products for each head, with scores in memory.
+ * counted as products for each head, with scores in memory where the job is only simulated.
  *
  * Asynchronous schedules (pipedream, 2bw) have no flush: each stage updates its weights by itself. A microbatch passes
  * forward and backward with one version of the weights, which the stage keeps until then (weight stashing). That
@@ -354,6 +354,9 @@ const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struc
 /* Returns the job as a device of a tensor group computes it, with a slice of the network (network_slice()). Makes no copy
  * without tensor groups: returns `job`, or room. */
 const struct job *parallel_share_in(const struct job *job, struct job *room);
+
+/* Returns the tokens of a whole sequence, also for a job of parallel_slice(). */
+uint64_t parallel_sequence(const struct job *job);
 
 /* Returns a slice's part; parts add up to `whole`. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);

@@ -233,14 +233,15 @@ static bool has_sum_of_losses(const struct check_walk *r, uint32_t job, uint32_t
     return buffer_contents_hold(&r->hosts[r->index_of[buffer] + copy], &wanted, &found);
 }
 
-/* Does the same as check_loss() for a parallel job after `minibatch`. Microbatches are counted, of each replica that takes
- * turns. */
+/* Does the same as check_loss() for a parallel job after `minibatch`. Microbatches, or their slices of tokens, are
+ * counted, of each replica that takes turns. */
 static enum status check_sum_of_losses(struct check_walk *r, uint32_t job, uint64_t minibatch)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
     const uint32_t stage = of->parallel.pipeline - 1;
     for (uint32_t turn = 0; turn < parallel_turns(&of->parallel, stage); turn++)
-        if (!has_sum_of_losses(r, job, r->jobs[job].loss, turn, (minibatch + 1) * parallel_microbatches_in_turn(of, stage, turn)))
+        if (!has_sum_of_losses(r, job, r->jobs[job].loss, turn,
+                               (minibatch + 1) * parallel_microbatches_in_turn(of, stage, turn) * parallel_slices(&of->parallel)))
             return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", minibatch);
     return STATUS_OK;
 }

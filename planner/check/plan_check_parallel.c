@@ -39,7 +39,11 @@
  *
  * A pass over a slice of tokens (terapipe) names it in its computation; the order (plan_check_parallel_order.c) has
  * slices forward in turn and backward in reverse. A stage's slices are on one stream, so a slice finds earlier keys and
- * values.
+ * values. Where they are carried out, these are in a handover that counts the slices: forward slice n of all finds n and
+ * leaves n + 1, backward it finds n + 1 and leaves n. So it has the keys of all earlier slices of its microbatch, and the
+ * gradients of all later ones.
+ *
+ *     slices of 3 to a microbatch   forward 0 leaves 1, 1 leaves 2, 2 leaves 3    backward 2 finds 3, 1 finds 2, 0 finds 1
  *
  * Scattered boundaries arrive as each rank's part, at the beginning of its buffer; an all-gather makes the whole.
  *
@@ -138,7 +142,12 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
         return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;
     case CHECK_OPERAND_TABLE_GRADIENT:
         return v->shares_table && first && pass == (job_clips(v->job) ? PLAN_NORM : PLAN_UPDATE) ? USE_READ : USE_NONE;
-    case CHECK_OPERAND_HANDOVER: return second ? USE_READ : pass == PLAN_BACKWARD_INPUT ? USE_MAKE : USE_NONE;
+    case CHECK_OPERAND_HANDOVER:
+        if (v->job->parallel.slices > 1)
+            return pass == PLAN_FORWARD && v->op->slice == 0        ? USE_MAKE
+                   : pass == PLAN_FORWARD || pass == PLAN_BACKWARD ? USE_CHANGE
+                                                                    : USE_NONE;
+        return second ? USE_READ : pass == PLAN_BACKWARD_INPUT ? USE_MAKE : USE_NONE;
     default: return USE_NONE;
     }
 }
@@ -254,7 +263,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
     case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};
     case CHECK_OPERAND_HANDOVER:
-        return (struct meaning){check_shard_thing(own, CHECK_THING_HANDOVER), CHECK_CLOCK_MICROBATCH};
+        return (struct meaning){check_shard_thing(own, CHECK_THING_HANDOVER),
+                                v->job->parallel.slices > 1 ? CHECK_CLOCK_SLICE : CHECK_CLOCK_MICROBATCH};
     case CHECK_OPERAND_NORMS: {
         bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE;
         return (struct meaning){lives ? NOTHING : v->norms_thing, CHECK_CLOCK_STEP};
@@ -314,6 +324,11 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
         return claim_norms(c, v, access, true,
                            parallel_splits(&v->job->parallel, ZERO_STATES) ? v->share_norms_thing : v->norms_thing);
     if (operand == CHECK_OPERAND_WEIGHTS && v->gathers_table && are_raised(v)) return claim_raised(c, v, access);
+    if (operand == CHECK_OPERAND_HANDOVER && v->job->parallel.slices > 1) {
+        const uint32_t back = v->op->pass == PLAN_BACKWARD;
+        if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, back));
+        return add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, !back);
+    }
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update) && operand != CHECK_OPERAND_WHOLE_GRADIENT) delta = 1;

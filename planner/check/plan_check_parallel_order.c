@@ -186,6 +186,8 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                              : resident ? progress->updates * m
                                         : n;
     versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    versions.of[CHECK_CLOCK_SLICE] = versions.of[CHECK_CLOCK_MICROBATCH];
+    versions.counts[CHECK_CLOCK_SLICE] = true;
     versions.of[CHECK_CLOCK_HELD_OUT] = CHECK_HELD_OUT_VERSION | progress->evaluated / m;
     versions.of[CHECK_CLOCK_HELD_OUT_SUM] =
         CHECK_HELD_OUT_VERSION | (pass == PLAN_KEEP ? progress->evaluated / m * last_held_out(job) : progress->evaluated);

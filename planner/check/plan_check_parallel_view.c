@@ -146,10 +146,18 @@ static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes
 }
 
 /* Boundaries before the first chunk and after the last have no bytes. */
+static void find_boundaries(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
+{
+    uint64_t first = v->layers.first, last = first + v->layers.count - 1;
+    if (v->chunk > 0)
+        bytes[CHECK_OPERAND_INPUT] = bytes[CHECK_OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
+    if (v->chunk + 1 < v->chunks)
+        bytes[CHECK_OPERAND_OUTPUT] = bytes[CHECK_OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
+}
+
 static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);
-    uint64_t first = v->layers.first, last = first + v->layers.count - 1;
     bytes[CHECK_OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
     bytes[CHECK_OPERAND_GRADIENT] = state.gradient_bytes;
     bytes[CHECK_OPERAND_WEIGHTS] = bytes[CHECK_OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
@@ -157,10 +165,7 @@ static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK
     bytes[CHECK_OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
     bytes[CHECK_OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
     bytes[CHECK_OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
-    if (v->chunk > 0)
-        bytes[CHECK_OPERAND_INPUT] = bytes[CHECK_OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
-    if (v->chunk + 1 < v->chunks)
-        bytes[CHECK_OPERAND_OUTPUT] = bytes[CHECK_OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
+    find_boundaries(v, bytes);
     if (v->carried_out) find_carried_out(v, bytes);
 }
 
@@ -168,7 +173,9 @@ uint64_t check_operand_bytes(const struct checker *c, const struct check_paralle
 {
     struct check_shard_facts *facts = &c->shards[v->global];
     static_assert(CHECK_OPERANDS <= ARRAY_COUNT(facts->parallel_bytes), "room for each");
-    if (!facts->parallel_known || v->job->parallel.slices > 1) find_bytes(v, facts->parallel_bytes);
+    const bool sliced = v->job->parallel.slices > 1;
+    if (!facts->parallel_known || (sliced && !v->carried_out)) find_bytes(v, facts->parallel_bytes);
+    else if (sliced) find_boundaries(v, facts->parallel_bytes); /* the only ones of a slice */
     facts->parallel_known = true;
     return facts->parallel_bytes[operand];
 }
@@ -182,5 +189,6 @@ uint64_t check_gathered_table_bytes(const struct check_parallel_view *v)
 uint64_t check_buffer_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand)
 {
     const bool loss = operand == CHECK_OPERAND_LOSS || operand == CHECK_OPERAND_HELD_OUT_LOSS;
-    return loss && v->carried_out ? chunk_memory(v->job, v->layers).loss_bytes : check_operand_bytes(c, v, operand);
+    const bool levels = loss && v->carried_out && v->job->parallel.tree;
+    return levels ? chunk_memory(v->job, v->layers).loss_bytes : check_operand_bytes(c, v, operand);
 }

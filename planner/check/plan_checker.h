@@ -66,7 +66,7 @@ enum check_shard_thing {
     CHECK_THING_GRADIENT_SUM, /* gradient summed on the host; likewise */
     CHECK_THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
     CHECK_THING_JOINED_GRADIENT, /* over both end stages too, where these share a table; likewise */
-    CHECK_THING_HANDOVER,   /* of a backward pass in two units; likewise */
+    CHECK_THING_HANDOVER,   /* of a backward pass in two units, or of slices of tokens; likewise */
     CHECK_THING_HANDED_GRADIENT, /* a microbatch's, of which the second unit makes the rest; likewise */
     CHECK_SHARD_THINGS
 };
@@ -80,6 +80,7 @@ enum check_claim_clock {
     CHECK_CLOCK_DATA, /* the minibatch that it is about, however stale its weights are */
     CHECK_CLOCK_HELD_OUT, /* the evaluation's held-out minibatch ... */
     CHECK_CLOCK_HELD_OUT_SUM, /* ... and held-out microbatches before it; both with CHECK_HELD_OUT_VERSION */
+    CHECK_CLOCK_SLICE, /* slices of tokens forward before it, less those that went back */
     CHECK_CLOCK_COUNT
 };
 

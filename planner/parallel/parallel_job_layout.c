@@ -193,13 +193,30 @@ static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing 
 /* Take and free what the chunk's backward passes hand over, in two units. */
 static void acquire_handed(struct parallel_job *s, uint32_t r, uint32_t microbatch)
 {
-    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART; t++)
+    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART && s->parallel->slices <= 1; t++)
         if (s->of[r].pools[t].bytes > 0) acquire(s, r, (enum parallel_job_thing)t, microbatch);
 }
 static void release_handed(struct parallel_job *s, uint32_t r, uint32_t microbatch)
 {
-    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART; t++)
+    for (uint32_t t = PARALLEL_JOB_HANDOVER; t <= PARALLEL_JOB_APART && s->parallel->slices <= 1; t++)
         if (s->of[r].pools[t].bytes > 0) give_variant_back(&s->of[r].pools[t], microbatch);
+}
+
+/* Takes the handover of a microbatch's slices with the first of them. */
+static void acquire_context(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_HANDOVER];
+    const uint32_t slice = n % parallel_slices(s->parallel);
+    if (pool->bytes == 0 || s->parallel->slices <= 1) return;
+    if (slice == 0) acquire_variant(pool, n);
+    else pool->variant_of[n] = pool->variant_of[n - slice];
+}
+
+/* Gives it back after the first slice's backward pass, the last one. */
+static void release_context(struct parallel_job *s, uint32_t r, uint32_t n)
+{
+    struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_HANDOVER];
+    if (pool->bytes > 0 && s->parallel->slices > 1 && n % s->parallel->slices == 0) give_variant_back(pool, n);
 }
 
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
@@ -208,6 +225,7 @@ void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *st
     s->microbatch = n;
     if (step->pass == PIPELINE_FORWARD) {
         acquire(s, r, PARALLEL_JOB_ACTIVATIONS, n);
+        acquire_context(s, r, n);
         if (r + 1 < s->chunks) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
     } else if (step->pass != PIPELINE_WEIGHT) {
         if (r > 0) acquire(s, r, PARALLEL_JOB_GRADIENT, n);
@@ -221,6 +239,7 @@ void parallel_job_release(struct parallel_job *s, const struct pipeline_step *st
     if (!parallel_job_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
     give_variant_back(&s->of[r].pools[PARALLEL_JOB_ACTIVATIONS], n);
     release_handed(s, r, n);
+    release_context(s, r, n);
     if (r > 0) give_variant_back(&s->of[r].pools[PARALLEL_JOB_BOUNDARY], n);
     if (r + 1 < s->chunks) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
 }

@@ -30,7 +30,9 @@
  *
  * A stage's chunks share a workspace, because their passes follow each other. Backward passes in two units of jobs that
  * are carried out have handovers: made by the first unit, used up by the second. Where ranks split gradients, both units
- * make parts of the microbatch's gradient, in a place of its own until it is reduced.
+ * make parts of the microbatch's gradient, in a place of its own until it is reduced. The
+ * slices of a microbatch (terapipe) have a handover together: the first slice's forward pass makes it, and its backward
+ * pass, the last, uses it up.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
@@ -46,7 +48,7 @@ enum parallel_job_thing {
     PARALLEL_JOB_ACTIVATIONS,
     PARALLEL_JOB_BOUNDARY,
     PARALLEL_JOB_GRADIENT,
-    PARALLEL_JOB_HANDOVER, /* from a pass INPUT to its pass WEIGHT */
+    PARALLEL_JOB_HANDOVER, /* from a pass INPUT to its pass WEIGHT; or among the slices of a microbatch */
     PARALLEL_JOB_APART,    /* likewise: the microbatch's gradient, where ranks split gradients */
     PARALLEL_JOB_THINGS
 };

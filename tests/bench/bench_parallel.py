@@ -51,6 +51,16 @@ def pipelines():
                 "--parallel", f"pp={stages},v={chunks}", "--schedule", schedule]
 
 
+def slices():
+    long = dict(sequence=256, microbatch=1)
+    for network, label in ((WIDE, "gpt2"), (LLAMA, "llama")):
+        for stages in (2, 4, 8):
+            yield f"{label} pp={stages} terapipe", stages, [job(network, microbatches=2, **long)], [
+                "--parallel", f"pp={stages}", "--schedule", "terapipe"]
+    yield "gpt2 dp=2,pp=2 terapipe", 4, [job(WIDE, microbatches=4, **long)], [
+        "--parallel", "dp=2,pp=2", "--schedule", "terapipe"]
+
+
 def replicas():
     for count in (2, 4, 8, 16):
         yield f"gpt2 dp={count}", count, [job(WIDE, microbatches=16)], ["--parallel", f"dp={count}"]
@@ -106,7 +116,7 @@ def several():
         yield f"4 jobs with degrees, saturn on {devices}", devices, given, ["--policy", "saturn"]
 
 
-CLASSES = {"pipelines": pipelines, "replicas": replicas, "zero": zero, "offload": offload, "tensor": tensor, "asynchronous": asynchronous,
+CLASSES = {"pipelines": pipelines, "slices": slices, "replicas": replicas, "zero": zero, "offload": offload, "tensor": tensor, "asynchronous": asynchronous,
            "saturn": several}
 
 
@@ -148,7 +158,7 @@ def bubbles(path, options, microbatches):
     measured = 1 - busy[device] / (end - begin)
     degrees = dict((part.split("=") + [""])[:2] for part in options[options.index("--parallel") + 1].split(","))
     schedule = options[options.index("--schedule") + 1] if "--schedule" in options else "1f1b"
-    if set(degrees) - {"pp", "v"} or schedule in ("pipedream", "2bw"):  # these do not drain
+    if set(degrees) - {"pp", "v"} or schedule in ("pipedream", "2bw", "terapipe"):  # these do not drain, or have unequal passes
         return measured, None
     each = {name: seconds / microbatches for name, seconds in passes[device].items()}
     stages, chunks = int(degrees["pp"]), int(degrees.get("v", 1))

@@ -19,7 +19,7 @@
 enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
-       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300 };
+       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -28,7 +28,8 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * of tensor groups and clips; from HOSTS on the host updates, of two replicas with the states of a share each; from
  * SHARES_CLIP on devices do, and it clips; from HOSTS_CLIP on it clips, and the host updates, with one replica of tensor
  * groups of two; from BELOW on weights come up whole, for one microbatch of each replica, to
- * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave. */
+ * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave; from
+ * SLICES on sequences are in three slices of tokens. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -64,12 +65,16 @@ static void make_plan(struct plan *out, uint32_t variant)
         jobs.jobs[0].optimizer.clip = 0;
         if (variant < BELOW_SHARES) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
     }
-    jobs.jobs[0].parallel.swap = variant >= SWAPS;
-    if (variant >= SWAPS) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
+    jobs.jobs[0].parallel.swap = variant >= SWAPS && variant < SLICES;
+    if (variant >= SWAPS && variant < SLICES) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
     const struct parallel swapped = jobs.jobs[0].parallel;
+    if (variant >= SLICES)
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_TERAPIPE, .slices = 3,
+                                                  .slice_tokens = {6, 7, 3}};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
-    if (variant < SWAPS) return;
+    if (variant < SWAPS || variant >= SLICES) return;
     const struct chunk_memory middle = chunk_memory(&out->jobs.jobs[0], parallel_layers(&out->jobs.jobs[0], 1));
     test_hardware(&hardware, 4, plan_device_bytes(out, 0) - middle.activation_bytes, 1e9);
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
@@ -364,6 +369,76 @@ static struct plan_buffer *levels_of(struct plan *p)
 static void levels_small(struct plan *p) { levels_of(p)->bytes -= 64; }
 static void levels_lost(struct plan *p) { levels_of(p)->variant = 5; }
 static void losses_small(struct plan *p) { buffer_of(p, BUFFER_LOSS, PLAN_NONE, true)->bytes -= 8; }
+
+/* Returns what the n-th unit over a slice of chunk 1 finds of the slices of its microbatch. */
+static struct plan_access *context_of(struct plan *p, uint32_t pass, uint32_t slice, uint32_t n)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++) {
+        const struct plan_unit *unit = &p->units[u];
+        if (unit->pass != pass || unit->shard != 1) continue;
+        for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+            const struct plan_op *op = &p->ops[o];
+            if (op->kind != OP_COMPUTE || op->slice != slice || n-- > 0) continue;
+            for (uint32_t a = op->first_access; a < op->first_access + op->access_count; a++)
+                if (p->buffers[p->accesses[a].buffer].kind == BUFFER_WORKSPACE && p->buffers[p->accesses[a].buffer].variant > 0)
+                    return &p->accesses[a];
+        }
+    }
+    fail_msg("no keys and values of slices");
+    return NULL;
+}
+static void context_small(struct plan *p) { p->buffers[context_of(p, PLAN_FORWARD, 0, 0)->buffer].bytes -= 64; }
+static void context_found(struct plan *p) { context_of(p, PLAN_FORWARD, 0, 0)->flags |= ACCESS_READ; }
+static void context_only_read(struct plan *p) { context_of(p, PLAN_BACKWARD, 1, 0)->flags = ACCESS_READ; }
+static void context_only_written(struct plan *p) { context_of(p, PLAN_FORWARD, 2, 0)->flags = ACCESS_WRITE; }
+static void context_kept(struct plan *p) { context_of(p, PLAN_BACKWARD, 0, 0)->flags &= (uint8_t)~ACCESS_RELEASE; }
+static void context_released(struct plan *p) { context_of(p, PLAN_BACKWARD, 1, 0)->flags |= ACCESS_RELEASE; }
+static void context_of_another(struct plan *p)
+{
+    context_of(p, PLAN_FORWARD, 2, 1)->buffer = context_of(p, PLAN_FORWARD, 2, 0)->buffer;
+}
+static void gradients_of_another(struct plan *p)
+{
+    context_of(p, PLAN_BACKWARD, 1, 0)->buffer = context_of(p, PLAN_BACKWARD, 1, 1)->buffer;
+}
+static void slice_left_out(struct plan *p)
+{
+    struct plan_op *op = test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE);
+    op->access_count = (uint16_t)(op->access_count - 2); /* the slices' keys and values, and the workspace */
+}
+static void slices_swapped(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_FORWARD, 0, 1), test_parallel_task(p, PLAN_FORWARD, 0, 2));
+}
+
+/* What slices hand over has the keys and values of all tokens, and their gradients; other buffers fit the largest slice. */
+static void slices_of_tokens(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make_plan(&plan, SLICES + 2);
+    const struct job *job = &plan.jobs.jobs[0];
+    assert_true(parallel_is_carried_out(&job->parallel));
+    for (uint32_t c = 0; c < 2; c++) {
+        const struct parallel_layers layers = parallel_layers(job, c);
+        const struct chunk_memory all = chunk_memory(job, layers);
+        uint64_t activations = 0, workspace = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct job slice = parallel_slice(job, i);
+            const struct chunk_memory own = chunk_memory(&slice, layers);
+            activations = own.activation_bytes > activations ? own.activation_bytes : activations;
+            workspace = own.workspace_bytes > workspace ? own.workspace_bytes : workspace;
+            assert_int_equal(own.handover_bytes, all.handover_bytes);
+        }
+        assert_int_equal(all.handover_bytes, 4 * 3 * job->microbatch * job->sequence * job->network.width * sizeof(float));
+        assert_int_equal(all.activation_bytes, activations);
+        assert_int_equal(all.workspace_bytes, workspace);
+        assert_int_equal(buffer_of(&plan, BUFFER_ACTIVATIONS, c, true)->bytes, activations);
+    }
+    assert_int_equal(plan.buffers[context_of(&plan, PLAN_FORWARD, 0, 0)->buffer].bytes,
+                     chunk_memory(job, parallel_layers(job, 1)).handover_bytes);
+    plan_release(&plan);
+}
 
 /* Devices of a tensor group have equal slices, in equal buffers. */
 static void slices(void **state)
@@ -697,6 +772,19 @@ static void broken(void **state)
         {data_late, VERSIONS + 2, "batch"},
         {loss_short, VERSIONS + 12, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
         {reduced_short, VERSIONS + 12, "0 times all-reduce of"},
+        {context_small, SLICES + 2, "memory: the workspace of job-0 shard 1"},
+        {context_found, SLICES + 2, "form: reads the workspace of job-0 shard 1 variant 1, which it acquires"},
+        {context_only_read, SLICES + 2, "form: only reads the workspace of job-0 shard 1"},
+        {context_only_written, SLICES + 2, "form: writes the workspace of job-0 shard 1"},
+        {context_kept, SLICES + 2, "lifetimes: acquires the workspace of job-0 shard 1 variant 1, which is live"},
+        {context_released, SLICES + 12, "lifetimes: accesses the workspace of job-0 shard 1 variant 1, which is not live"},
+        {context_of_another, SLICES + 2, "finds handover of job-0 shard 1, microbatch 3 (expected handover of job-0 shard 1, microbatch 5)"},
+        {gradients_of_another, SLICES + 2, "finds handover of job-0 shard 1, microbatch 6 (expected handover of job-0 shard 1, microbatch 2)"},
+        {slice_left_out, SLICES + 2, "form: lacks the workspace"},
+        {slices_swapped, SLICES + 2, "training: passes over slice 2 (expected slice 1)"},
+        {loss_short, SLICES + 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
+        {reduced_short, SLICES + 12, "0 times all-reduce of"},
+        {data_late, SLICES + 2, "reads unwritten bytes of the batch"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
@@ -717,6 +805,7 @@ static void trees(void **state)
         {"dp=2,zero=1,tree", 8, PIPELINE_1F1B, "'sum' 'tree' with split states"},
         {"pp=2,tree", 8, PIPELINE_ZB_H1, "'sum' 'tree' with split backward passes (schedule 'zb-h1')"},
         {"replicas=2-1,tree", 8, PIPELINE_1F1B, "'sum' 'tree' with unequal replicas"},
+        {"pp=2,tree", 8, PIPELINE_TERAPIPE, "'sum' 'tree' with slices of tokens"},
         {"pp=2,tree", 8, PIPELINE_2BW, "'sum' 'tree' with a schedule without a flush"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -774,6 +863,7 @@ int main(void)
         cmocka_unit_test(replicas),
         cmocka_unit_test(trees),
         cmocka_unit_test(slices),
+        cmocka_unit_test(slices_of_tokens),
         cmocka_unit_test(hosts),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),

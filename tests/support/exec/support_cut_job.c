@@ -79,6 +79,8 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
                                           .offload = s->weights_below ? OFFLOAD_WEIGHTS
                                                      : s->offload     ? OFFLOAD_STATES
                                                                       : OFFLOAD_NOTHING};
+    if (s->cut) job->parallel.slices = s->slices;
+    for (uint32_t i = 0; s->cut && i < s->slices; i++) job->parallel.slice_tokens[i] = s->slice_tokens[i];
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO,
                                             .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};

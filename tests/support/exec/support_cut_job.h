@@ -32,6 +32,7 @@ struct cut_job {
     bool weights_below;           /* ... and weights come up for each pass ... */
     bool swaps, chooses;          /* ... and activations, or they are recomputed as the planner chooses */
     uint64_t device_bytes;        /* of each device; 0: enough */
+    uint32_t slices, slice_tokens[PARALLEL_SLICES_MAX]; /* of terapipe; 0: the planner's choice */
     uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
 };
 

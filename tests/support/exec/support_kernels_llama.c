@@ -95,12 +95,12 @@ static const struct network_rope ropes[] = {
 };
 
 /* Angles are rounded to single precision (2^-24 of up to 130): sines err by 130 * 6e-8. */
-static void check_turned(const float *turned, const float *before, int64_t b, int64_t t,
+static void check_turned(const float *turned, const float *before, int64_t b, int64_t t, int64_t begin,
                          int64_t heads, int64_t d, const struct network_rope *rope)
 {
     for (int64_t i = 0; i < b * t * heads; i++)
         for (int64_t pair = 0; pair < d / 2; pair++) {
-            double angle = (double)(i / heads % t) * rope_frequency(rope, (uint64_t)pair, (uint64_t)d);
+            double angle = (double)(begin + i / heads % t) * rope_frequency(rope, (uint64_t)pair, (uint64_t)d);
             double x = (double)before[i * d + pair], y = (double)before[i * d + d / 2 + pair];
             double first = (double)turned[i * d + pair] - (x * cos(angle) - y * sin(angle));
             double second = (double)turned[i * d + d / 2 + pair] - (y * cos(angle) + x * sin(angle));
@@ -111,22 +111,22 @@ static void check_turned(const float *turned, const float *before, int64_t b, in
 static void rope_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out,
                       bool check)
 {
-    int64_t b = shape[0], t = shape[1], h = shape[2], kv = shape[3], d = shape[4];
+    int64_t b = shape[0], t = shape[1], h = shape[2], kv = shape[3], d = shape[4], begin = shape[6];
     const struct network_rope *rope = &ropes[shape[5]];
     int64_t q_count = b * t * h * d, k_count = b * t * kv * d;
     float *q = random_array(q_count, 6, 1), *k = random_array(k_count, 7, 1);
     float *q_before = support_floats(q_count), *k_before = support_floats(k_count);
     memcpy(q_before, q, (size_t)q_count * sizeof *q);
     memcpy(k_before, k, (size_t)k_count * sizeof *k);
-    kernels->rope(kernels, q, k, b, t, h, kv, d, rope, false);
+    kernels->rope(kernels, q, k, b, t, begin, h, kv, d, rope, false);
     if (check) {
-        check_turned(q, q_before, b, t, h, d, rope);
-        check_turned(k, k_before, b, t, kv, d, rope);
+        check_turned(q, q_before, b, t, begin, h, d, rope);
+        check_turned(k, k_before, b, t, begin, kv, d, rope);
     }
     float *q_back = support_floats(q_count), *k_back = support_floats(k_count);
     memcpy(q_back, q, (size_t)q_count * sizeof *q);
     memcpy(k_back, k, (size_t)k_count * sizeof *k);
-    kernels->rope(kernels, q_back, k_back, b, t, h, kv, d, rope, true);
+    kernels->rope(kernels, q_back, k_back, b, t, begin, h, kv, d, rope, true);
     output(out, q, q_count);
     output(out, k, k_count);
     output(out, q_back, q_count);
@@ -144,7 +144,7 @@ void test_kernel_rope(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int64_t kind = 0; kind < ROPE_KIND_COUNT; kind++)
             run_case(rope_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3],
-                                            sizes[i][4], kind});
+                                            sizes[i][4], kind, kind % 2 ? 9 : 0});
 }
 
 /* --- SwiGLU ----------------------------------------------------------------------------------- */

@@ -1,0 +1,87 @@
+/*
+ * Attention of a slice of tokens (terapipe) to itself and to the earlier slices of its microbatch.
+ *
+ * A slice's forward pass copies its keys and values, rows of all samples, to their place among those of all tokens, and
+ * its queries see these up to its last token. The backward pass of the last slice writes the gradients of all keys and
+ * values; those of earlier slices, which follow in reverse order, add theirs. After a slice's backward pass the gradients
+ * of its own keys and values are complete, and go on from where attention without slices leaves them.
+ *
+ *     slices 0 1 2      forward   keys 0 | 0 1 | 0 1 2      backward   dkeys 0 1 2 = | 0 1 += | 0 +=
+ */
+#include <string.h>
+
+#include "exec/network/transformer.h"
+#include "models/job/chunk_memory.h"
+
+/* Keys, values and their gradients of all tokens: (B, T, K D) each. */
+struct transformer_context {
+    float *k, *v, *dk, *dv;
+    int64_t tokens; /* of a sample */
+};
+
+static struct transformer_context context_of(const struct transformer_unit *unit, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const uint64_t first = a->shard->first_layer, block = layer - first;
+    float *const k = transformer_at(a->context, block * CHUNK_CONTEXT_PARTS * a->context_bytes);
+    const uint64_t each = a->context_bytes / sizeof(float);
+    return (struct transformer_context){.k = k, .v = k + each, .dk = k + 2 * each, .dv = k + 3 * each,
+                                        .tokens = (int64_t)parallel_sequence(a->job)};
+}
+
+/* Copies the slice's rows between their place among all tokens and `own`, whose rows are `row` apart. */
+static void copy_rows(const struct transformer_unit *unit, int64_t tokens, float *all, float *own, int64_t row, bool back)
+{
+    const int64_t begin = transformer_first_token(unit), width = unit->shared;
+    for (int64_t sample = 0; sample < unit->b; sample++)
+        for (int64_t token = 0; token < unit->t; token++) {
+            float *const here = own + (sample * unit->t + token) * row;
+            float *const there = all + (sample * tokens + begin + token) * width;
+            memcpy(back ? here : there, back ? there : here, (size_t)width * sizeof *own);
+        }
+}
+
+/* Returns attention to the keys and values of all tokens so far. */
+static struct kernel_attention seeing(const struct transformer_unit *unit, const struct transformer_context *context,
+                                      const struct kernel_attention *attention)
+{
+    struct kernel_attention all = *attention;
+    all.k = context->k;
+    all.v = context->v;
+    all.row_kv = unit->shared;
+    all.scratch = unit->arguments->context_scratch;
+    all.earlier = transformer_first_token(unit);
+    all.held = context->tokens;
+    all.adds = all.earlier + unit->t < context->tokens;
+    return all;
+}
+
+void transformer_attend(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention)
+{
+    const struct kernels *k = unit->kernels;
+    if (!unit->arguments->context) {
+        k->attention_forward(k, attention);
+        return;
+    }
+    const struct transformer_context context = context_of(unit, layer);
+    const struct kernel_attention all = seeing(unit, &context, attention);
+    copy_rows(unit, context.tokens, context.k, (float *)(uintptr_t)attention->k, attention->row_kv, false);
+    copy_rows(unit, context.tokens, context.v, (float *)(uintptr_t)attention->v, attention->row_kv, false);
+    k->attention_forward(k, &all);
+}
+
+void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention)
+{
+    const struct kernels *k = unit->kernels;
+    if (!unit->arguments->context) {
+        k->attention_backward(k, attention);
+        return;
+    }
+    const struct transformer_context context = context_of(unit, layer);
+    struct kernel_attention all = seeing(unit, &context, attention);
+    all.dk = context.dk;
+    all.dv = context.dv;
+    k->attention_backward(k, &all);
+    copy_rows(unit, context.tokens, context.dk, attention->dk, attention->row_kv, true);
+    copy_rows(unit, context.tokens, context.dv, attention->dv, attention->row_kv, true);
+}
