@@ -259,7 +259,7 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job)
     return run->peers && run->peers->own > 0 && is_read(run, job);
 }
 
-/* Sends or receives a state between this rank and rank 0. */
+/* Sends or receives a state, or times, between this rank and rank 0. */
 static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state, uint64_t bytes,
                               struct error *err)
 {
@@ -293,6 +293,36 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
         const uint32_t home = run->peers->home[s];
         if (home != 0 && (run->peers->own == 0 || run->peers->own == home))
             TRY(move_state(run, PEERS_FINAL, s, home, run->states[s], run->tables[s].state.layout.bytes, err));
+    }
+    return STATUS_OK;
+}
+
+/* --- times ---------------------------------------------------------------------------------------- */
+
+/* Returns the rank that has a stream. The streams of a host are of the rank of its first device. */
+static uint32_t rank_of_stream(const struct run *run, uint32_t stream)
+{
+    const struct plan *const plan = run->plan;
+    const uint32_t of_devices = plan->hardware.device_count * plan_device_streams(plan);
+    if (stream < of_devices) return run->peers->rank_of[stream / plan_device_streams(plan)];
+    const uint32_t host = (stream - of_devices) / plan_host_streams(plan);
+    uint32_t device = 0;
+    while (device + 1 < plan->hardware.device_count && plan->hardware.devices[device].host != host) device++;
+    return run->peers->rank_of[device];
+}
+
+enum status run_ranks_gather_times(struct run *run, double *busy_s, struct error *err)
+{
+    const uint32_t streams = plan_stream_count(run->plan);
+    const uint64_t bytes = streams * sizeof *busy_s;
+    double *theirs;
+    if (!run->peers) return STATUS_OK;
+    if (run->peers->own > 0) return move_state(run, PEERS_TIMES, run->peers->own, 0, busy_s, bytes, err);
+    TRY(ARENA_NEW(&run->result->arena, streams, theirs, err));
+    for (uint32_t r = 1; r < run->peers->count; r++) {
+        TRY(move_state(run, PEERS_TIMES, r, r, theirs, bytes, err));
+        for (uint32_t s = 0; s < streams; s++)
+            if (rank_of_stream(run, s) == r) busy_s[s] = theirs[s];
     }
     return STATUS_OK;
 }

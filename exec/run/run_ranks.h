@@ -32,6 +32,10 @@ MUST_CHECK enum status run_ranks_scatter(struct run *run, struct error *err);
 /* Brings all states to rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err);
 
+/* Brings the busy times of streams to rank 0, each from the rank that has the stream. `busy_s`, by plan_stream(), lives
+ * until the ranks are left. */
+MUST_CHECK enum status run_ranks_gather_times(struct run *run, double *busy_s, struct error *err);
+
 /* Takes leave of the other ranks. `status`: of the run so far, with its error in *err. */
 MUST_CHECK enum status run_ranks_close(struct run *run, enum status status, struct error *err);
 

@@ -8,6 +8,7 @@
 
 #include "base/try.h"
 #include "exec/run/run.h"
+#include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
@@ -48,7 +49,7 @@ static enum status sum_up_streams(const struct run_loop *loop, struct error *err
     const uint32_t streams = plan_stream_count(loop->plan);
     TRY(ARENA_NEW(&result->arena, streams, result->busy_s, err));
     for (uint32_t s = 0; s < streams; s++) result->busy_s[s] = run_record_busy_s(loop->record, s);
-    return STATUS_OK;
+    return run_ranks_gather_times(loop->run, result->busy_s, err);
 }
 
 static enum status sum_up_memory(const struct run_loop *loop, struct error *err)

@@ -79,6 +79,12 @@ for hosts in here both alone; do
     rm a.safetensors many.log
 done
 
+# The report has the times of other ranks' devices.
+run short.json --hosts both --json
+busiest=$(sed -n 's/.*"busiest_stream": {"name": "\(dev[123]\) compute", "busy_s": \([^,]*\),.*/\1 \2/p' report)
+[[ $code == 0 && $busiest =~ ^dev[123]\ 0\.0*[1-9] ]] || fail "times of other ranks: $code '$busiest' $(cat report messages)"
+rm a.safetensors
+
 # Paths with blanks and quotes, and an ssh by another name.
 mkdir "it's here"
 cp short.json text.txt "it's here"
