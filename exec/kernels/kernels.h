@@ -104,7 +104,8 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* Replaces logits(rows.count,V) by the gradient of the minibatch's mean loss, of which a part's R rows are a share. Adds these rows' share to *loss, which the first rows of part 0 set. */
+    /* Replaces logits(rows.count,V) by the gradient of the minibatch's mean loss, of which a part's R rows are a share.
+     * Adds these rows' share to *loss, which the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 
