@@ -17,8 +17,7 @@
  * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: cycles begin
  * and end with jobs.
  *
- * Not covered: users' policies, whose decisions are unknown; random orders, which never repeat; jobs that take turns in
- * host memory.
+ * Not covered: users' policies, whose decisions are unknown; random orders, which never repeat.
  */
 #include "planner/spill/order/schedule_steady.h"
 
@@ -61,7 +60,7 @@ enum status schedule_steady_begin(struct schedule_steady *steady, struct schedul
     *steady = (struct schedule_steady){.builder = builder, .rank = rank_of_policy(policy), .policy_state = policy_state, .view = view,
                                        .marker = PLAN_NONE, .patience = PATIENCE_MIN};
     uint32_t jobs = builder->times->jobs->count;
-    if (units < UNITS_MIN || !schedule_policy_repeats(policy) || builder->times->partition->host.need) return STATUS_OK;
+    if (units < UNITS_MIN || !schedule_policy_repeats(policy)) return STATUS_OK;
     steady->ranks = alloc_zeroed(jobs + 1u, sizeof *steady->ranks);
     steady->lowest = alloc_zeroed(jobs + 1u, sizeof *steady->lowest);
     if (jobs <= PAIRS_JOBS_MAX && steady->rank) steady->gaps = alloc_zeroed((size_t)jobs * jobs + 1, sizeof *steady->gaps);
@@ -141,6 +140,17 @@ static bool same_host(const struct shift *shift, const struct schedule_builder_h
            same_time(shift, a->file_free_s, b->file_free_s);
 }
 
+static bool same_ranges(const struct shift *shift, const struct host_ranges *a, const struct host_ranges *b)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct host_segment *before = &a->segments[i], *now = &b->segments[i];
+        if (before->first != now->first || before->end != now->end || before->job != now->job) return false;
+        if (now->job == PLAN_NONE && !same_time(shift, before->free_s, now->free_s)) return false;
+    }
+    return true;
+}
+
 /* Returns the units on its last device since the job's last, capped; PLAN_NONE: the output is on the host. */
 static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
 {
@@ -161,7 +171,7 @@ static bool same_job(const struct schedule_builder *a, const struct schedule_bui
     uint64_t minibatches = own_now->minibatch - own->minibatch;
     if (own->position != own_now->position || own->seat != own_now->seat || view->last_device != view_now->last_device ||
         view->next_device != view_now->next_device || view->admitted != view_now->admitted ||
-        view->reserved != view_now->reserved || edges_since(a, job) != edges_since(b, job) ||
+        view->reserved != view_now->reserved || own->has_range != own_now->has_range || edges_since(a, job) != edges_since(b, job) ||
         (about->evaluation.every > 0 && minibatches % about->evaluation.every != 0))
         return false;
     if (!same_time(shift, view->ready_s, view_now->ready_s) || !same_time(shift, own->edge_ready_s, own_now->edge_ready_s))
@@ -183,7 +193,7 @@ static bool same_state(const struct schedule_builder *a, const struct schedule_b
         if (!same_host(shift, &a->hosts[h], &b->hosts[h])) return false;
     for (uint32_t j = 0; j < times->jobs->count; j++)
         if (!same_job(a, b, j, shift)) return false;
-    return true;
+    return same_ranges(shift, &a->ranges, &b->ranges);
 }
 
 /* --- how many cycles --------------------------------------------------------------------------- */
@@ -231,6 +241,8 @@ static void use_times(struct schedule_builder *p, time_use use, const struct sch
         for (uint32_t s = cut->job_first_shard[j]; s < cut->job_first_shard[j + 1]; s++)
             use(&p->state_ready_s[s], cycle, result);
     }
+    for (uint32_t i = 0; i < p->ranges.count; i++)
+        if (p->ranges.segments[i].job == PLAN_NONE) use(&p->ranges.segments[i].free_s, cycle, result);
 }
 
 static void find_latest(double *time_s, const struct schedule_cycle *cycle, double *result)
