@@ -163,13 +163,15 @@ static enum status adopt_schedule(struct saturn *s, const struct spase_step *ste
     return STATUS_OK;
 }
 
+/* A rival's schedule is the plan's for its own rule, and for Saturn's where a short search has found none as good. */
 static enum status find_baselines(struct saturn *s, struct spase_step *steps)
 {
     for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++) {
         int64_t value = 0;
         TRY(spase_baseline_run(&s->instance, b, s->options->spilled->seed, NULL, steps, &value, s->err));
         s->report->baselines_s[b] = (double)value * s->report->tick_s;
-        if (b == baseline_of[s->options->rule]) TRY(adopt_schedule(s, steps));
+        const bool better = s->options->rule == SATURN_RULE_SPASE && value < s->schedule.makespan;
+        if (better || b == baseline_of[s->options->rule]) TRY(adopt_schedule(s, steps));
     }
     return STATUS_OK;
 }
