@@ -261,6 +261,7 @@ static void print_next(struct cli *cli, const struct cli_run_report *report)
     const char *plan = report->request->plan_path, *trace = written.trace;
     const char *folder = report->request->checkpoint, *executed = written.executed;
     const char *live = report->request->dispatch ? "--dispatch" : NULL, *when = live ? "live" : NULL;
+    const char *hosts = report->request->hosts, *over = hosts ? "--hosts" : NULL;
     if (live && trace && executed)
         cli_next(cli, (const char *const[]){"simulate", executed, "--trace", "predicted.json.gz", "&&", "spillway",
                                             "compare", "predicted.json.gz", trace, NULL});
@@ -268,14 +269,15 @@ static void print_next(struct cli *cli, const struct cli_run_report *report)
         cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--executed-order",
                                             "executed.json", NULL});
     else if (folder && (report->measured->stopped || report->measured->failed > 0))
-        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live, when, NULL});
+        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live ? live : over,
+                                            live ? when : hosts, NULL});
     else if (report->measured->stopped)
-        cli_next(cli, (const char *const[]){"run", plan, NULL});
+        cli_next(cli, (const char *const[]){"run", plan, over, hosts, NULL});
     else if (trace)
         cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
                                             "spillway", "compare", "predicted.json.gz", trace,
                                             NULL});
-    else
+    else if (!hosts) /* several processes have no measured trace */
         cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", NULL});
 }
 
