@@ -101,6 +101,21 @@ static struct run_collective_data gathered(const struct run *run, const struct p
     return data;
 }
 
+uint64_t run_members_scattered(const struct run *run, const struct plan_walk_op *op, uint64_t bytes)
+{
+    const struct parallel *const p = &run->plan->jobs.jobs[op->unit->job].parallel;
+    return p->scatter ? op->rank % p->tensor * bytes : 0;
+}
+
+struct run_collective_data run_members_boundary(const struct run *run, const struct plan_walk_op *op, char *boundary)
+{
+    const uint64_t part = op->op->bytes / run->plan->jobs.jobs[op->unit->job].parallel.tensor;
+    const uint64_t own = run_members_scattered(run, op, part);
+    struct run_collective_data data = {.from = boundary, .to = boundary};
+    add_range(&data, own, own, part);
+    return data;
+}
+
 struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at, bool adds)
 {
     if (op->unit->pass == PLAN_NORM) return squared(run, op, at[0]);

@@ -275,6 +275,10 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
+    if (op->op->axes == 1u << AXIS_TENSOR && op->op->collective == COLLECTIVE_ALL_GATHER) {
+        const struct run_collective_data boundary = run_members_boundary(loop->run, op, address_of(loop, op, &op->uses[0]));
+        return run_collective_enqueue(loop->run, op, &boundary, &flight->omitted, &flight->timing, err);
+    }
     if (op->op->axes == 1u << AXIS_TENSOR) return run_split_enqueue(loop->run, op, flight, err);
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
     char *at[2] = {NULL, NULL};
@@ -332,8 +336,9 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
         return;
     }
     if (op->op->stream == STREAM_P2P) {
-        device_copy_p2p(stream, target, loop->run->devices[from->place - 1],
-                        address_of(loop, op, from), op->op->bytes, guard, &flight->timing);
+        const uint64_t part = run_members_scattered(loop->run, op, op->op->bytes);
+        device_copy_p2p(stream, target + part, loop->run->devices[from->place - 1],
+                        address_of(loop, op, from) + part, op->op->bytes, guard, &flight->timing);
         return;
     }
     device_copy_guarded(stream, target, address_of(loop, op, from), op->op->bytes, guard,

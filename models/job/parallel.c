@@ -242,6 +242,12 @@ static bool is_plain(const struct job *job)
            !network_is_listed(&job->network);
 }
 
+/* Returns true if the ranks of a tensor group can send equal parts of a boundary. */
+static bool divides_boundaries(const struct job *job)
+{
+    return job->microbatch * network_tokens(&job->network, job->sequence) * job->network.width % job->parallel.tensor == 0;
+}
+
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job)
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
@@ -254,7 +260,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     } ways[] = {
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->sequence, "sequence parallelism"},
-        {p->scatter, "scattered boundaries"},
+        {p->scatter && !divides_boundaries(job), "scattered boundaries of unequal parts"},
         {p->data > 1 && p->zero > ZERO_GRADIENTS && pipeline_has_halves(p->schedule),
          "split weights of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},

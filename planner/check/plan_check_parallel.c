@@ -578,7 +578,8 @@ static enum status check_collective(struct checker *c, const struct check_parall
         return check_fail(c, CHECK_RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
     if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
-    if (op->axes == 1u << AXIS_TENSOR && v->carried_out && op->stream != STREAM_COMPUTE)
+    const bool gathers = op->collective == COLLECTIVE_ALL_GATHER && v->job->parallel.scatter;
+    if (op->axes == 1u << AXIS_TENSOR && v->carried_out && !gathers && op->stream != STREAM_COMPUTE)
         return check_fail(c, CHECK_RULE_FORM, "a collective of a pass on the %s stream (expected the compute stream)",
                           plan_stream_names[op->stream]);
     if (data && v->unit->pass == PLAN_GATHER)

@@ -258,6 +258,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                       s.parallel.zero == 0;
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     draw_offload(seed, 2000 + 2 * n, &s);
+    s.parallel.scatter = pipeline > 1 && random_below(seed, 3000 + n, 2);
     return s;
 }
 
@@ -268,7 +269,7 @@ static void test_one_device(void **state)
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
         for (uint64_t n = 0; n < CASES; n++) {
             const struct setting s = draw(seed, c * CASES + n, configs[c]);
-            struct setting alone = s;
+            struct setting alone = s, whole = s;
             struct outcome wanted, found, again;
             char text[256], one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];
             support_folder_make(one);
@@ -277,7 +278,8 @@ static void test_one_device(void **state)
             alone.parallel = (struct parallel){0};
             carry_out(&alone, one, 0, &wanted);
             carry_out(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
-            carry_out(&s, NULL, seed + 1000 + n, &again);
+            whole.parallel.scatter = false; /* sends whole boundaries, with the same bits */
+            carry_out(&whole, NULL, seed + 1000 + n, &again);
             compare_losses(&s, &wanted, &found);
             if (s.precision == PRECISION_FP32) compare_checkpoints(&s, one, many);
             assert_memory_equal(found.losses, again.losses, sizeof again.losses);
