@@ -33,6 +33,29 @@ static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint3
                      plan->jobs.jobs[job].name, plan->jobs.jobs[from].name, why);
 }
 
+/* Returns what of a parallel job only the host's devices do; or NULL. */
+static const char *only_on_host(const struct job *job)
+{
+    if (job->parallel.tensor > 1) return "tensor groups";
+    if (job->parallel.tree) return "sums as a tree";
+    if (job_clips(job)) return "clipping";
+    return NULL;
+}
+
+static enum status check_backend(const struct plan *plan, struct error *err)
+{
+    if (strcmp(plan->hardware.backend, "host") == 0) return STATUS_OK;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        const char *what = parallel_is_set(&job->parallel) ? only_on_host(job) : NULL;
+        if (what)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' is parallel with %s on devices of backend '%s', which can be simulated, not run "
+                             "(expected 'host')", job->name, what, plan->hardware.backend);
+    }
+    return STATUS_OK;
+}
+
 enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct error *err)
 {
     for (uint32_t j = 0; j < plan->jobs.count; j++)
@@ -51,10 +74,7 @@ enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run", job->name,
                          why);
     }
-    if (plan->gang_count > 0 && strcmp(plan->hardware.backend, "host") != 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "the plan has parallel jobs on devices of backend '%s', which can be simulated, not run "
-                         "(expected 'host')", plan->hardware.backend);
+    TRY(check_backend(plan, err));
     if (hardware_host_count(&plan->hardware) > 1 && processes == 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",

@@ -1,8 +1,8 @@
 /*
  * A GPU as a device.
  *
- * Three streams of the GPU (computing, H2D, D2H; a fourth for P2P where devices copy directly) have a
- * queue of exec/device/device.c and two threads each:
+ * Three streams of the GPU (computing, H2D, D2H; a fourth for P2P where devices copy directly, and two for collectives
+ * where a plan has parallel jobs) have a queue of exec/device/device.c and two threads each:
  *
  *     enqueueing thread        feeder (stream_main)          GPU                  reaper
  *     ------------------       ---------------------------   ------------------   ------------------
@@ -95,7 +95,7 @@ struct cuda_stream {
 
 struct cuda_device {
     int index;
-    struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P */
+    struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P, of groups, of data */
     struct device *from; /* of the P2P copy being handed over */
     char *stage;         /* STAGE_BYTES, pinned; NULL: no copies are staged */
     bool staged[HARDWARE_DEVICES_MAX];
@@ -186,6 +186,14 @@ static void note_times(struct device_stream *stream, struct slot *slot, struct d
     pthread_mutex_unlock(&own->events_lock);
 }
 
+/* A call's times are the host's; those of earlier work came from events. */
+static void keep_order(struct cuda_stream *own, struct device_timing *timing)
+{
+    if (timing->start_s < own->last_s) timing->start_s = own->last_s;
+    if (timing->end_s < timing->start_s) timing->end_s = timing->start_s;
+    own->last_s = timing->end_s;
+}
+
 static void *reaper_main(void *pointer)
 {
     struct device_stream *const stream = pointer;
@@ -197,7 +205,9 @@ static void *reaper_main(void *pointer)
         struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         /* After the device is lost nothing is recorded, and all commands have ended. */
         if (!atomic_load(&device->failed)) WORKED(device, cudaEventSynchronize(slot->end));
-        if (command->timing && command->kind != COMMAND_WAIT) {
+        if (command->timing && command->kind == COMMAND_CALL) {
+            keep_order(own, command->timing);
+        } else if (command->timing && command->kind != COMMAND_WAIT) {
             if (!atomic_load(&device->failed) && slot->timed)
                 note_times(stream, slot, command);
             else
@@ -291,6 +301,15 @@ static void hand_over_copy(struct device_stream *stream, struct device_command *
         give_copy(stream, command->what.copy.to, command->what.copy.from, command->what.copy.bytes);
 }
 
+/* The function may move its beginning, as on a host device. */
+static void call_timed(struct device_command *command)
+{
+    struct device_timing *const timing = command->timing;
+    if (timing) *timing = (struct device_timing){.start_s = clock_s()};
+    command->what.call(device_command_argument(command));
+    if (timing) timing->end_s = clock_s();
+}
+
 static void hand_over(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back)
 {
@@ -299,7 +318,7 @@ static void hand_over(struct device_stream *stream, struct device_command *comma
     struct slot *const slot = &own->slots[number % RING];
     const bool work = command->kind != COMMAND_WAIT;
     slot->left_out = device_command_is_shut(command);
-    slot->timed = work && command->timing;
+    slot->timed = work && command->kind != COMMAND_CALL && command->timing;
     const double pause_s = work && !slot->left_out ? device_queue_delay_s(stream, number) : 0;
     if (pause_s > 0) WORKED(device, cuda_pause(own->stream, (uint64_t)(pause_s * 1e9)));
     slot->handed_s = clock_s();
@@ -319,7 +338,7 @@ static void hand_over(struct device_stream *stream, struct device_command *comma
     }
     case COMMAND_CALL:
         WORKED(device, cudaStreamSynchronize(own->stream));
-        command->what.call(device_command_argument(command));
+        call_timed(command);
         break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */
         WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
@@ -339,6 +358,12 @@ static const struct device_stream_ops cuda_slow_stream_ops = {
     .attach = attach, .carry_out = hand_over, .ahead_max = AHEAD, .waits_on_device = false};
 
 /* --- opening and closing ------------------------------------------------------------------------------ */
+
+static bool has_stream(const struct device *device, uint32_t kind)
+{
+    if (kind == STREAM_GROUP || kind == STREAM_DATA) return device->options.gangs;
+    return kind != STREAM_P2P || device->options.p2p;
+}
 
 static enum status open_stream(struct device *device, uint32_t kind, struct error *err)
 {
@@ -454,8 +479,16 @@ static enum status stage_cuda(struct device *to, struct device *from, struct err
     return STATUS_OK;
 }
 
+static void move_cuda(struct device_stream *stream, void *to, const void *from, uint64_t bytes)
+{
+    struct cuda_stream *const own = stream->own;
+    if (bytes == 0 || atomic_load(&stream->device->failed)) return;
+    if (WORKED(stream->device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, own->stream)))
+        WORKED(stream->device, cudaStreamSynchronize(own->stream));
+}
+
 static const struct device_ops cuda_ops = {
-    .stop_stream = stop_stream, .link = link_cuda, .stage = stage_cuda, .close = close_cuda};
+    .move = move_cuda, .stop_stream = stop_stream, .link = link_cuda, .stage = stage_cuda, .close = close_cuda};
 
 static enum status map_arena(struct device *device, const char *name, struct error *err)
 {
@@ -531,12 +564,11 @@ static enum status open_all(struct device *device, struct error *err)
     describe(properties.name, device->options.tf32);
     TRY_CUDA(cudaMemGetInfo(&available, &total));
     enum status status = map_arena(device, properties.name, err);
-    const uint32_t kinds = device->options.p2p ? STREAM_P2P + 1 : STREAM_P2P;
-    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
-        status = open_stream(device, kind, err);
+    for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
+        if (has_stream(device, kind)) status = open_stream(device, kind, err);
     if (status == STATUS_OK) status = note_memory(device, available, err);
-    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
-        status = start_stream(device, kind, err);
+    for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
+        if (has_stream(device, kind)) status = start_stream(device, kind, err);
     if (status == STATUS_OK && device->options.index == 0)
         status = device_queue_start(device, STREAM_HOST, &host_call_stream, NULL, err);
     return status;

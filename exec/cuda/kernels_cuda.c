@@ -230,6 +230,29 @@ static void embed_update(const struct kernels *kernels, const struct kernel_para
     RUN(cuda_embed_update, &embed, (unsigned long long *)(void *)scratch, context->workspace);
 }
 
+static void embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
+                           const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                           int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded, float *scratch)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_embed embed = {.rows.padded = padded,
+                                     .head = head_gradient,
+                                     .dx = dx,
+                                     .tokens = tokens,
+                                     .token_stride = token_stride,
+                                     .b = b,
+                                     .t = t,
+                                     .c = c,
+                                     .vocabulary = v,
+                                     .first_row = first_row,
+                                     .row_count = row_count,
+                                     .gradient = gradient,
+                                     .continues = continues};
+    assert(!continues || !head_gradient);
+    assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
+    RUN(cuda_embed_update, &embed, (unsigned long long *)(void *)scratch, context->workspace);
+}
+
 /* --- rows and heads ------------------------------------------------------------------------------------- */
 
 static void norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
@@ -465,6 +488,12 @@ static void update(const struct kernels *kernels, const struct kernel_parameters
     RUN(cuda_update, parameters, g, n, &coefficients);
 }
 
+static void zero(const struct kernels *kernels, void *at, uint64_t bytes)
+{
+    struct cuda_context *const context = context_of(kernels);
+    check(context, "cudaMemsetAsync", cudaMemsetAsync(at, 0, bytes, context->stream));
+}
+
 static void finish(const struct kernels *kernels)
 {
     struct cuda_context *const context = context_of(kernels);
@@ -481,6 +510,7 @@ static const struct kernels table = {
     .linear_weight = linear_weight,
     .embed_forward = embed_forward,
     .embed_update = embed_update,
+    .embed_gradient = embed_gradient,
     .norm_forward = norm_forward,
     .norm_backward = norm_backward,
     .attention_forward = attention_forward,
@@ -489,6 +519,7 @@ static const struct kernels table = {
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .residual = residual,
+    .zero = zero,
     .loss = loss,
     .update = update,
     .round = round_to_bf16,

@@ -7,7 +7,8 @@
  * Then a block takes a row. Its threads find the row's first pair together: each checks one of THREADS evenly spaced
  * pairs.
  *
- * One thread per column adds in the same order for every cut of the table, without atomics.
+ * One thread per column adds in the same order for every cut of the table, without atomics. The same kernel can write the
+ * gradient instead of stepping, or continue a gradient's sums with more tokens, as on the host.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 
@@ -94,9 +95,9 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
             count++;
     }
     const bool has_head = e.head && !is_position;
-    if (e.skip_idle && !has_head && count == 0) return;
+    if ((e.skip_idle || e.continues) && !has_head && count == 0) return;
     for (int64_t i = threadIdx.x; i < e.c; i += THREADS) {
-        float g = 0.0f;
+        float g = e.continues ? e.gradient[row * e.c + i] : 0.0f;
         for (int64_t k = 0; k < count; k += UNROLL) {
             float terms[UNROLL];
             for (int u = 0; u < UNROLL; u++) {
@@ -110,6 +111,10 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
                 if (k + u < count) g += terms[u];
         }
         if (has_head) g += e.head[row * e.c + i];
+        if (e.gradient) {
+            e.gradient[row * e.c + i] = g;
+            continue;
+        }
         struct step_numbers numbers = step_load(e.rows, row * e.c + i, e.step);
         step_apply(&numbers, g, e.rows.m != nullptr, e.rows.v != nullptr, e.step);
         step_store(e.rows, row * e.c + i, numbers, e.step);

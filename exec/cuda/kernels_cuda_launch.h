@@ -104,6 +104,8 @@ struct cuda_embed {
     int64_t token_stride, b, t, c, vocabulary, first_row, row_count;
     struct kernel_step step;
     bool skip_idle;          /* rows without a gradient do not change */
+    float *gradient;         /* of first_row; where it goes; NULL: it is applied */
+    bool continues;          /* `gradient` has the sums of earlier tokens */
 };
 /* pairs: room for 2 * b * t numbers of 8 bytes */
 cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,

@@ -430,6 +430,13 @@ void device_compute(struct device_stream *stream, device_compute_function functi
     push(stream);
 }
 
+void device_move(struct device_stream *stream, void *to, const void *from, uint64_t bytes)
+{
+    const struct device_ops *const ops = stream->device->ops;
+    if (ops->move) ops->move(stream, to, from, bytes);
+    else memcpy(to, from, bytes);
+}
+
 void device_call(struct device_stream *stream, device_host_function function, const void *argument,
                  size_t argument_bytes, struct device_timing *timing)
 {

@@ -41,6 +41,7 @@ struct device_options {
     double d2h_bytes_per_s;
     bool p2p;                   /* has a stream for copies from other devices ... */
     double p2p_bytes_per_s;     /* ... paced likewise */
+    bool gangs;                 /* CUDA: has streams for collectives; a host device always has */
     bool poison;                /* tests: fill released ranges with NaN */
     uint64_t delay_seed;        /* tests: not 0: random pauses before work */
     double dilation;            /* computations take this many times their processor time; 0: as long as they take */
@@ -156,6 +157,9 @@ void device_hold(struct device_stream *stream, double begun_s, double duration_s
 /* From a computation on the stream's own thread: these seconds of its processor time, which exchange data with other devices,
  * are not dilated. */
 void device_leave_out(double processor_s);
+
+/* From a call on the stream's own thread: copies between host memory and the arena, and waits for it. */
+void device_move(struct device_stream *stream, void *to, const void *from, uint64_t bytes);
 
 /* Returns false after `timeout_s` seconds. */
 bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s);

@@ -85,6 +85,8 @@ struct device_stream {
 };
 
 struct device_ops {
+    /* As device_move(); NULL: memcpy(). */
+    void (*move)(struct device_stream *stream, void *to, const void *from, uint64_t bytes);
     /* After its thread has ended. May be NULL. */
     void (*stop_stream)(struct device_stream *stream);
     /* For direct copies. May be NULL. */

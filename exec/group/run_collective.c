@@ -22,6 +22,7 @@
 #include "base/try.h"
 #include "exec/device/meeting.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/group/run_staged.h"
 #include "exec/kernels/kernels_sum.h"
 #include "exec/ranks/rank_sum.h"
 #include "exec/state/run_peers.h"
@@ -52,6 +53,7 @@ struct collective_call {
     struct run_collective *collective;
     struct device_stream *stream;
     uint32_t member, worker; /* among all, and among those of this process */
+    char *staged; /* of a GPU: host memory for the member's data; NULL: they are in host memory */
     bool *omitted;
     struct device_timing *timing;
 };
@@ -245,14 +247,21 @@ static bool reduce_scatter(struct run_collective *c, uint32_t member)
     return meet(c); /* a member's data stay until all have read them */
 }
 
-static bool all_gather(struct run_collective *c, uint32_t member)
+static void copy(const struct collective_call *call, char *to, const char *from, uint64_t bytes)
 {
-    char *const to = c->data[member].to;
+    if (call->staged) device_move(call->stream, to, from, bytes);
+    else memcpy(to, from, bytes);
+}
+
+static bool all_gather(const struct collective_call *call)
+{
+    struct run_collective *const c = call->collective;
+    char *const to = c->data[call->member].to;
     for (uint32_t m = 0; m < c->members; m++)
         for (uint32_t i = 0; i < c->data[m].range_count; i++) {
             const struct run_collective_range *const range = &c->data[m].ranges[i];
             if (to + range->whole != c->data[m].from + range->share)
-                memcpy(to + range->whole, c->data[m].from + range->share, range->bytes);
+                copy(call, to + range->whole, c->data[m].from + range->share, range->bytes);
         }
     return meet(c);
 }
@@ -273,6 +282,8 @@ static void call_join(void *argument)
     const struct collective_call *const call = argument;
     struct run_collective *const c = call->collective;
     const double came_s = call->timing->start_s;
+    struct run_collective_data *const own = &c->data[call->member], on_device = *own;
+    if (call->staged) run_staged_bring(call->stream, c->kind, own, call->staged);
     bool met = meet_first(call->run, c);
     if (met) call->timing->start_s = c->begun_s;
     if (met) call->timing->waited_s = fmax(0, c->begun_s - came_s);
@@ -280,8 +291,9 @@ static void call_join(void *argument)
     if (met && !c->shut) {
         met = c->here < c->members                    ? sum_over_ranks(call)
               : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(c, call->member)
-              : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(c, call->member)
+              : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(call)
                                                      : all_reduce(c, call->member);
+        if (met && call->staged) run_staged_return(call->stream, c->kind, own, &on_device);
         if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);
@@ -325,7 +337,7 @@ enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *o
     TRY(count_member(run, op, data, err));
     const struct collective_call call = {
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
-        .worker = run->joining->here - 1, .omitted = omitted, .timing = timing};
+        .worker = run->joining->here - 1, .staged = run_staged_of(run, op->stream), .omitted = omitted, .timing = timing};
     device_call(call.stream, call_join, &call, sizeof call, timing);
     end_joining(run, op);
     return STATUS_OK;

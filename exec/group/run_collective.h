@@ -21,8 +21,8 @@ struct run_collective_range {
  * A member's data, of which each member has a share:
  *
  *     all-reduce       `count` numbers at `to`, replaced by the sums over all members: fp32, norms fp64
- *     reduce-scatter   the member's share of the sums of whole data at `from` goes to its share at `to`, or is added
- *                      to it
+ *     reduce-scatter   the member's share of the sums of whole data, `count` numbers at `from`, goes to its share at
+ *                      `to`, or is added to it
  *     all-gather       all members' shares at their `from` go to the whole data at `to`
  *
  * `from` and `to` may be the same whole data, whose shares are in place.

@@ -35,7 +35,8 @@ static struct run_collective_data reduced(const struct chunk_tables *tables, con
                                           bool adds)
 {
     const bool apart = tables->memory.splits_gradients;
-    const uint64_t count = tables->memory.gradient_bytes / sizeof(float);
+    const uint64_t bytes = apart ? tables->memory.whole_gradient_bytes : tables->memory.gradient_bytes;
+    const uint64_t count = bytes / sizeof(float);
     struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1], .adds = adds, .count = count};
     if (!tables->shares) return data;
     for (uint32_t i = 0; i < tables->memory.section_count; i++) {

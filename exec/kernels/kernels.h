@@ -133,7 +133,9 @@ struct kernels {
                                const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                                int64_t c, int64_t v, int64_t first_row, int64_t row_count);
 
-    /* --- clipping, only by the host's processor ------------------------------------------- */
+    void (*zero)(const struct kernels *kernels, void *at, uint64_t bytes);
+
+    /* --- gradients that are not applied at once, and clipping: squares and update_scaled only by the host's processor */
 
     /* The gradient that embed_update would apply to its range of rows. `continues`: `gradient` has the sums of
      * earlier tokens, and the result those of all tokens (head_gradient NULL). */

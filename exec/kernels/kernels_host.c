@@ -176,6 +176,7 @@ static const struct kernels table = {
     .gelu_forward = host_gelu_forward,
     .gelu_backward = host_gelu_backward,
     .residual = host_residual,
+    .zero = host_zero,
     .loss = host_loss,
     .update = host_update,
     .round = host_round,

@@ -76,6 +76,7 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, bool co
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
                          int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
                          float *scratch);
+void host_zero(const struct kernels *kernels, void *at, uint64_t bytes);
 double host_squares(const struct kernels *kernels, const float *g, int64_t n);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,

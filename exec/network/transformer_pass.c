@@ -298,7 +298,7 @@ static void compute_alone(const struct transformer *transformer, const struct ke
     unit.adds = a.microbatch.adds && !a.microbatch.apart;
     unit.sums = a.pass == PLAN_BACKWARD || pass_is_half(&a) ? a.gradient : NULL;
     const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
-    if (makes_loss && a.loss && !a.microbatch.adds) *a.loss = 0; /* the part of a replica */
+    if (makes_loss && a.loss && !a.microbatch.adds) kernels->zero(kernels, a.loss, sizeof *a.loss); /* the part of a replica */
     compute_once(&unit);
     if (unit.sums) transformer_shut_by_loss(&a);
 }

@@ -213,6 +213,7 @@ enum status run_devices_open(struct run *run, struct error *err)
             .h2d_bytes_per_s = rate,
             .d2h_bytes_per_s = rate,
             .p2p = copies_between_devices(plan),
+            .gangs = plan->gang_count > 0,
             .p2p_bytes_per_s = /* without direct links, through host memory */
                 about->network_count == 0
                     ? rate

@@ -20,6 +20,7 @@
 #include "exec/files/weights.h"
 #include "exec/group/run_collective.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/group/run_staged.h"
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_devices.h"
@@ -78,6 +79,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
     run->stage_bytes = plan_staged_bytes(plan);
     if (!size_add(run->host_bytes, size_align(run->stage_bytes, RUN_HOST_ALIGNMENT), &run->host_bytes))
         return error_memory(err, "the host buffers", UINT64_MAX);
+    TRY(run_staged_lay_out(run, err));
     if (!run->options->checkpoints) return STATUS_OK;
     run->snapshot_offset = run->host_bytes;
     if (!size_add(run->host_bytes, run_saver_bytes(run), &run->host_bytes))

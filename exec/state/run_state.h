@@ -101,6 +101,8 @@ struct run {
     struct run_collective *joining;     /* whose members are being enqueued; only for the walking thread */
     bool cancelled;                     /* no member waits for others any longer */
 
+    uint64_t *staged_offset;     /* of GPUs, by stream: in `host`, room for data of collectives (run_staged.h) */
+
     pthread_mutex_t lock;
     struct run_progress *jobs;
     uint32_t last_job;           /* of the last loss; or PLAN_NONE */

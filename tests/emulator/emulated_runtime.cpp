@@ -33,12 +33,13 @@ static std::map<void *, size_t> &allocated = *new std::map<void *, size_t>; /* d
 /* What a thread's calls returned and nobody asked for: the next launch returns it. */
 static thread_local cudaError_t last_error = cudaSuccess;
 static unsigned long long pauses = 88172645463325252ull;
-enum { PAUSE_MAX_US = 60, DEVICES = 2 };
+enum { PAUSE_MAX_US = 60, DEVICES_MAX = 8 };
 
+static int devices = 2;
 static struct emulator_faults faults;
 static uint64_t worked; /* pieces of work on faults.device */
-static bool lost[DEVICES];
-static bool peers[DEVICES][DEVICES]; /* access of the first to the second's memory is enabled */
+static bool lost[DEVICES_MAX];
+static bool peers[DEVICES_MAX][DEVICES_MAX]; /* access of the first to the second's memory is enabled */
 static struct emulator_peer_copies peer_copies;
 static thread_local int current;
 
@@ -67,6 +68,11 @@ extern "C" void emulator_set_faults(struct emulator_faults next)
     peer_copies = {};
     memset(peers, 0, sizeof peers);
     for (bool &is_lost : lost) is_lost = false;
+}
+
+extern "C" void emulator_set_devices(int count)
+{
+    devices = count;
 }
 
 /* The real cuDNN must not meet streams of ours. */
@@ -415,7 +421,7 @@ cudaError_t cudaGetLastError()
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = DEVICES;
+    *count = devices;
     return cudaSuccess;
 }
 

@@ -27,6 +27,9 @@ struct emulator_peer_copies {
 };
 struct emulator_peer_copies emulator_peer_copies(void);
 
+/* Sets the number of GPUs, 2 at first, at most 8. No device may be open. */
+void emulator_set_devices(int count);
+
 /* Takes effect at once. Restarts counting and restores lost devices. No device may be open. */
 void emulator_set_faults(struct emulator_faults faults);
 

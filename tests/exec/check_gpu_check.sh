@@ -50,7 +50,7 @@ print(parts["build"]["ok"], parts["kernels"].get("exit_code"))
 for name in ("rates", "profile", "training-resident", "contract"):
     print(name, parts[name]["ok"], bool(parts[name].get("why") or "weights_fingerprints" in parts[name]))
 END
-expect "the result" "$(cat "$scratch/summary")" "Made Up True 20
+expect "the result" "$(cat "$scratch/summary")" "Made Up True 21
 True -11
 rates False True
 profile False True
