@@ -38,6 +38,7 @@ static const char *only_on_host(const struct job *job)
 {
     if (job->parallel.tensor > 1) return "tensor groups";
     if (job->parallel.tree) return "sums as a tree";
+    if (job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (job_clips(job)) return "clipping";
     return NULL;
 }

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -27,7 +28,6 @@ typedef std::chrono::steady_clock steady;
 
 /* Never destroyed: after a test that failed, streams still wait when the program ends. */
 static std::mutex &lock = *new std::mutex;
-static std::condition_variable &changed = *new std::condition_variable;
 static std::map<const char *, size_t> &pinned = *new std::map<const char *, size_t>;
 static std::map<void *, size_t> &allocated = *new std::map<void *, size_t>; /* device memory */
 /* What a thread's calls returned and nobody asked for: the next launch returns it. */
@@ -43,9 +43,13 @@ static bool peers[DEVICES_MAX][DEVICES_MAX]; /* access of the first to the secon
 static struct emulator_peer_copies peer_copies;
 static thread_local int current;
 
+/* Wakes those who wait for a stream's work or marks; one for each stream, else each piece of work would wake all threads. */
+typedef std::shared_ptr<std::condition_variable> bell;
+
 struct mark {
     bool done = false;
     int device = 0;
+    bell passed;
     steady::time_point at;
 };
 
@@ -57,8 +61,12 @@ struct emulated_stream {
     std::deque<std::function<void()>> work;
     bool busy = false, quit = false;
     int device = 0;
+    std::condition_variable more; /* for its thread */
+    bell passed = std::make_shared<std::condition_variable>();
     std::thread thread;
 };
+
+static std::set<struct emulated_stream *> &streams = *new std::set<struct emulated_stream *>;
 
 extern "C" void emulator_set_faults(struct emulator_faults next)
 {
@@ -89,23 +97,30 @@ static cudaError_t state_of(int device)
 
 /* --- streams ------------------------------------------------------------------------------------------ */
 
+/* Wakes all who wait for a device that is gone. Under the lock. */
+static void lose(int device)
+{
+    lost[device] = true;
+    for (struct emulated_stream *const stream : streams)
+        if (stream->device == device) stream->passed->notify_all();
+}
+
 static void run(struct emulated_stream *stream)
 {
     std::unique_lock<std::mutex> guard(lock);
     for (;;) {
-        changed.wait(guard, [=]() { return stream->quit || !stream->work.empty(); });
+        stream->more.wait(guard, [=]() { return stream->quit || !stream->work.empty(); });
         if (stream->work.empty()) return;
         const std::function<void()> next = stream->work.front();
         stream->work.pop_front();
         stream->busy = true;
         pauses = pauses * 6364136223846793005ull + 1442695040888963407ull;
         const unsigned pause = (unsigned)(pauses >> 40) % PAUSE_MAX_US;
-        if (faults.loses && stream->device == faults.device && worked++ == faults.after)
-            lost[stream->device] = true;
+        if (faults.loses && stream->device == faults.device && worked++ == faults.after) lose(stream->device);
         if (lost[stream->device]) {
             stream->work.clear();
             stream->busy = false;
-            changed.notify_all();
+            stream->passed->notify_all();
             continue;
         }
         guard.unlock();
@@ -113,7 +128,7 @@ static void run(struct emulated_stream *stream)
         next();
         guard.lock();
         stream->busy = false;
-        changed.notify_all();
+        stream->passed->notify_all();
     }
 }
 
@@ -126,7 +141,7 @@ cudaError_t emulator_enqueue(cudaStream_t stream, const std::function<void()> &w
     const std::lock_guard<std::mutex> guard(lock);
     if (lost[stream->device]) return state_of(stream->device);
     stream->work.push_back(work);
-    changed.notify_all();
+    stream->more.notify_one();
     return cudaSuccess;
 }
 
@@ -134,6 +149,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
     *out = new emulated_stream;
     (*out)->device = current;
+    {
+        const std::lock_guard<std::mutex> guard(lock);
+        streams.insert(*out);
+    }
     (*out)->thread = std::thread(run, *out);
     return cudaSuccess;
 }
@@ -143,7 +162,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     {
         const std::lock_guard<std::mutex> guard(lock);
         stream->quit = true;
-        changed.notify_all();
+        streams.erase(stream);
+        stream->more.notify_one();
     }
     stream->thread.join();
     delete stream;
@@ -154,7 +174,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     std::unique_lock<std::mutex> guard(lock);
     if (!stream) return cudaSuccess;
-    changed.wait(guard, [=]() {
+    stream->passed->wait(guard, [=]() {
         return lost[stream->device] || (stream->work.empty() && !stream->busy);
     });
     return state_of(stream->device);
@@ -183,6 +203,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     const std::shared_ptr<struct mark> mark = std::make_shared<struct mark>();
     mark->device = stream->device;
+    mark->passed = stream->passed;
     {
         const std::lock_guard<std::mutex> guard(lock);
         if (lost[stream->device]) return state_of(stream->device);
@@ -192,7 +213,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         const std::lock_guard<std::mutex> guard(lock);
         mark->at = steady::now();
         mark->done = true;
-        changed.notify_all();
+        mark->passed->notify_all();
     });
 }
 
@@ -206,7 +227,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     }
     return emulator_enqueue(stream, [=]() {
         std::unique_lock<std::mutex> guard(lock);
-        changed.wait(guard, [=]() { return !mark || mark->done || lost[mark->device]; });
+        if (mark) mark->passed->wait(guard, [=]() { return mark->done || lost[mark->device]; });
     });
 }
 
@@ -224,7 +245,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     std::unique_lock<std::mutex> guard(lock);
     const std::shared_ptr<struct mark> mark = event->mark;
     if (!mark) return cudaSuccess;
-    changed.wait(guard, [=]() { return mark->done || lost[mark->device]; });
+    mark->passed->wait(guard, [=]() { return mark->done || lost[mark->device]; });
     return state_of(mark->device);
 }
 

@@ -32,11 +32,11 @@ enum state { READY, AT_BLOCK, AT_WARP, DONE };
 struct fiber {
     bool started;
     jmp_buf place;
-    enum state state;
     float value; /* for an exchange or a count */
 };
 
 static struct fiber fibers[THREADS_MAX];
+static unsigned char states[THREADS_MAX]; /* enum state of each; apart from the fibers, since all are looked at in every round */
 static jmp_buf scheduler;
 static int running, thread_count;
 static const std::function<void()> *body;
@@ -55,7 +55,7 @@ static void set_thread(int index)
 static void stop_at(enum state state)
 {
     const int me = running;
-    fibers[me].state = state;
+    states[me] = state;
     if (_setjmp(fibers[me].place) == 0) _longjmp(scheduler, 1);
 }
 
@@ -94,7 +94,7 @@ int __syncthreads_count(int predicate)
     fibers[running].value = predicate ? 1 : 0;
     stop_at(AT_BLOCK);
     int count = 0;
-    for (int i = 0; i < thread_count; i++) count += fibers[i].state != DONE && fibers[i].value > 0;
+    for (int i = 0; i < thread_count; i++) count += states[i] != DONE && fibers[i].value > 0;
     stop_at(AT_BLOCK);
     return count;
 }
@@ -122,25 +122,25 @@ static bool release()
     for (int first = 0; first < thread_count; first += WARP_LANES) {
         int at_warp = 0, lanes = 0;
         for (int i = first; i < first + WARP_LANES && i < thread_count; i++, lanes++) {
-            at_warp += fibers[i].state == AT_WARP;
-            at_block += fibers[i].state == AT_BLOCK;
-            alive += fibers[i].state != DONE;
-            any = any || fibers[i].state == READY;
+            at_warp += states[i] == AT_WARP;
+            at_block += states[i] == AT_BLOCK;
+            alive += states[i] != DONE;
+            any = any || states[i] == READY;
         }
         if (at_warp != WARP_LANES) continue;
-        for (int i = first; i < first + lanes; i++) fibers[i].state = READY;
+        for (int i = first; i < first + lanes; i++) states[i] = READY;
         any = true;
     }
     if (any || alive == 0 || at_block != alive) return any;
     for (int i = 0; i < thread_count; i++)
-        if (fibers[i].state == AT_BLOCK) fibers[i].state = READY;
+        if (states[i] == AT_BLOCK) states[i] = READY;
     return true;
 }
 
 static void run_block()
 {
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) shared[i] = NAN;
-    for (int i = 0; i < thread_count; i++) fibers[i].state = READY;
+    for (int i = 0; i < thread_count; i++) states[i] = READY;
     unsigned late = 0; /* a bit per warp */
     bool ran = false;
     do {
@@ -149,17 +149,16 @@ static void run_block()
         const bool backwards = order >> 63;
         if (!ran || (order >> 40) % LATE_ROUNDS == 0) late = (unsigned)(order >> 20);
         ran = false;
-        for (int n = 0; n < thread_count; n++) {
-            const int step = backwards ? thread_count - n : n;
-            const int i = ((int)first + step) % thread_count;
+        const int count = thread_count, last = backwards ? 0 : count - 1, step = backwards ? -1 : 1;
+        for (int n = 0, i = (int)first; n < count; n++, i = i == last ? count - 1 - last : i + step) {
             const bool waits = late >> (i / WARP_LANES % 32) & 1;
-            if (fibers[i].state != READY || waits) continue;
+            if (states[i] != READY || waits) continue;
             go_on(i);
             ran = true;
         }
     } while (release());
     for (int i = 0; i < thread_count; i++)
-        if (fibers[i].state != DONE) {
+        if (states[i] != DONE) {
             fprintf(stderr, "thread %d waits at a barrier that others do not reach\n", i);
             abort();
         }
