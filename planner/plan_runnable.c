@@ -37,6 +37,9 @@ static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint3
 static const char *only_on_host(const struct job *job)
 {
     if (job->parallel.tensor > 1) return "tensor groups";
+    if (job->parallel.replicated > 0) return "unequal replicas";
+    if (job->parallel.schedule == PIPELINE_TERAPIPE) return "slices of tokens";
+    if (job->keep_best) return "best weights to keep";
     if (job->parallel.tree) return "sums as a tree";
     if (job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (job_clips(job)) return "clipping";
@@ -48,7 +51,9 @@ static enum status check_backend(const struct plan *plan, struct error *err)
     if (strcmp(plan->hardware.backend, "host") == 0) return STATUS_OK;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
-        const char *what = parallel_is_set(&job->parallel) ? only_on_host(job) : NULL;
+        const char *what = !parallel_is_set(&job->parallel)        ? NULL
+                           : plan_goes_on_from(plan, j) != PLAN_NONE ? "states that move"
+                                                                     : only_on_host(job);
         if (what)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' is parallel with %s on devices of backend '%s', which can be simulated, not run "
