@@ -254,6 +254,7 @@ static double evaluate(struct reference *r, const struct data_source *held_out, 
     for (uint64_t h = 0; h < r->job->evaluation.minibatches; h++) {
         double losses[REPLICAS_MAX], sum = 0;
         if (data_batch(held_out, h, r->batch, &err)) fail_msg("%s", err.text);
+        r->targets = data_targets(held_out, h);
         for (uint64_t n = 0; n < r->job->microbatches; n++)
             for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_EVALUATE, updates, n, losses);
         for (uint32_t d = 0; d < r->job->parallel.data; d++) sum = d == 0 ? losses[d] : sum + losses[d];
