@@ -91,7 +91,7 @@ static void test_bits_of_several_processes(void **state)
             }
             s.clip = 0;
             s.every = 0;
-            s.offload = false;
+            s.offload = s.weights_below = s.swaps = s.chooses = false;
             s.devices = s.cut->pipeline * s.cut->data;
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
