@@ -535,7 +535,10 @@ static void test_checkpoints(void **state)
         char what[200], folder[SUPPORT_FOLDER_BYTES];
         test_network_jobs(&jobs, 1, config, 1);
         struct job job = draw(seed, n, &jobs.jobs[0]);
-        if (job.parallel.replicated > 0) continue;
+        if (job.parallel.replicated > 0) {
+            job_set_release(&jobs);
+            continue;
+        }
         job.parallel.flush = 2 + (uint32_t)random_below(seed, 1000 + n, 4);
         job.minibatches = 10;
         describe(&job, config, what);
