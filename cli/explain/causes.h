@@ -2,8 +2,9 @@
  * The difference between a measured run and its prediction, by cause.
  *
  * The measured run is turned into the predicted one: first gaps are removed, then collectives no longer wait longer from
- * their first member to their last than predicted, then for one cause after another its operations get predicted durations. A cause's part is the reduction of the makespan in its step; parts add up to the
- * difference, and are below 0 if operations were faster. They depend on the order of enum explain_cause.
+ * their first member to their last than predicted, then for one cause after another its operations get predicted
+ * durations. A cause's part is the reduction of the makespan in its step; parts add up to the difference, and are below 0
+ * if operations were faster. They depend on the order of enum explain_cause.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_CAUSES_H
 #define SPILLWAY_CLI_EXPLAIN_CAUSES_H

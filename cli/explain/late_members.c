@@ -34,7 +34,6 @@ static void add_group(const struct late_group *group, uint32_t members, struct e
     out->items[group->device].times++;
     out->items[group->device].seconds += others_s;
     out->collectives++;
-    out->waited_s += group->sum_s;
 }
 
 static void sort(struct explain_late_members *out, uint32_t device_count)

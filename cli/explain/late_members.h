@@ -18,7 +18,6 @@ struct explain_late_members {
     struct explain_late_member *items; /* the longest awaited first */
     uint32_t count;
     uint64_t collectives; /* for which members waited */
-    double waited_s;      /* over all members */
 };
 
 /*

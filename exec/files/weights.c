@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "exec/files/weights_files.h"
 
@@ -194,9 +195,8 @@ static bool may_be_left(const char *name)
     static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
                                        ".attention.masked_bias", ".position_ids"};
     static const char *const parts[] = {"cls.", "classifier.", "pooler.", "qa_outputs.", "score."};
-    const size_t length = strlen(name);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (length > strlen(ends[i]) && strcmp(name + length - strlen(ends[i]), ends[i]) == 0) return true;
+        if (text_ends_in(name, ends[i])) return true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *const at = strstr(name, parts[i]);
         if (at && (at == name || at[-1] == '.')) return true;
@@ -266,7 +266,8 @@ enum status weights_read(const struct job *job, const struct state_tables *table
                          uint32_t shard_count, float *const *states, struct error *err)
 {
     for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, tables[s].layout.bytes);
-    TRY(open_and_read(job, (struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count, .states = states}, err));
+    const struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    TRY(open_and_read(job, walk, err));
     weights_round(job, tables, shard_count, states);
     return STATUS_OK;
 }

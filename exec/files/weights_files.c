@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/files/path.h"
 #include "base/json/json_in.h"
+#include "base/text.h"
 #include "base/try.h"
 
 static const char INDEX[] = "model.safetensors.index.json", SINGLE[] = "model.safetensors";
@@ -101,12 +102,6 @@ static enum status read_index(struct weights_files *files, const char *path, str
     return compare_index(files, err);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Finds the file of a folder: a single one before an index, as transformers does. */
 static enum status find_in_folder(struct weights_files *files, const char *folder, const char **out, struct error *err)
 {
@@ -123,7 +118,7 @@ static enum status open_all(struct weights_files *files, const char *path, struc
 {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) TRY(find_in_folder(files, path, &path, err));
-    if (ends_with(path, ".json")) return read_index(files, path, err);
+    if (text_ends_in(path, ".json")) return read_index(files, path, err);
     TRY(ARENA_NEW(&files->arena, 1, files->files, err));
     return open_file(files, path, NULL, err);
 }

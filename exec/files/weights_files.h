@@ -2,7 +2,7 @@
  * A network's tensors by name: in one safetensors file, or in the shards of a folder as the Hub has them.
  *
  *     model.safetensors                      a small network
- *     model.safetensors.index.json           a large one: {"metadata": ..., "weight_map": {"name": "model-00001-of-00002.safetensors", ...}}
+ *     model.safetensors.index.json           a large one: {"metadata": ..., "weight_map": {"tensor": "file", ...}}
  *     model-00001-of-00002.safetensors ...
  *
  * Of an index only "weight_map" is believed. It names files beside it, and each tensor of these files once. Files are

@@ -38,7 +38,8 @@ struct run_collective_data {
 
 /*
  * Enqueues a member's part of a collective. The members of a collective follow each other (plan_walk.h). Beyond its
- * job's limit it does nothing, for all members alike, and *omitted is set. *timing begins when the last member has come, and has the wait for it.
+ * job's limit it does nothing, for all members alike, and *omitted is set. *timing begins when the last member has come, and
+ * has the wait for it.
  */
 MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op,
                                               const struct run_collective_data *data, bool *omitted,

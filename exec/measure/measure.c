@@ -3,8 +3,8 @@
  *
  * There is a profile for each sensible number of threads of a device: the speed of each kernel (measure_kernels.c),
  * and the slowdown by other devices and copies (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and
- * the peak (measure_peak.c) belong to the machine, as do collectives between its devices (measure_collectives.c). All parts take turns (measure_rounds.c) and use the code that
- * carries out plans.
+ * the peak (measure_peak.c) belong to the machine, as do collectives between its devices (measure_collectives.c). All
+ * parts take turns (measure_rounds.c) and use the code that carries out plans.
  *
  * The machine becomes one device type with one device. Its link represents DRAM, as fast as all cores can copy
  * together: a single copy is limited by the measured points. Its latency is the time in which one stream notices an

@@ -8,17 +8,6 @@ const char *const collective_kind_names[] = {
     [COLLECTIVE_ALL_TO_ALL] = "all-to-all", [COLLECTIVE_SEND] = "send"};
 static_assert(ARRAY_COUNT(collective_kind_names) == COLLECTIVE_KIND_COUNT, "a name per kind");
 
-const struct collective_rate *collective_rate_find(const struct device_type *type, uint32_t kind, uint32_t members,
-                                                   uint32_t computing)
-{
-    for (uint32_t i = 0; i < type->collective_count; i++) {
-        const struct collective_rate *rate = &type->collectives[i];
-        const struct collective_rate wanted = {.kind = kind, .members = members, .computing = computing};
-        if (collective_rate_alike(rate, &wanted)) return rate;
-    }
-    return NULL;
-}
-
 bool collective_rate_alike(const struct collective_rate *a, const struct collective_rate *b)
 {
     return a->kind == b->kind && a->members == b->members && a->computing == b->computing && a->processes == b->processes;

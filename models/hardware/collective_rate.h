@@ -22,16 +22,12 @@ struct collective_rate {
     uint32_t point_count;            /* at least 1 */
 };
 
-/* Returns the rate of one process with these values, or NULL. Borrowed. */
-const struct collective_rate *collective_rate_find(const struct device_type *type, uint32_t kind, uint32_t members,
-                                                   uint32_t computing);
-
 /* Returns true if both are of the same kind under the same conditions. */
 bool collective_rate_alike(const struct collective_rate *a, const struct collective_rate *b);
 
 /*
- * Finds the rates of groups of `members` devices of a process without other computations: both[0] has at most that many members,
- * both[1] at least. They are equal where that number was measured. Returns false for a number outside of the measured
+ * Finds the rates of groups of `members` devices of a process without other computations: both[0] has at most that many
+ * members, both[1] at least. They are equal where that number was measured. Returns false for a number outside of the measured
  * ones.
  */
 bool collective_rate_around(const struct device_type *type, uint32_t kind, uint32_t members,

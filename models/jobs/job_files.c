@@ -62,18 +62,12 @@ static enum status check_room(const struct job *job, struct error *err)
                      quantity_text(room, DIMENSION_BYTES, text[1]));
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 /* Declares the files of a folder of weights, or of an index, as inputs (exec/files/weights_files.h). */
 static enum status declare_folder(const char *path, struct error *err)
 {
     char folder[JOB_PATH_BYTES], file[2 * JOB_PATH_BYTES];
     struct stat info;
-    const bool index = ends_with(path, ".json");
+    const bool index = text_ends_in(path, ".json");
     const char *const slash = strrchr(path, '/');
     if (!index && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))) return STATUS_OK;
     snprintf(folder, sizeof folder, "%.*s", index ? (int)(slash ? slash - path : 1) : (int)strlen(path),
@@ -81,7 +75,7 @@ static enum status declare_folder(const char *path, struct error *err)
     DIR *const entries = opendir(folder);
     enum status status = STATUS_OK;
     for (const struct dirent *entry; entries && !status && (entry = readdir(entries));) {
-        if (!ends_with(entry->d_name, ".safetensors") && !ends_with(entry->d_name, ".safetensors.index.json")) continue;
+        if (!text_ends_in(entry->d_name, ".safetensors") && !text_ends_in(entry->d_name, ".safetensors.index.json")) continue;
         snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
         status = outputs_read(file, err);
     }

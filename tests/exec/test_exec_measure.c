@@ -24,6 +24,7 @@
 #include "exec/measure/measure_state.h"
 #include "models/hardware/collective_rate.h"
 #include "tests/support/support_folder.h"
+#include "tests/support/support_models.h"
 
 static void test_statistics(void **state)
 {
@@ -204,7 +205,7 @@ static void test_members(void **state)
 static void check_collectives(const struct device_type *type)
 {
     for (uint32_t k = 0; k < COLLECTIVE_KIND_COUNT; k++) {
-        const struct collective_rate *const rate = collective_rate_find(type, k, 2, 0);
+        const struct collective_rate *const rate = support_collective_rate(type, k, 2, 0);
         assert_int_equal(rate != NULL, k != COLLECTIVE_ALL_TO_ALL);
         if (!rate) continue;
         assert_true(rate->point_count >= 1);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
+#include "models/hardware/collective_rate.h"
 #include "models/jobs/jobs_file.h"
 
 enum status support_network(const char *text, struct arena *arena, struct network *out,
@@ -93,4 +94,13 @@ char *support_hardware_text(const struct hardware *hardware)
     if (!out) return NULL;
     hardware_write(hardware, out, NULL);
     return text_of(out);
+}
+
+const struct collective_rate *support_collective_rate(const struct device_type *type, uint32_t kind, uint32_t members,
+                                                      uint32_t computing)
+{
+    const struct collective_rate wanted = {.kind = kind, .members = members, .computing = computing};
+    for (uint32_t i = 0; i < type->collective_count; i++)
+        if (collective_rate_alike(&type->collectives[i], &wanted)) return &type->collectives[i];
+    return NULL;
 }

@@ -23,4 +23,8 @@ char *support_network_text(const struct network *network);
 char *support_jobs_text(const struct job_set *set);
 char *support_hardware_text(const struct hardware *hardware);
 
+/* Returns the measured rate of collectives of one process with these values, or NULL. Borrowed. */
+const struct collective_rate *support_collective_rate(const struct device_type *type, uint32_t kind, uint32_t members,
+                                                      uint32_t computing);
+
 #endif

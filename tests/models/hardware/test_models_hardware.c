@@ -323,10 +323,10 @@ static void collectives_are_read_and_written(void **state)
     const struct device_type *const type = &h.types[0];
     assert_int_equal(type->collective_count, 3);
     assert_int_equal(type->collectives[2].processes, 2);
-    const struct collective_rate *const rate = collective_rate_find(type, COLLECTIVE_BROADCAST, 8, 3);
+    const struct collective_rate *const rate = support_collective_rate(type, COLLECTIVE_BROADCAST, 8, 3);
     assert_ptr_equal(rate, &type->collectives[0]);
     assert_true(rate->point_count == 2 && rate->points[0].bytes == 5 && rate->points[1].spread == 0.5);
-    assert_null(collective_rate_find(type, COLLECTIVE_BROADCAST, 8, 0));
+    assert_null(support_collective_rate(type, COLLECTIVE_BROADCAST, 8, 0));
     char *const first = support_hardware_text(&h);
     struct hardware again = {0};
     if (support_hardware(first, &again, &err) != STATUS_OK) fail_msg("%s", err.text);
