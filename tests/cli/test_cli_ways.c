@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
  * later than the plan of any policy, any way and any schedule of pipelines, and hardly later with other activations; the row of `--policy all` is the plan of `--policy optimal`; a plan is
  * called optimal only if none is faster; long jobs are tried in all ways; `mem` and `plan` agree.

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * The index of traces (traces/trace_index.h) and their writer: a window read with the index equals the window read
  * without it; the rest of the trace is not read; a wrong index is refused; spans in any order are sorted by their
  * numbers.
