@@ -125,7 +125,7 @@ static bool holds_embedding(const struct chunk_memory *m, uint32_t piece)
 static const void *table_of(const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
-    if (m->table_rows == 0) return NULL;
+    if (m->table_rows == 0 || !a->state) return NULL;
     return m->copies_table || m->gathers_table ? transformer_at(a->state, m->table_weights_offset) : a->table;
 }
 

@@ -44,7 +44,9 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
         g = transformer_at(unit->gradients, offset - skipped);
     struct transformer_tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
     const struct memory_entry *weights = &a->tables->state.parts[STATE_WEIGHTS].entries[tensor.index];
-    if (weights->bytes == entry->bytes)
+    tensor.weights.is_rounded = weights->bytes != entry->bytes;
+    if (!a->state) return tensor;
+    if (!tensor.weights.is_rounded)
         tensor.weights.fp32 = transformer_at(a->state, weights->offset_bytes);
     else
         tensor.weights.rounded = transformer_at(a->state, weights->offset_bytes);
@@ -210,7 +212,7 @@ static void product_forward(const struct transformer_unit *unit, float *y, const
                             const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
-    if (p->w.fp32) {
+    if (!p->w.is_rounded) {
         k->linear_forward(k, y, x, p->w.fp32, bias, p->rows, p->out, p->in, p->in_out);
         return;
     }
@@ -223,7 +225,7 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
                              const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
-    if (p->w.fp32) {
+    if (!p->w.is_rounded) {
         if (dx)
             k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
         if (dw) k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
@@ -441,7 +443,7 @@ static struct transformer_weights word_table(const struct transformer_unit *unit
 {
     const void *const table = unit->arguments->table;
     if (!unit->network->tied_head) return transformer_tensor(unit, layer, own_weight).weights;
-    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct transformer_weights){.rounded = table};
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct transformer_weights){.rounded = table, .is_rounded = true};
     return (struct transformer_weights){.fp32 = table};
 }
 

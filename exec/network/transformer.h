@@ -111,10 +111,11 @@ void transformer_shut_by_loss(const struct unit_arguments *arguments);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* One of the two is set. */
+/* One of the two is set; none where a second unit of a backward pass finds no weights, because replicas split them. */
 struct transformer_weights {
     const float *fp32;
     const bf16 *rounded;
+    bool is_rounded;
 };
 
 /* The gradient is NULL if the pass has none. */

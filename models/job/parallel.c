@@ -261,8 +261,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->sequence, "sequence parallelism"},
         {p->scatter && !divides_boundaries(job), "scattered boundaries of unequal parts"},
-        {p->data > 1 && p->zero > ZERO_GRADIENTS && pipeline_has_halves(p->schedule),
-         "split weights of backward passes in two units"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},

@@ -180,7 +180,9 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_TABLE:
     case CHECK_OPERAND_TABLE_GRADIENT:
     case CHECK_OPERAND_HANDOVER: return use_of_carried_out(v, operand);
-    case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
+    case CHECK_OPERAND_WEIGHTS:
+        if (apart && second && v->chunk == 0) return USE_READ; /* the embedding's */
+        return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case CHECK_OPERAND_GRADIENT:
         if (v->op->pass == PLAN_NORM && v->shares_table && v->chunk == 0) return USE_CHANGE;

@@ -246,7 +246,8 @@ enum status check_parallel_done(struct checker *c, const struct job *job, struct
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
                           job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
-    const uint64_t gathered = gathers ? 2 * wanted + progress->evaluated : 0;
+    const bool thrice = parallel_is_carried_out(&job->parallel) && pipeline_has_halves(job->parallel.schedule) && chunk == 0;
+    const uint64_t gathered = gathers ? (thrice ? 3 : 2) * wanted + progress->evaluated : 0;
     if (progress->gathered == gathered) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
                       ")", job->name, chunk, progress->gathered, gathered);

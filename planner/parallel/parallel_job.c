@@ -141,7 +141,7 @@ static void emit_minibatch(struct parallel_job *s, bool evaluated)
         parallel_job_acquire(s, step);
         parallel_job_emit_pass(s, step);
         parallel_job_release(s, step);
-        if (chunk->gathers && parallel_job_uses_weights(step->pass)) gather_next(s, stage);
+        if (chunk->gathers && parallel_job_uses_weights(s, step)) gather_next(s, stage);
         if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->chunk, evaluated);
         if (--stage->steps_left > 0) continue;
         for (uint32_t c = 0; c < s->completed_count; c++) {

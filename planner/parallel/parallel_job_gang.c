@@ -221,6 +221,12 @@ void gang_access_other(struct gang_unit *u, struct gang_accesses *a, uint32_t ki
     gang_access(a, gang_buffer(u, kind, chunk, 0, bytes), ACCESS_READ);
 }
 
+void gang_access_table(struct gang_unit *u, struct gang_accesses *a)
+{
+    if (u->chunk->has_loss && gang_shares_table(u->s) && !u->chunk->gathers)
+        gang_access_other(u, a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
+}
+
 void gang_access_workspace(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)
 {
     uint64_t bytes = u->chunk->workspace_bytes;

@@ -100,6 +100,9 @@ bool gang_shares_table(const struct parallel_job *s);
 /* Reads another chunk's state or gradient. */
 void gang_access_other(struct gang_unit *u, struct gang_accesses *a, uint32_t kind, uint32_t chunk, uint64_t bytes);
 
+/* Reads the embedding's table for a head on its stage, unless it is gathered with the head's weights. */
+void gang_access_table(struct gang_unit *u, struct gang_accesses *a);
+
 void gang_access_workspace(struct gang_unit *u, struct gang_accesses *a, uint32_t flags);
 
 /* Accesses data of chunk r; none enters chunk 0 or leaves the last chunk. */

@@ -114,7 +114,7 @@ static enum status size_rings(struct parallel_job *s, struct arena *arena, struc
         s->gathering_behind[i] = stage->first_gathering;
         if (chunk->scatters && parallel_job_makes_gradient(step->pass) && chunk->pools[PARALLEL_JOB_APART].bytes == 0)
             widen(&stage->gradients, chunk->whole_gradient_bytes, GRADIENT_SLOTS);
-        if (!chunk->gathers || !parallel_job_uses_weights(step->pass)) continue;
+        if (!chunk->gathers || !parallel_job_uses_weights(s, step)) continue;
         widen(&stage->weights, chunk->whole_weight_bytes, s->parallel->prefetch + 1);
         stage->first_gathering = i;
     }

@@ -178,10 +178,11 @@ static inline const struct parallel_job_stage *parallel_job_stage_of(const struc
     return &s->stages[s->of[chunk].stage];
 }
 
-/* Return true for passes that multiply by weights, and that make gradients. */
-static inline bool parallel_job_uses_weights(uint32_t pass)
+/* Return true for steps that multiply by weights, and passes that make gradients. Carried out, the first chunk's second unit
+ * passes over the embedding. */
+static inline bool parallel_job_uses_weights(const struct parallel_job *s, const struct pipeline_step *step)
 {
-    return pass != PIPELINE_WEIGHT;
+    return step->pass != PIPELINE_WEIGHT || (s->carried_out && step->chunk == 0);
 }
 static inline bool parallel_job_makes_gradient(uint32_t pass)
 {

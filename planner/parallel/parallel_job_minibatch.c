@@ -183,8 +183,7 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_access_batch(&u, &a, ACCESS_READ | ends_held_out(&u, n));
     gang_access_held_out_loss(&u, &a, GANG_CHANGE);
     if (u.chunk->has_loss) output = a.of[a.count - 1].buffer;
-    if (u.chunk->has_loss && gang_shares_table(s) && !u.chunk->gathers)
-        gang_access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
+    gang_access_table(&u, &a);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_EVALUATE, gang_work(&u, PARALLEL_EVALUATE), &a);
     gang_tensor_collectives(&u, PARALLEL_EVALUATE, false, STREAM_COMPUTE, output);

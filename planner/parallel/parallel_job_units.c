@@ -45,8 +45,7 @@ static void emit_backward_in_one(struct gang_unit *u, uint32_t n)
     access_context(u, &a, n);
     gang_access_batch(u, &a, ACCESS_READ | gang_ends_batch(u));
     gang_access_loss(u, &a, GANG_CHANGE);
-    if (u->chunk->has_loss && gang_shares_table(u->s) && !u->chunk->gathers)
-        gang_access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
+    gang_access_table(u, &a);
     gang_access_workspace(u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(u, PLAN_BACKWARD, gang_work(u, PARALLEL_BACKWARD), &a);
     gang_tensor_collectives(u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
@@ -97,7 +96,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     if (s->carried_out && !u.chunk->scatters) gang_access_gradient(&u, &a, GANG_CHANGE);
     gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_loss(&u, &a, GANG_CHANGE);
-    if (u.chunk->has_loss && gang_shares_table(s)) gang_access_other(&u, &a, BUFFER_STATE, 0, s->of[0].state_bytes);
+    gang_access_table(&u, &a);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_BACKWARD_INPUT, gang_work(&u, PARALLEL_INPUT), &a);
     gang_tensor_collectives(&u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
@@ -105,8 +104,8 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_end(&u);
 }
 
-/* The collectives gather the kept activations. Carried out, units find tensors in the state, the first chunk's reads
- * data, and collectives are those of the embedding, within the pass. */
+/* The collectives gather the kept activations. Carried out, units find tensors in the state, where it has them, the first
+ * chunk's reads data and weights of the embedding, and collectives are those of the embedding, within the pass. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct gang_unit u = gang_begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
@@ -121,7 +120,7 @@ static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
     else gang_access_sum(&u, &a);
     const uint32_t gradient = a.of[a.count - 1].buffer;
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_LAST);
-    if (s->carried_out) gang_access_weights(&u, &a);
+    if (s->carried_out && (r == 0 || !u.chunk->gathers)) gang_access_weights(&u, &a);
     if (r == 0) gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_BACKWARD_WEIGHT, gang_work(&u, PARALLEL_WEIGHT), &a);

@@ -215,7 +215,7 @@ static void draw_schedule(uint64_t seed, uint64_t n, struct parallel *p)
 static void draw_shares(uint64_t seed, uint64_t n, struct parallel *p)
 {
     if (p->data == 1) return;
-    p->zero = (uint32_t)random_below(seed, n, pipeline_has_halves(p->schedule) ? 3 : 4);
+    p->zero = (uint32_t)random_below(seed, n, 4);
     p->prefetch = (uint32_t)random_below(seed, n + 1, 3);
 }
 

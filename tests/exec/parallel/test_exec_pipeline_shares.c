@@ -71,7 +71,7 @@ static void test_bits_of_shares(void **state)
             s.zero = zero < ZERO_GRADIENTS || each == 1 ? ZERO_NOTHING : ZERO_GRADIENTS;
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
-            cut = draw_cut(seed, at + 6, data, each, zero < ZERO_WEIGHTS);
+            cut = draw_cut(seed, at + 6, data, each, true);
             s.zero = zero;
             s.offload = random_below(seed, at + 15, 2);
             s.prefetch = (uint32_t)random_below(seed, at + 10, 2);
@@ -130,7 +130,7 @@ static void test_clipped_shares(void **state)
             const uint64_t at = 20 * (c * CLIPPED + n);
             const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3), zero = 1 + (uint32_t)random_below(seed, at + 1, 3);
             const uint64_t each = 1 + random_below(seed, at + 2, 4);
-            const struct job_cut cut = draw_cut(seed, at + 3, data, each, zero < ZERO_WEIGHTS);
+            const struct job_cut cut = draw_cut(seed, at + 3, data, each, true);
             struct cut_job s = {.config = cut_job_configs[c], .microbatches = data * each};
             struct cut_job_outcome alone, found, again;
             struct plan plan = {0};

@@ -19,7 +19,7 @@
 enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
-       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400 };
+       HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -29,7 +29,8 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * SHARES_CLIP on devices do, and it clips; from HOSTS_CLIP on it clips, and the host updates, with one replica of tensor
  * groups of two; from BELOW on weights come up whole, for one microbatch of each replica, to
  * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave; from
- * SLICES on sequences are in three slices of tokens. */
+ * SLICES on sequences are in three slices of tokens; from HALVES_SHARES on instead backward passes have two units, and
+ * replicas split weights. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -72,6 +73,9 @@ static void make_plan(struct plan *out, uint32_t variant)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_TERAPIPE, .slices = 3,
                                                   .slice_tokens = {6, 7, 3}};
+    if (variant >= HALVES_SHARES)
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
     if (variant < SWAPS || variant >= SLICES) return;
@@ -580,6 +584,21 @@ static struct plan_op *swap_of(struct plan *p, uint32_t pass, uint32_t at)
     if (op->kind != OP_COPY) fail_msg("nothing is swapped");
     return op;
 }
+static struct plan_access *second_weights(struct plan *p)
+{
+    return access_of(p, test_parallel_op(p, PLAN_BACKWARD_WEIGHT, 0, OP_COMPUTE), BUFFER_PARAMETERS);
+}
+static void second_unit_of_shares(struct plan *p)
+{
+    second_weights(p)->buffer = (uint32_t)(buffer_of(p, BUFFER_STATE, 0, true) - p->buffers);
+}
+static void second_unit_writes(struct plan *p) { second_weights(p)->flags |= ACCESS_WRITE; }
+static void second_unit_keeps(struct plan *p) { second_weights(p)->flags &= (uint8_t)~ACCESS_RELEASE; }
+static void second_unit_of_head(struct plan *p)
+{
+    struct plan_op *const op = test_parallel_op(p, PLAN_BACKWARD_WEIGHT, 1, OP_COMPUTE);
+    access_of(p, op, BUFFER_WORKSPACE)->buffer = (uint32_t)(buffer_of(p, BUFFER_PARAMETERS, 1, true) - p->buffers);
+}
 static void swap_short(struct plan *p) { swap_of(p, PLAN_FORWARD, 0)->bytes -= 64; }
 static void swap_in_short(struct plan *p) { swap_of(p, PLAN_GATHER, 1)->bytes -= 64; }
 static void swap_in_of_another(struct plan *p)
@@ -785,6 +804,11 @@ static void broken(void **state)
         {loss_short, SLICES + 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
         {reduced_short, SLICES + 12, "0 times all-reduce of"},
         {data_late, SLICES + 2, "reads unwritten bytes of the batch"},
+        {second_unit_of_shares, HALVES_SHARES + 12, "form: has no use for the state of job-0 shard 0"},
+        {second_unit_writes, HALVES_SHARES + 12, "form: writes the parameters of job-0 shard 0"},
+        {second_unit_keeps, HALVES_SHARES + 12, "lifetimes: acquires the parameters of job-0 shard 0"},
+        {second_unit_of_head, HALVES_SHARES + 12, "form: has no use for the parameters of job-0 shard 1"},
+        {shares_gathered_short, HALVES_SHARES + 12, "0 times all-gather of"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
