@@ -45,6 +45,7 @@ struct run_collective {
     struct run_collective_data *data; /* by member */
     float **values;     /* with other processes, by member: NULL in another one, ... */
     uint32_t *ranks_of; /* ... which is this */
+    bool *repeats;      /* by member, as in its data */
     uint64_t number;    /* of the first member's operation */
 };
 
@@ -60,6 +61,14 @@ struct collective_call {
 
 /* --- meetings --------------------------------------------------------------------------------- */
 
+static void free_arrays(struct run_collective *c)
+{
+    free(c->data);
+    free(c->values);
+    free(c->ranks_of);
+    free(c->repeats);
+}
+
 static struct run_collective *create(struct run *run, const struct plan_walk_op *op)
 {
     struct run_collective *const c = alloc_zeroed(1, sizeof *c);
@@ -67,11 +76,11 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     c->data = alloc_zeroed(op->join_count, sizeof *c->data);
     if (run->peers) c->values = alloc_zeroed(op->join_count, sizeof *c->values);
     if (run->peers) c->ranks_of = alloc_zeroed(op->join_count, sizeof *c->ranks_of);
+    if (run->peers) c->repeats = alloc_zeroed(op->join_count, sizeof *c->repeats);
     const bool looks = hardware_dilation(&run->plan->hardware) <= 1;
-    if (!c->data || (run->peers && !(c->values && c->ranks_of)) || !meeting_init(&c->meeting, op->join_count, looks)) {
-        free(c->data);
-        free(c->values);
-        free(c->ranks_of);
+    if (!c->data || (run->peers && !(c->values && c->ranks_of && c->repeats)) ||
+        !meeting_init(&c->meeting, op->join_count, looks)) {
+        free_arrays(c);
         free(c);
         return NULL;
     }
@@ -95,9 +104,7 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
 static void destroy(struct run_collective *c)
 {
     meeting_release(&c->meeting);
-    free(c->data);
-    free(c->values);
-    free(c->ranks_of);
+    free_arrays(c);
     free(c);
 }
 
@@ -271,7 +278,7 @@ static bool sum_over_ranks(const struct collective_call *call)
 {
     struct run_collective *const c = call->collective;
     const struct rank_sum sum = {.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
-                                 .ranks_of = c->ranks_of, .values = c->values, .count = c->data[call->member].count,
+                                 .ranks_of = c->ranks_of, .values = c->values, .repeats = c->repeats, .count = c->data[call->member].count,
                                  .workers = c->here};
     assert(c->kind == COLLECTIVE_ALL_REDUCE);
     return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(c);
@@ -299,19 +306,21 @@ static void call_join(void *argument)
     if (met) leave(call->run, c);
 }
 
-/* Makes a collective with its first member, and counts this one; `data`: NULL in another process. */
+/* Makes a collective with its first member, and counts this one. */
 static enum status count_member(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
                                 struct error *err)
 {
+    const bool here = run_has_device(run, op->device);
     if (op->join_at == 0) run->joining = create(run, op);
     struct run_collective *const c = run->joining;
     if (!c) return error_memory(err, "a collective", op->join_count * sizeof *data);
     if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &c->paced_s, err));
     pthread_mutex_lock(&run->lock);
-    if (data) c->data[op->join_at] = *data;
-    if (data) c->here++;
+    c->data[op->join_at] = *data;
+    if (here) c->here++;
     if (run->peers) c->ranks_of[op->join_at] = run->peers->rank_of[op->device];
-    if (run->peers && data) c->values[op->join_at] = (float *)(void *)data->to;
+    if (run->peers && here) c->values[op->join_at] = (float *)(void *)data->to;
+    if (run->peers) c->repeats[op->join_at] = data->repeats;
     pthread_mutex_unlock(&run->lock);
     return STATUS_OK;
 }
@@ -322,9 +331,10 @@ static void end_joining(struct run *run, const struct plan_walk_op *op)
     if (op->join_at + 1 == op->join_count) leave(run, run->joining);
 }
 
-enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op, struct error *err)
+enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op,
+                                             const struct run_collective_data *data, struct error *err)
 {
-    TRY(count_member(run, op, NULL, err));
+    TRY(count_member(run, op, data, err));
     struct beginning beginning = {run, run->joining};
     meeting_arrive(&run->joining->meeting, begin, &beginning);
     end_joining(run, op);

@@ -45,8 +45,10 @@ MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan
                                               const struct run_collective_data *data, bool *omitted,
                                               struct device_timing *timing, struct error *err);
 
-/* Counts a member that another process has; its number in the collective is the operation's. */
-MUST_CHECK enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op, struct error *err);
+/* Counts a member that another process has; its number in the collective is the operation's. Addresses in *data are not
+ * used. */
+MUST_CHECK enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_walk_op *op,
+                                                        const struct run_collective_data *data, struct error *err);
 
 /* Wakes all streams that wait for members, before devices are stopped. */
 void run_collective_cancel(struct run *run);

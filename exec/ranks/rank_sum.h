@@ -21,6 +21,7 @@ struct rank_sum {
     uint32_t members;
     const uint32_t *ranks_of; /* by member: the rank that has it */
     float *const *values;  /* by member; NULL: of another rank */
+    const bool *repeats;   /* by member: another one has the same values, which are added once; NULL: none, as in trees */
     uint64_t count;
     uint32_t workers;      /* members of this rank: each takes its share of the pieces */
 };

@@ -56,7 +56,9 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
     struct plan_walk_op op;
     while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
         join_passes(loop, &op);
-        status = run_make_room(loop, &op, err);
+        struct plan_walk_op about = op;
+        about.minibatch = run_minibatch_of(loop, &op);
+        status = run_make_room(loop, &about, err);
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
         if (loop->stopping && !work_is_left(loop) && op.join_at == 0) break;

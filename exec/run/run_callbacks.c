@@ -12,7 +12,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/process/clock.h"
+#include "base/size.h"
 #include "exec/device/ranges.h"
 #include "exec/files/weights.h"
 #include "exec/state/run_faults.h"
@@ -45,17 +47,17 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     bool whole = !entry.clips;
     if (entry.clips) {
         pthread_mutex_lock(&run->lock);
-        whole = progress->half_logged;
+        struct run_log_entry *const other = &progress->halves[part->step % ARRAY_COUNT(progress->halves)];
+        whole = other->step == part->step;
         if (whole) {
-            const struct run_log_entry *const other = &progress->half;
             const struct run_log_entry *const step = has_loss ? other : part;
             if (!has_loss) entry = *other;
             entry.norm = step->norm;
             entry.skipped = step->skipped;
+            other->step = 0;
         } else {
-            progress->half = *part;
+            *other = *part;
         }
-        progress->half_logged = !whole;
         pthread_mutex_unlock(&run->lock);
     }
     if (whole) run_log_minibatch(run->log, &entry);
@@ -85,21 +87,33 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
     run_fail_job(run, job, true, &why);
 }
 
-/* Takes the norm after the first step was made or skipped. */
-static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
-                        bool skipped)
+void run_take_norm(struct run *run, uint32_t job, uint64_t minibatch, double norm, bool skipped)
 {
-    const struct job *const about = &run->plan->jobs.jobs[job];
-    const double norm = unit_norm(about, norms);
     if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) diverge(run, job, minibatch, "the norm of the gradients");
     if (skipped) {
         pthread_mutex_lock(&run->lock);
         run->result->jobs[job].skipped++;
         pthread_mutex_unlock(&run->lock);
     }
-    const struct run_log_entry entry = {
-        .job = job, .clips = true, .norm = norm, .skipped = skipped};
+    const uint64_t step = run->plan->jobs.jobs[job].first_minibatch + minibatch + 1;
+    const struct run_log_entry entry = {.job = job, .step = step, .clips = true, .norm = norm, .skipped = skipped};
     log_minibatch(run, &entry, false);
+}
+
+/* Takes the norm, or tells it rank 0. */
+static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, double norm, bool skipped)
+{
+    const struct run_peers_message message = {
+        .kind = PEERS_NORM, .job = job, .holds = skipped, .minibatch = minibatch, .loss = norm};
+    if (!run->peers || run->peers->own == 0) run_take_norm(run, job, minibatch, norm, skipped);
+    else ranks_tell(run->peers->ranks, 0, &message, sizeof message);
+}
+
+void run_note_nonfinite(struct run *run, uint32_t job, uint64_t minibatch)
+{
+    pthread_mutex_lock(&run->lock);
+    run->jobs[job].nonfinite = max_u64(run->jobs[job].nonfinite, minibatch + 1);
+    pthread_mutex_unlock(&run->lock);
 }
 
 /* --- computations ------------------------------------------------------------------------------ */
@@ -163,7 +177,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
         if (norms && call->flight->unit->shard == 0 && call->rank == 0)
-            handle_norm(call->run, job, call->flight->minibatch, norms, skips);
+            handle_norm(call->run, job, call->flight->minibatch, unit_norm(&call->run->plan->jobs.jobs[job], norms), skips);
     } else {
         call->flight->omitted = true;
     }
@@ -374,7 +388,7 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
         if (run->peers) pthread_cond_broadcast(&run->peers->changed);
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
-    if (!isfinite(loss)) progress->nonfinite = minibatch + 1;
+    if (!isfinite(loss)) progress->nonfinite = max_u64(progress->nonfinite, minibatch + 1);
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
     const uint64_t step = job->first_minibatch + minibatch + 1;
@@ -391,27 +405,40 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
     log_minibatch(run, &entry, true);
 }
 
-void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
-{
-    struct run_progress *const progress = &run->jobs[job];
-    const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
-    const uint32_t turn = (uint32_t)(minibatch % 2); /* the next one's parts may come first */
-    if (replicas > 1 && !add_partial_loss(run, job, replica, replicas, progress->partial_losses + (size_t)turn * replicas,
-                                          &progress->partial_count[turn], &loss))
-        return;
-    run_take_loss(run, job, minibatch, loss);
-}
-
 /* Takes the loss of a minibatch of a replica with its own pace. `last`: the last minibatch of its update. When all replicas'
  * have come, they are taken in the order of minibatches. */
 static void take_own_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t last, double loss)
 {
     struct run_progress *const progress = &run->jobs[job];
     const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
-    const uint32_t turn = (uint32_t)(last / replicas % 2); /* the next update's may come first */
-    double *const parts = progress->partial_losses + (size_t)turn * replicas;
+    const uint64_t turn = last / replicas % run_minibatches_ahead(&run->plan->jobs.jobs[job]); /* the next update's may come first */
+    double *const parts = progress->partial_losses + turn * replicas;
     if (!add_partial_loss(run, job, replica, replicas, parts, &progress->partial_count[turn], &loss)) return;
     for (uint32_t d = 0; d < replicas; d++) run_take_loss(run, job, last + 1 - replicas + d, parts[d]);
+}
+
+void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double loss)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    const uint32_t replicas = run_loss_replicas(about);
+    const uint64_t turn = minibatch % run_minibatches_ahead(about); /* the next one's parts may come first */
+    if (replicas > 1 && parallel_has_own_pace(&about->parallel)) {
+        take_own_loss(run, job, replica, minibatch, loss);
+        return;
+    }
+    if (replicas > 1 && !add_partial_loss(run, job, replica, replicas, progress->partial_losses + turn * replicas,
+                                          &progress->partial_count[turn], &loss))
+        return;
+    run_take_loss(run, job, minibatch, loss);
+}
+
+/* Tells other ranks before the norm of its gradients, on whose ranks it decides about the step, too. */
+static void tell_nonfinite(struct run *run, const struct loss_call *call)
+{
+    const struct run_peers_message message = {.kind = PEERS_NOT_FINITE, .job = call->job, .minibatch = call->minibatch};
+    run_note_nonfinite(run, call->job, call->minibatch);
+    ranks_tell_all(run->peers->ranks, &message, sizeof message);
 }
 
 static void call_loss(void *argument)
@@ -420,16 +447,13 @@ static void call_loss(void *argument)
     struct run *const run = call->run;
     struct error lost = {0};
     if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
-    const struct job *const job = &run->plan->jobs.jobs[call->job];
-    if (parallel_has_own_pace(&job->parallel) && run_loss_replicas(job) > 1) {
-        take_own_loss(run, call->job, call->rank, call->minibatch, *call->loss);
-        return;
-    }
+    const bool counts = call->minibatch < atomic_load(&run->jobs[call->job].limit);
+    if (run->peers && counts && !isfinite(*call->loss)) tell_nonfinite(run, call);
     if (!run->peers || run->peers->own == 0) {
         run_take_partial_loss(run, call->job, call->rank, call->minibatch, *call->loss);
         return;
     }
-    if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
+    if (!counts) return;
     const struct run_peers_message message = {
         .kind = PEERS_PART, .job = call->job, .replica = call->rank, .minibatch = call->minibatch, .loss = *call->loss};
     ranks_tell(run->peers->ranks, 0, &message, sizeof message);

@@ -130,31 +130,38 @@ static bool is_asynchronous(const struct run_loop *loop, const struct plan_walk_
     return op->gang != PLAN_NONE && pipeline_is_asynchronous(loop->plan->jobs.jobs[op->unit->job].parallel.schedule);
 }
 
-/* Returns the minibatch that an operation is about. The stages of an asynchronous schedule are in different ones, and each
- * counts its own units. Replicas with their own pace take the minibatches in turn; their update is about the last one. */
-static uint64_t minibatch_of(struct run_loop *loop, const struct plan_walk_op *op)
+/* Returns where a rank's units of an asynchronous schedule are counted; NULL: they are not. */
+static uint32_t *counter_of(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
+    if (!is_asynchronous(loop, op)) return NULL;
+    struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
+    switch (op->unit->pass) {
+    case PLAN_BATCH: return &passes->batches;
+    case PLAN_REDUCE: return &passes->summed;
+    case PLAN_UPDATE: return &passes->updates;
+    default: return NULL;
+    }
+}
+
+uint64_t run_minibatch_of(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (!is_asynchronous(loop, op)) return op->minibatch;
     const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
-    struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
+    const struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     const uint32_t stage = parallel_place(&job->parallel, op->unit->shard).stage;
     const uint32_t replica = op->rank / job->parallel.tensor;
     const uint64_t each = parallel_microbatches_of(job, stage, replica).count;
     const uint64_t turns = parallel_has_own_pace(&job->parallel) ? job->parallel.replicas[stage] : 1;
-    uint32_t *count;
-    switch (op->unit->pass) {
-    case PLAN_FORWARD: /* counted by their computations, which end the unit */
-        return turns > 1 ? passes->forward * turns + replica : passes->forward / each;
-    case PLAN_BACKWARD: return turns > 1 ? passes->backward * turns + replica : passes->backward / each;
-    case PLAN_BATCH: count = &passes->batches; break;
-    case PLAN_REDUCE: count = &passes->summed; break;
-    case PLAN_UPDATE: count = &passes->updates; break;
-    default: return op->minibatch;
-    }
-    if (op->op_index == 0) ++*count;
-    if (turns > 1) return op->unit->pass == PLAN_BATCH ? (*count - 1) * turns + replica : *count * turns - 1;
-    return *count - 1;
+    /* passes are counted by their computations, which end the unit */
+    if (op->unit->pass == PLAN_FORWARD) return turns > 1 ? passes->forward * turns + replica : passes->forward / each;
+    if (op->unit->pass == PLAN_BACKWARD) return turns > 1 ? passes->backward * turns + replica : passes->backward / each;
+    const uint32_t *const count = counter_of(loop, op);
+    if (!count) return op->minibatch;
+    const uint64_t unit = op->op_index == 0 ? *count : *count - 1; /* counted by its first operation */
+    if (turns > 1) return op->unit->pass == PLAN_BATCH ? unit * turns + replica : (unit + 1) * turns - 1;
+    return unit;
 }
 
 /* Returns the replica's passes over a chunk in this minibatch. */
@@ -272,6 +279,19 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
+/* Returns a member's data in a sum or gathering over replicas. A member of another process has only its ranges: its addresses
+ * are not used. */
+static struct run_collective_data collective_data_of(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
+    char *at[2] = {NULL, NULL};
+    assert(op->use_count <= ARRAY_COUNT(at));
+    for (uint32_t i = 0; i < op->use_count; i++)
+        at[i] = run_has_device(loop->run, op->device) ? address_of(loop, op, &op->uses[i]) : loop->run->host;
+    const bool adds = op->unit->pass == PLAN_REDUCE && passes_of(loop, op, shard)->reduced++ > 0;
+    return run_members_data(loop->run, op, at, adds);
+}
+
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
@@ -280,12 +300,7 @@ static enum status enqueue_collective(struct run_loop *loop, const struct plan_w
         return run_collective_enqueue(loop->run, op, &boundary, &flight->omitted, &flight->timing, err);
     }
     if (op->op->axes == 1u << AXIS_TENSOR) return run_split_enqueue(loop->run, op, flight, err);
-    const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
-    char *at[2] = {NULL, NULL};
-    assert(op->use_count <= ARRAY_COUNT(at));
-    for (uint32_t i = 0; i < op->use_count; i++) at[i] = address_of(loop, op, &op->uses[i]);
-    const bool adds = op->unit->pass == PLAN_REDUCE && passes_of(loop, op, shard)->reduced++ > 0;
-    const struct run_collective_data data = run_members_data(loop->run, op, at, adds);
+    const struct run_collective_data data = collective_data_of(loop, op);
     return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
 
@@ -314,6 +329,13 @@ static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op,
     const struct chunk_share_part *const last = &share->sections[longest].parts[STATE_WEIGHTS];
     device_copy_guarded(stream, to + last->whole, from + last->here, last->bytes, guard, &flight->timing);
     return true;
+}
+
+/* Returns true for a copy of squares of gradients to the host, where all stages read them. */
+static bool is_of_norms(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    return op->op->kind == OP_COPY && op->op->stream == STREAM_D2H &&
+           loop->plan->buffers[op->uses[1].buffer].kind == BUFFER_NORMS;
 }
 
 static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight)
@@ -345,14 +367,19 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
         run_callback_loss(loop->run, op, (const double *)(void *)target);
+    if (is_of_norms(loop, op)) run_ranks_spread(loop->run, op, target);
 }
 
-/* Does this rank's part in an operation of another rank's device: it sends, or is a member of a sum. */
+/* Does this rank's part in an operation of another rank's device: it sends, receives norms, or is a member of a sum. */
 static enum status enqueue_elsewhere(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
 {
-    if (op->op->kind == OP_COLLECTIVE) return run_collective_enqueue_elsewhere(loop->run, op, err);
+    if (op->op->kind == OP_COLLECTIVE) {
+        const struct run_collective_data data = collective_data_of(loop, op);
+        return run_collective_enqueue_elsewhere(loop->run, op, &data, err);
+    }
     if (op->op->kind == OP_COPY && op->op->stream == STREAM_P2P && run_has_device(loop->run, op->uses[0].place - 1))
         run_ranks_send_copy(loop->run, op, address_of(loop, op, &op->uses[0]), run_copied_minibatch(loop, op));
+    if (is_of_norms(loop, op)) run_ranks_spread(loop->run, op, address_of(loop, op, &op->uses[1]));
     return STATUS_OK;
 }
 
@@ -423,7 +450,9 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked
     enum status status = STATUS_OK;
     struct plan_walk_op own = *walked;
     const struct plan_walk_op *const op = &own;
-    own.minibatch = minibatch_of(loop, walked);
+    own.minibatch = run_minibatch_of(loop, walked);
+    uint32_t *const counter = counter_of(loop, walked);
+    if (counter && op->op_index == 0) ++*counter;
     if (op->join_at == 0) loop->join_skipped = skip;
     else skip = loop->join_skipped;
 

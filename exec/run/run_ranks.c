@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "exec/ranks/rank_place.h"
 #include "exec/run/run_callbacks.h"
+#include "planner/plan_gang.h"
 
 /* --- who has what ----------------------------------------------------------------------------------- */
 
@@ -21,7 +22,6 @@ static enum status refuse_options(const struct run *run, struct error *err)
     } rows[] = {
         {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
-        {options->on_nan == RUN_NAN_SKIP, "'--on-nan skip'"},
         {options->writer || options->record_spans, "a measured trace"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
         {plan_staged_bytes(run->plan) > 0, "states on storage"},
@@ -38,12 +38,9 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     const struct job *const job = &run->plan->jobs.jobs[j];
     const bool parallel = parallel_is_set(&job->parallel);
     if (job->keep_best) return "weights of the best evaluation to keep";
-    if (job_clips(job)) return "clipping by the norm of all gradients";
     if (parallel && job->parallel.zero > 0) return "ZeRO";
     if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (parallel && job->parallel.tensor > 1) return "tensor groups";
-    if (parallel && job->parallel.replicated > 0) return "unequal replicas";
-    if (parallel && pipeline_is_asynchronous(job->parallel.schedule)) return "an asynchronous pipeline";
     return NULL;
 }
 
@@ -55,15 +52,17 @@ static bool place_task(struct run *run, const struct plan_task *task)
     struct run_peers *const peers = run->peers;
     const struct plan_unit *const unit = &plan->units[task->unit];
     const uint32_t first = plan->job_first_shard[unit->job], shard = first + unit->shard;
+    const uint32_t first_rank = plan_gang_first_rank(plan, task);
     bool fits = true;
     for (uint32_t m = 0; m < plan_task_members(plan, task); m++) {
         const uint32_t rank = peers->rank_of[plan_task_device(plan, task, m)];
-        if (rank == peers->own) peers->job_here[unit->job] = true;
+        peers->job_at[(size_t)rank * plan->jobs.count + unit->job] = true;
         if (unit->pass == PLAN_JOIN || shard >= plan->job_first_shard[unit->job + 1]) continue; /* of several shards */
         peers->shard_at[(size_t)rank * plan->shard_count + shard] = true;
         uint32_t *const home = &peers->home[task->gang == PLAN_NONE ? first : shard];
+        if (first_rank + m > 0) continue; /* another replica */
         if (*home == PLAN_NONE) *home = rank;
-        if (m == 0) fits &= *home == rank;
+        fits &= *home == rank;
         peers->home[shard] = *home;
     }
     return fits;
@@ -75,7 +74,7 @@ static enum status place_all(struct run *run, struct error *err)
     struct run_peers *const peers = run->peers;
     TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->rank_of, err));
     TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->p2p_rates, err));
-    TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->job_here, err));
+    TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->jobs.count, peers->job_at, err));
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->cuts, err));
     TRY(ARENA_NEW(&run->arena, 1, peers->moved, err));
     TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->shard_count, peers->shard_at, err));
@@ -132,7 +131,7 @@ static void take_limit(struct run *run, const struct run_peers_message *message)
 static void take_loss(struct run *run, const struct run_peers_message *message)
 {
     pthread_mutex_lock(&run->lock);
-    if (message->holds) run->peers->cuts[message->job] = message->minibatch + 1 + RUN_PEERS_AHEAD;
+    if (message->holds) run->peers->cuts[message->job] = message->minibatch + 1 + run_minibatches_ahead(&run->plan->jobs.jobs[message->job]);
     pthread_mutex_unlock(&run->lock);
     run_take_loss(run, message->job, message->minibatch, message->loss);
 }
@@ -165,6 +164,10 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
     if (message.kind != PEERS_STOP && message.job >= run->plan->jobs.count) return;
     if (message.kind == PEERS_PART && run->peers->own == 0)
         run_take_partial_loss(run, message.job, message.replica, message.minibatch, message.loss);
+    else if (message.kind == PEERS_NOT_FINITE)
+        run_note_nonfinite(run, message.job, message.minibatch);
+    else if (message.kind == PEERS_NORM && run->peers->own == 0)
+        run_take_norm(run, message.job, message.minibatch, message.loss, message.holds);
     else if (message.kind == PEERS_HELD_OUT && run->peers->own == 0 && run->plan->jobs.jobs[message.job].evaluation.every > 0)
         run_take_held_out(run, message.job, message.replica, message.minibatch, message.held_out, message.loss);
     else if (message.kind == PEERS_LOSS && by_first)
@@ -222,6 +225,29 @@ static void call_send(void *argument)
     (void)ranks_await(call->run->peers->ranks, &request);
 }
 
+/* Sends to all other ranks of the job. */
+static void call_spread(void *argument)
+{
+    const struct between_call *const call = argument;
+    struct run_peers *const peers = call->run->peers;
+    struct ranks_request requests[RANKS_MAX];
+    if (is_beyond(call)) return;
+    for (uint32_t r = 0; r < peers->count; r++)
+        if (r != peers->own && run_job_is_at(call->run, r, call->job))
+            ranks_send(peers->ranks, r, call->number, 0, call->at, call->bytes, &requests[r]);
+    for (uint32_t r = 0; r < peers->count; r++)
+        if (r != peers->own && run_job_is_at(call->run, r, call->job)) (void)ranks_await(peers->ranks, &requests[r]);
+}
+
+static void call_take_spread(void *argument)
+{
+    const struct between_call *const call = argument;
+    struct ranks_request request;
+    if (is_beyond(call)) return;
+    ranks_receive(call->run->peers->ranks, call->peer, call->number, 0, call->at, call->bytes, &request);
+    (void)ranks_await(call->run->peers->ranks, &request);
+}
+
 static struct between_call call_of(struct run *run, const struct plan_walk_op *op, char *at, uint64_t minibatch)
 {
     return (struct between_call){.run = run, .stream = run->streams[op->stream], .job = op->unit->job,
@@ -243,6 +269,15 @@ void run_ranks_send_copy(struct run *run, const struct plan_walk_op *op, const v
     struct between_call call = call_of(run, op, (char *)(uintptr_t)from, minibatch);
     call.peer = run->peers->rank_of[op->device];
     device_call(call.stream, call_send, &call, sizeof call, NULL);
+}
+
+void run_ranks_spread(struct run *run, const struct plan_walk_op *op, void *at)
+{
+    if (!run->peers) return;
+    struct between_call call = call_of(run, op, at, op->minibatch);
+    call.peer = run->peers->rank_of[op->device];
+    if (call.peer != run->peers->own && !run_job_is_at(run, run->peers->own, call.job)) return;
+    device_call(call.stream, call.peer == run->peers->own ? call_spread : call_take_spread, &call, sizeof call, NULL);
 }
 
 /* --- states --------------------------------------------------------------------------------------- */

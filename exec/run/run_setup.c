@@ -242,7 +242,9 @@ static enum status make_results(struct run *run, struct error *err)
         const struct job *const job = &jobs->jobs[j];
         TRY(ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err));
         const uint32_t replicas = run_loss_replicas(job);
-        if (replicas > 1) TRY(ARENA_NEW(&run->arena, 2 * replicas, run->jobs[j].partial_losses, err));
+        const size_t ahead = replicas > 1 ? run_minibatches_ahead(job) : 0;
+        if (ahead > 0) TRY(ARENA_NEW(&run->arena, ahead * replicas, run->jobs[j].partial_losses, err));
+        if (ahead > 0) TRY(ARENA_NEW(&run->arena, ahead, run->jobs[j].partial_count, err));
         const size_t parts = replicas > 1 && job->evaluation.every > 0 ? 2 * job->evaluation.minibatches : 0;
         if (parts > 0) TRY(ARENA_NEW(&run->arena, parts * replicas, run->jobs[j].held_out_parts, err));
         if (parts > 0) TRY(ARENA_NEW(&run->arena, parts, run->jobs[j].held_out_count, err));

@@ -5,22 +5,16 @@
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
     if (!run->peers) return true;
-    if (op->op->kind == OP_COMPUTE && op->op->pass == PLAN_BATCH) return run->peers->job_here[op->unit->job];
+    if (op->op->kind == OP_COMPUTE && op->op->pass == PLAN_BATCH) return run_job_is_at(run, run->peers->own, op->unit->job);
     return run_has_device(run, op->device);
-}
-
-/* Returns the minibatches that may begin: further ones for each stage of an asynchronous pipeline. */
-static uint64_t permitted(const struct run *run, uint32_t job)
-{
-    const struct parallel *const p = &run->plan->jobs.jobs[job].parallel;
-    const bool asynchronous = parallel_is_set(p) && pipeline_is_asynchronous(p->schedule);
-    return run->jobs[job].losses + RUN_PEERS_AHEAD + (asynchronous ? p->pipeline : 0);
 }
 
 uint64_t run_job_end(const struct run *run, uint32_t job)
 {
-    const uint64_t round = parallel_round(&run->plan->jobs.jobs[job].parallel);
-    return run->peers ? permitted(run, job) : (run->jobs[job].begun + round - 1) / round * round;
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    const uint64_t round = parallel_round(&about->parallel);
+    const uint64_t begun = run->peers ? run->jobs[job].losses + run_minibatches_ahead(about) : run->jobs[job].begun;
+    return (begun + round - 1) / round * round;
 }
 
 void run_end_job(struct run *run, uint32_t job, bool all)

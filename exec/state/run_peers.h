@@ -4,7 +4,11 @@
  * stand-ins without memory, whose streams keep the order of what happens elsewhere.
  *
  * Losses go to rank 0, which logs them and tells all. A minibatch begins only when a loss a few minibatches before it is
- * known: so rank 0 can end a job with a minibatch that no rank has passed. On all ranks the limit of a job is the same.
+ * known (run_minibatches_ahead()): so rank 0 can end a job with a minibatch that no rank has passed. On all ranks the limit
+ * of a job is the same.
+ *
+ * The squares of gradients of a job that clips go from each stage to all ranks of the job, which decide alike about a step.
+ * A loss that is not finite is told to them before.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
 #define SPILLWAY_EXEC_STATE_RUN_PEERS_H
@@ -17,7 +21,7 @@ struct run_peers {
     uint32_t own, count;
     uint32_t *rank_of;        /* per device */
     double *p2p_rates;        /* per device: paced rate of copies from other devices; 0: not paced */
-    bool *job_here;           /* per job: this rank has some of its devices */
+    bool *job_at;             /* [rank][job]: the rank has some of its devices */
     bool *shard_at;           /* [rank][shard]: the rank has a device that trains it */
     uint32_t *home;           /* per shard: the rank of its first replica */
     pthread_cond_t changed;   /* with run.lock: a loss or a limit has come */
@@ -30,18 +34,15 @@ struct run_peers {
     uint64_t verdict_minibatch;
 };
 
-/* Minibatches that may begin beyond the last one with a loss. */
-enum { RUN_PEERS_AHEAD = 2 };
-
 /* Messages between ranks. */
-enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_LIMIT, PEERS_STOP, PEERS_CUT, PEERS_HELD_OUT };
+enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT, PEERS_HELD_OUT };
 struct run_peers_message {
     uint32_t kind, job;
     uint32_t replica;   /* PART, HELD_OUT: of the loss */
-    uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; CUT: it is made */
+    uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; NORM: the step is skipped; CUT: it is made */
     uint64_t minibatch; /* of the loss, or before the evaluation; LIMIT: the limit; CUT: of the cut */
     uint64_t held_out;  /* HELD_OUT: number of the held-out minibatch */
-    double loss;
+    double loss;        /* NORM: the norm */
 };
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
@@ -55,6 +56,12 @@ static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 static inline bool run_has_device(const struct run *run, uint32_t device)
 {
     return !run->peers || run->peers->rank_of[device] == run->peers->own;
+}
+
+/* Returns true if the rank has some of the job's devices. */
+static inline bool run_job_is_at(const struct run *run, uint32_t rank, uint32_t job)
+{
+    return run->peers->job_at[(size_t)rank * run->plan->jobs.count + job];
 }
 
 /* Returns true if this process carries out the operation. Batches are read by every rank of a job. */

@@ -31,7 +31,7 @@ void run_saver_before(struct run_saver *saver, const struct plan_walk_op *op);
 void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked);
 
 /* Several processes, at rank 0, with a loss that it has taken: returns the minibatches of the job after which all ranks
- * cut for a checkpoint, RUN_PEERS_AHEAD after this loss; 0: they do not. Under run.lock. */
+ * cut for a checkpoint, run_minibatches_ahead() after this loss; 0: they do not. Under run.lock. */
 uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job);
 
 /* Writes the last checkpoint of a job, before its state on the host is freed. From any thread. */

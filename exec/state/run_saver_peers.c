@@ -25,7 +25,7 @@ uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job)
 {
     if (!saver) return 0;
     struct run *const run = saver->run;
-    const uint64_t minibatch = run->jobs[job].losses + RUN_PEERS_AHEAD;
+    const uint64_t minibatch = run->jobs[job].losses + run_minibatches_ahead(&run->plan->jobs.jobs[job]);
     struct saver_job *const saved = &saver->jobs[job];
     pthread_mutex_lock(&saver->lock);
     const bool cuts = !saver->planned && saver->phase == SAVER_IDLE && !saved->gave_up &&

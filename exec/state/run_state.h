@@ -26,8 +26,7 @@ struct run_progress {
     bool damaged;     /* state is lost or mixes several steps: nothing is kept */
     bool home;        /* complete, with its state on the host; see run_note_lost_devices() */
     uint64_t nonfinite;   /* minibatches up to the last loss that is not finite; 0: none */
-    bool half_logged;     /* with clipping: either loss or norm is known, and ... */
-    struct run_log_entry half; /* ... the other is not */
+    struct run_log_entry halves[4]; /* with clipping, by step: either loss or norm is known, the other is not; step 0: none */
     struct error failure; /* zero: no early end, or stopped */
     double held_out_sum;  /* losses of the current evaluation, ... */
     uint64_t held_out;    /* ... and their number */
@@ -36,8 +35,8 @@ struct run_progress {
     bool held_out_failed; /* no data: no further evaluations */
     uint64_t improved;    /* minibatches up to the best evaluation of this run; 0: none */
     bool kept;            /* the best weights were kept */
-    double *partial_losses; /* of replicas, for even and odd minibatches; and how many have come */
-    uint32_t partial_count[2];
+    double *partial_losses; /* of replicas, for run_minibatches_ahead() minibatches in turn; and how many have come */
+    uint32_t *partial_count;
     bool taken;           /* the state came from the job that it goes on from */
     bool opened, closed;  /* for a job with a range of host memory: loaded; written and released */
 };
@@ -116,6 +115,17 @@ struct run {
 static inline uint32_t run_loss_replicas(const struct job *job)
 {
     return parallel_is_set(&job->parallel) ? parallel_replicas(&job->parallel, job->parallel.pipeline - 1) : 1;
+}
+
+/* Returns the minibatches that may have begun beyond the last one with a loss in several processes: in a synchronous schedule
+ * the next one and one more; in an asynchronous one those in flight, too, and those of replicas whose losses come together. */
+static inline uint64_t run_minibatches_ahead(const struct job *job)
+{
+    const struct parallel *const p = &job->parallel;
+    if (!parallel_is_set(p) || !pipeline_is_asynchronous(p->schedule)) return 2;
+    const uint64_t each = job->microbatches / p->data;
+    const uint64_t in_flight = p->replicated > 0 ? parallel_devices(p) / p->tensor : p->pipeline;
+    return 2 + (in_flight + each - 1) / each + (p->replicated > 0 ? run_loss_replicas(job) : 0);
 }
 
 static inline char *run_host_buffer(const struct run *run, uint32_t buffer)

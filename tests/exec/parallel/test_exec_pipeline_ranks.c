@@ -20,7 +20,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { RANKS_MOST = 4, RANK_CASES = 4, RANK_PATIENCE_S = 60 };
+enum { RANKS_MOST = 4, RANK_CASES = 8, RANK_PATIENCE_S = 60 };
 
 /* Carries the plan out as one of several processes. Returns 0 unless the run failed, with the reason in *err. */
 static int run_rank(const struct plan *plan, const struct ranks_options *options, uint64_t delay_seed,
@@ -36,6 +36,8 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
         out->minibatches = result.jobs[0].minibatches;
         out->fingerprint = result.jobs[0].weights_fingerprint;
         memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+        out->evaluation_count = result.jobs[0].evaluation_count;
+        memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
     }
     ranks_destroy(ranks);
     trace_release(&trace);
@@ -76,30 +78,125 @@ static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, st
     if (code) fail_msg("%s", err.text);
 }
 
+/* A way to carry a job out over several devices. */
+struct way {
+    struct parallel parallel;
+    struct cut_job job;
+};
+
+enum way_kind { WAY_PIPELINE, WAY_UNEQUAL, WAY_ASYNCHRONOUS, WAY_SLICES, WAY_KINDS };
+
+static void draw_pipeline(uint64_t seed, uint64_t *key, struct way *w)
+{
+    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1, PIPELINE_ZB_H2,
+                                         PIPELINE_ZB_V};
+    struct parallel *const p = &w->parallel;
+    p->pipeline = 1 + (uint32_t)random_below(seed, (*key)++, 3);
+    p->data = p->pipeline == 1 ? 2 + (uint32_t)random_below(seed, (*key)++, 3) : 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    p->schedule = schedules[random_below(seed, (*key)++, p->pipeline == 1 ? 2 : ARRAY_COUNT(schedules))];
+    p->chunks = p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_V ? 2 : 1;
+    if (p->pipeline > 1 && p->chunks == 1 && !pipeline_has_halves(p->schedule)) p->buckets = 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    w->job.microbatches = p->data * p->pipeline * (1 + random_below(seed, (*key)++, 2));
+    const uint64_t each = w->job.microbatches / p->data;
+    p->tree = random_below(seed, (*key)++, 2) && !pipeline_has_halves(p->schedule) && (each & (each - 1)) == 0;
+}
+
+static void draw_unequal(uint64_t seed, uint64_t *key, struct way *w)
+{
+    struct parallel *const p = &w->parallel;
+    uint64_t least = 1;
+    p->pipeline = 1 + (uint32_t)random_below(seed, (*key)++, 3);
+    p->replicated = p->pipeline;
+    for (uint32_t i = 0; i < p->pipeline; i++) {
+        p->replicas[i] = 1 + (uint32_t)random_below(seed, (*key)++, 3);
+        if (p->pipeline == 1) p->replicas[i]++;
+        if (p->replicas[i] > least) least = p->replicas[i];
+    }
+    p->schedule = random_below(seed, (*key)++, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
+    w->job.microbatches = least + random_below(seed, (*key)++, 4);
+}
+
+static void draw_asynchronous(uint64_t seed, uint64_t *key, struct way *w)
+{
+    struct parallel *const p = &w->parallel;
+    p->pipeline = 2 + (uint32_t)random_below(seed, (*key)++, 3);
+    p->schedule = random_below(seed, (*key)++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
+    p->data = 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    w->job.steps = CUT_JOB_STEPS_MOST;
+    w->job.microbatches = p->data * (p->schedule == PIPELINE_PIPEDREAM ? 1 : p->pipeline + random_below(seed, (*key)++, 3));
+    if (random_below(seed, (*key)++, 2)) {
+        p->replicated = p->pipeline;
+        p->data = 1;
+        for (uint32_t i = 0; i < p->pipeline; i++) p->replicas[i] = 1 + (uint32_t)random_below(seed, (*key)++, 3);
+        w->job.microbatches = p->schedule == PIPELINE_PIPEDREAM ? 1 : 12; /* enough in flight */
+        return;
+    }
+    if (random_below(seed, (*key)++, 2)) p->flush = 1 + (uint32_t)random_below(seed, (*key)++, 5);
+    w->job.every = random_below(seed, (*key)++, 4);
+}
+
+static void draw_slices(uint64_t seed, uint64_t *key, struct way *w)
+{
+    enum { TOKENS = 16 };
+    struct parallel *const p = &w->parallel;
+    p->pipeline = 2 + (uint32_t)random_below(seed, (*key)++, 2);
+    p->data = 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    p->schedule = PIPELINE_TERAPIPE;
+    for (uint32_t left = TOKENS; left > 0; left -= p->slice_tokens[p->slices++])
+        p->slice_tokens[p->slices] = 1 + (uint32_t)random_below(seed, (*key)++, left < 7 ? left : 7);
+    w->job.microbatches = p->data * (1 + random_below(seed, (*key)++, 3));
+}
+
+static bool is_tied(const char *config)
+{
+    return !strstr(config, "vit") && !strstr(config, "\"tie_word_embeddings\": false");
+}
+
+/* Draws what the network and the executor can do. */
+static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *w)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    static void (*const draws[])(uint64_t seed, uint64_t *key, struct way *w) = {draw_pipeline, draw_unequal, draw_asynchronous,
+                                                                                draw_slices};
+    uint64_t key = 100 * n;
+    enum way_kind kind = (enum way_kind)(n % WAY_KINDS);
+    if (kind == WAY_ASYNCHRONOUS && is_tied(config)) kind = WAY_UNEQUAL;
+    if (kind == WAY_SLICES && !strstr(config, "gpt2") && !strstr(config, "llama")) kind = WAY_PIPELINE;
+    *w = (struct way){.parallel = {.tensor = 1, .data = 1, .chunks = 1, .buckets = 1, .prefetch = 1},
+                      .job = {.config = config, .held_out = 1 + random_below(seed, key, 3)}};
+    key++;
+    w->parallel.recompute = recompute[random_below(seed, key++, 4)];
+    w->parallel.blocking = random_below(seed, key++, 4) == 0;
+    w->job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    if (kind == WAY_PIPELINE || kind == WAY_UNEQUAL) w->job.every = random_below(seed, key++, 4);
+    if (kind != WAY_ASYNCHRONOUS && cut_job_clips(config) && random_below(seed, key++, 2))
+        w->job.clip = 0.05 + 0.5 * random_unit(seed, key++);
+    draws[kind](seed, &key, w);
+    w->job.parallel = &w->parallel;
+    w->job.devices = (uint32_t)parallel_devices(&w->parallel);
+}
+
 static void test_bits_of_several_processes(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("processes");
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
         for (uint64_t n = 0; n < RANK_CASES; n++) {
-            struct cut_job s = cut_job_draw(seed, c * RANK_CASES + n, cut_job_configs[c]);
+            struct way w;
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
-            if (n % 2 == 1) {
-                s.cut = &job_cuts_replicated[random_below(seed, 1000 + n, JOB_CUTS_REPLICATED)];
-                s.microbatches = 8;
-            }
-            s.clip = 0;
-            s.every = 0;
-            s.offload = s.weights_below = s.swaps = s.chooses = false;
-            s.devices = s.cut->pipeline * s.cut->data;
-            cut_job_plan(&s, &plan);
+            draw_way(seed, c * RANK_CASES + n, cut_job_configs[c], &w);
+            if (w.job.devices < 2) continue;
+            const uint32_t most = w.job.devices < RANKS_MOST ? w.job.devices : RANKS_MOST;
+            const uint32_t ranks = 2 + (uint32_t)random_below(seed, 100000 + n, most - 1);
+            char how[PARALLEL_TEXT_BYTES];
+            print_message("%.25s..., %s, %s, clip %g, %u processes\n", w.job.config, pipeline_schedule_names[w.parallel.schedule],
+                          parallel_text(&w.parallel, how), w.job.clip, ranks);
+            cut_job_plan(&w.job, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
-            if (s.devices < 2) continue;
-            cut_job_plan(&s, &plan);
-            const uint32_t most = s.devices < RANKS_MOST ? s.devices : RANKS_MOST;
-            run_ranks(&plan, 2 + (uint32_t)random_below(seed, 2000 + n, most - 1), n % 3 == 0 ? 0 : seed + n, &found);
-            cut_job_same(&wanted, &found, &s);
+            cut_job_plan(&w.job, &plan);
+            run_ranks(&plan, ranks, n % 3 == 0 ? 0 : seed + n, &found);
+            cut_job_same(&wanted, &found, &w.job);
             plan_release(&plan);
         }
 }

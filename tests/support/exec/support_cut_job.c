@@ -46,17 +46,22 @@ const struct job_cut job_cuts_replicated[JOB_CUTS_REPLICATED] = {
     {2, 1, 1, PIPELINE_GPIPE, 4}, {2, 1, 1, PIPELINE_ZB_H2, 4},
 };
 
+static uint64_t steps_of(const struct cut_job *s)
+{
+    return s->steps > 0 ? s->steps : CUT_JOB_STEPS;
+}
+
 void cut_job_plan(const struct cut_job *s, struct plan *plan)
 {
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
-    test_hardware(&hardware, !s->cut ? 1 : s->devices > 0 ? s->devices : CUT_JOB_DEVICES,
+    test_hardware(&hardware, !s->cut && !s->parallel ? 1 : s->devices > 0 ? s->devices : CUT_JOB_DEVICES,
                   s->device_bytes > 0 ? s->device_bytes : 1 << 24, 1e9);
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
-    test_network_jobs(&jobs, 1, s->config, CUT_JOB_STEPS);
+    test_network_jobs(&jobs, 1, s->config, steps_of(s));
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
     job->microbatches = s->microbatches;
@@ -65,7 +70,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->optimizer.moments = s->moments;
     job->optimizer.kind = s->optimizer;
     job->first_minibatch = s->first;
-    job->minibatches = CUT_JOB_STEPS - s->first;
+    job->minibatches = steps_of(s) - s->first;
     if (s->diverges) job->optimizer = (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1e6};
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
@@ -81,7 +86,8 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
                                                                       : OFFLOAD_NOTHING};
     if (s->cut) job->parallel.slices = s->slices;
     for (uint32_t i = 0; s->cut && i < s->slices; i++) job->parallel.slice_tokens[i] = s->slice_tokens[i];
-    const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
+    if (s->parallel) job->parallel = *s->parallel;
+    const struct planner_options options = {.policy = s->cut || s->parallel ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO,
                                             .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
     enum status status = parallel_is_set(&job->parallel) ? parallel_check(job, &err) : STATUS_OK;
@@ -110,14 +116,19 @@ void cut_job_run(struct plan *plan, const struct run_options *options, struct cu
 
 void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_outcome *found, const struct cut_job *s)
 {
-    char what[200];
-    snprintf(what, sizeof what,
+    char what[240], how[PARALLEL_TEXT_BYTES];
+    if (s->parallel)
+        snprintf(what, sizeof what, "%.25s..., %s, %s, %u microbatches, clip %g, evaluation %u", s->config,
+                 pipeline_schedule_names[s->parallel->schedule], parallel_text(s->parallel, how), (unsigned)s->microbatches,
+                 s->clip, (unsigned)s->every);
+    else
+        snprintf(what, sizeof what,
              "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
              "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
              s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
              recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->weights_below ? ", weights come up" : s->offload ? ", the host updates" : "");
-    assert_int_equal(found->minibatches, CUT_JOB_STEPS);
-    for (uint32_t i = 0; i < CUT_JOB_STEPS; i++)
+    assert_int_equal(found->minibatches, steps_of(s));
+    for (uint32_t i = 0; i < steps_of(s); i++)
         if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
             fail_msg("%s: loss %u is %.17g, not %.17g", what, i, found->losses[i], wanted->losses[i]);
     assert_int_equal(found->evaluation_count, wanted->evaluation_count);

@@ -7,7 +7,7 @@
 
 #include "exec/run/run.h"
 
-enum { CUT_JOB_STEPS = 3, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11 };
+enum { CUT_JOB_STEPS = 3, CUT_JOB_STEPS_MOST = 12, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11 };
 
 /* A network of each family; GPT-2 with a tied table and without. */
 extern const char *const cut_job_configs[CUT_JOB_CONFIGS];
@@ -26,7 +26,9 @@ struct cut_job {
     bool diverges;                /* weights overflow after a few steps */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
     uint32_t precision;
-    const struct job_cut *cut;        /* NULL: one device, spilled */
+    const struct job_cut *cut;        /* NULL: one device, spilled, or as `parallel` */
+    const struct parallel *parallel;  /* with more than `cut` has; NULL: as `cut` */
+    uint64_t steps;                   /* minibatches of the training; 0: CUT_JOB_STEPS */
     uint32_t recompute, zero, prefetch, moments, optimizer;
     bool blocking, tree, offload; /* offload: the host updates ... */
     bool weights_below;           /* ... and weights come up for each pass ... */
@@ -37,8 +39,8 @@ struct cut_job {
 };
 
 struct cut_job_outcome {
-    double losses[CUT_JOB_STEPS], norms[CUT_JOB_STEPS]; /* norms: where a test reads them */
-    struct evaluation_progress evaluations[CUT_JOB_STEPS];
+    double losses[CUT_JOB_STEPS_MOST], norms[CUT_JOB_STEPS]; /* norms: where a test reads them */
+    struct evaluation_progress evaluations[CUT_JOB_STEPS_MOST];
     uint64_t evaluation_count;
     uint64_t fingerprint, minibatches;
 };
