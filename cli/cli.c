@@ -39,6 +39,7 @@ const struct cli_verb cli_verbs[] = {
     {"check", NULL, "FILE", "recognise a file and check it", verb_check},
     {"mem", NULL, "NETWORK", "show whether training fits and where memory goes", verb_mem},
     {"jobs", "new", "NETWORK...", "begin a jobs file with a job for each network", verb_jobs_new},
+    {"tokenize", NULL, "FILE...", "turn texts into tokens that jobs train on", verb_tokenize},
     {"whatif", NULL, "JOBS.json", "estimate time, cost and bottleneck on other machines", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide when and where everything runs, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},

@@ -110,6 +110,12 @@ static bool is_weights(const struct start *start)
     return start->length > 8 && start->text[8] == '{' && memcmp(start->text + 5, "\0\0\0", 3) == 0;
 }
 
+/* Recognises llm.c's tokens: its magic number, little endian, of tokens of 16 or 32 bits. */
+static bool is_tokens(const struct start *start)
+{
+    return start->length >= 8 && (memcmp(start->text, "\x88\xd8\x34\x01\x01\0\0\0", 8) == 0 || memcmp(start->text, "\xc1\xd9\x34\x01\x07\0\0\0", 8) == 0);
+}
+
 static bool is_timeline(const struct start *start)
 {
     return is_json(start) && has(start, "\"traceEvents\"");
@@ -197,6 +203,7 @@ static const struct form {
     {{NULL, "other JSON", NULL, NULL}, is_json, REPLACED_BY(RESULT)},
     {{NULL, "a SQLite database", "spillway history --file %s", NULL}, is_database, REPLACED_BY(DATABASE)},
     {{NULL, "a safetensors file", NULL, ", which jobs name under 'weights_in'"}, is_weights, REPLACED_BY(WEIGHTS)},
+    {{NULL, "a file of tokens", NULL, ", which jobs name under 'data'"}, is_tokens, REPLACED_BY(TOKENS)},
     {{NULL, "a ZIP archive", NULL, NULL}, is_archive, 0},
     {{NULL, "a compiled program or library", NULL, NULL}, is_compiled, 0},
     {{NULL, "a picture", NULL, NULL}, is_picture, 0},

@@ -29,6 +29,7 @@ enum file_kind {
     FILE_KIND_POINTS, /* a table or a database */
     FILE_KIND_DATABASE,
     FILE_KIND_WEIGHTS,
+    FILE_KIND_TOKENS,
     FILE_KIND_PROGRAM,
     FILE_KIND_MANIFEST, /* describes a figure of a paper */
     FILE_KIND_EXECUTION_TRACE, /* of a rank, for Chakra */

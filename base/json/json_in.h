@@ -126,6 +126,10 @@ MUST_CHECK enum status json_take_bool(struct json_object *object, const char *ke
 MUST_CHECK enum status json_take_string(struct json_object *object, const char *key,
                                         enum json_need need, const char **out, struct error *err);
 
+/* Takes a string with any characters, where json_take_string() refuses control characters: data, which is not shown. */
+MUST_CHECK enum status json_take_text(struct json_object *object, const char *key,
+                                      enum json_need need, const char **out, struct error *err);
+
 /* Takes a string that must be one of names[0 .. count) and sets *out to its index. The error lists the names. */
 MUST_CHECK enum status json_take_choice(struct json_object *object, const char *key,
                                         enum json_need need, const char *const *names,

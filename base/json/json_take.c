@@ -161,6 +161,13 @@ static enum status item_string(const struct item *item, const char **out, struct
     return STATUS_OK;
 }
 
+static enum status item_text(const struct item *item, const char **out, struct error *err)
+{
+    if (!json_is_string(item->value)) return fail_type(item, "a string", err);
+    *out = json_string_value(item->value);
+    return STATUS_OK;
+}
+
 static enum status item_quantity(const struct item *item, enum dimension dimension, double min,
                                  double max, double *out, struct error *err)
 {
@@ -341,6 +348,15 @@ enum status json_take_string(struct json_object *object, const char *key, enum j
     enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = "";
     return item.value ? item_string(&item, out, err) : status;
+}
+
+enum status json_take_text(struct json_object *object, const char *key, enum json_need need,
+                             const char **out, struct error *err)
+{
+    struct item item;
+    enum status status = consume(object, key, need, &item, err);
+    if (item.missing) *out = "";
+    return item.value ? item_text(&item, out, err) : status;
 }
 
 enum status json_take_choice(struct json_object *object, const char *key, enum json_need need,

@@ -190,6 +190,7 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
 enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_tokenize(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_history(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err);

@@ -13,6 +13,7 @@ const struct option_group cli_option_groups[] = {
                       "decoder-sequence", "image-size", "precision", "gradients", "mem optimizer", "jobs new microbatches",
                       "jobs new optimizer", "jobs new minibatches", "jobs new data",
                       "models show optimizer", "tokens", "way", "largest", "job")},
+    {"text", NAMES("tokenizer", "documents", "field", "end", "bare", "skip-bad-lines", "tokenize threads")},
     {"policy and search", NAMES("policy", "policies", "dispatch", "schedule-from", "runnable", "iterations", "time-limit",
                                 "seed", "solver", "interval", "threshold", "restart", "placement", "shape")},
     {"machine", NAMES("hw", "devices", "device-memory", "host-memory", "storage-memory", "storage-rate", "link-rate",

@@ -91,6 +91,7 @@ answer plan parallel.json "${gpus[@]}" --parallel dp=2,tp=2,zero=1 -o spread.jso
 answer plan evaluated.json "${machine[@]}" --policy sharded-lrtf -o evaluated-plan.json
 answer plan jobs.json "${machine[@]}" --device-memory 64MiB --dilate 3 --p2p-rate 1GB/s --parallel pp=2,offload=states -o dilated.json
 answer partition parallel.json --job b "${gpus[@]}" --levels 4x250GB/s --by balanced --microbatches 4
+answer tokenize "$source"/README.md --tokenizer "$source"/tests/golden/tokenizer/gpt2 --end "<|endoftext|>" -o readme.bin
 answer solve instance.json -o timetable.json
 answer solve spase.json -o spase-schedule.json
 answer solve spase.json --interval 5 --restart 1

@@ -276,8 +276,8 @@ static void verbs_are_found(void **state)
     assert_ptr_equal(verb->run, verb_trace_export);
     assert_no_verb("simulat", NULL, "unknown verb 'simulat' (did you mean 'simulate'?)");
     assert_no_verb("frobnicate", NULL,
-                   "unknown verb 'frobnicate' (expected measure, calibrate, models, hardware, check, mem, jobs, whatif, plan, "
-                   "partition, solve, simulate, sweep, serve, swarm, run, history, compare, explain, trace, plot, repro, "
+                   "unknown verb 'frobnicate' (expected measure, calibrate, models, hardware, check, mem, jobs, tokenize, whatif, "
+                   "plan, partition, solve, simulate, sweep, serve, swarm, run, history, compare, explain, trace, plot, repro, "
                    "bench, policy, doctor, completion or help)");
     assert_no_verb("plot", NULL, "'spillway plot' needs an action (timeline, throughput or memory)");
     assert_no_verb("plot", "--json",

@@ -1,0 +1,346 @@
+#include "cli/run/cli_tokenize.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/files/file.h"
+#include "base/files/file_in.h"
+#include "base/files/spool.h"
+#include "base/json/json_in.h"
+#include "base/process/clock.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "models/tokenizer/characters.h"
+
+enum {
+    BLOCK_BYTES = 4 << 20, /* lines that are encoded together */
+    LLMC_HEADER_NUMBERS = 256,
+    COPY_BYTES = 1 << 16
+};
+
+/* What llm.c writes first: source dev/data/data_common.py. */
+static const uint32_t llmc_magic[] = {[2] = 20240520, [4] = 20240801}, llmc_version[] = {[2] = 1, [4] = 7};
+
+struct document {
+    const char *text;
+    size_t length;
+    uint64_t line;             /* of the file, from 1 */
+    struct token_list tokens;
+    uint64_t bytes;            /* of text */
+    bool skipped;
+    struct error failed;
+};
+
+struct run {
+    const struct cli_tokenize_request *request;
+    struct tokenizer_encoder *encoders[CLI_TOKENIZE_THREADS_MAX];
+    struct spool *spool;       /* tokens in their final width; NULL: they are counted */
+    uint32_t token_bytes;
+    uint64_t tokens;
+    struct document *documents; /* of the block */
+    size_t document_count, document_capacity;
+};
+
+/* The documents of a file under way. */
+struct reading {
+    struct run *run;
+    const char *path;
+    enum cli_documents documents;
+    struct file_in *file;
+    char *block;
+    size_t filled, capacity;
+    uint64_t line; /* of the block's first character */
+    struct cli_tokenized *counts;
+};
+
+/* --- a document ------------------------------------------------------------------------------------- */
+
+/* Refuses text that is not UTF-8, with line and column (in bytes). */
+static enum status check_text(const struct reading *reading, const struct document *document, const char *text, size_t length,
+                              struct error *err)
+{
+    const size_t valid = characters_valid(text, length);
+    uint64_t line = document->line;
+    size_t begin = 0;
+    if (valid == length) return STATUS_OK;
+    for (size_t i = 0; i < valid; i++) {
+        if (text[i] != '\n') continue;
+        begin = i + 1;
+        line++;
+    }
+    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu64 ":%zu: the text is not UTF-8 (byte 0x%02x)", reading->path, line,
+                     valid - begin + 1, (unsigned char)text[valid]);
+}
+
+static enum status encode_text(const struct reading *reading, struct document *document, const char *text, size_t length,
+                               struct tokenizer_encoder *encoder, struct error *err)
+{
+    const struct cli_tokenize_request *const request = reading->run->request;
+    document->bytes = length;
+    TRY(check_text(reading, document, text, length, err));
+    if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err))
+        return error_add(err, "%s:%" PRIu64, reading->path, document->line);
+    return request->ends ? token_list_add(&document->tokens, request->end, err) : STATUS_OK;
+}
+
+/* Joins the texts of a row. */
+static enum status join_fields(const struct cli_tokenize_request *request, const struct json_input *in, char **out,
+                               size_t *length,
+                               struct error *err)
+{
+    struct json_object row;
+    const char *texts[ARRAY_COUNT(((struct option_list *)NULL)->items)];
+    size_t bytes = 0;
+    TRY(json_object_open(&row, in, json_input_root(in), "a row", err));
+    json_object_ignore_others(&row);
+    for (size_t i = 0; i < request->field_count; i++) {
+        TRY(json_take_text(&row, request->fields[i], JSON_REQUIRED, &texts[i], err));
+        bytes += strlen(texts[i]);
+    }
+    char *const joined = alloc_zeroed(bytes + 1, 1);
+    if (!joined) return error_memory(err, "a row", bytes);
+    *out = joined;
+    *length = bytes;
+    for (size_t i = 0, at = 0; i < request->field_count; at += strlen(texts[i]), i++) memcpy(joined + at, texts[i],
+                                                                                             strlen(texts[i]));
+    return STATUS_OK;
+}
+
+static enum status encode_row(const struct reading *reading, struct document *document, struct tokenizer_encoder *encoder,
+                              struct error *err)
+{
+    const struct json_anchor anchor = {.offset = 0, .line = (size_t)document->line, .column = 1};
+    struct json_input *in = NULL;
+    char *joined = NULL, *const copy = alloc_zeroed(document->length + 1, 1);
+    size_t length = 0;
+    if (!copy) return error_memory(err, "a row", document->length);
+    memcpy(copy, document->text, document->length);
+    enum status status = json_input_parse_cut(reading->path, copy, document->length, &anchor, 1, false, &in, err);
+    if (!status) status = join_fields(reading->run->request, in, &joined, &length, err);
+    if (!status) status = encode_text(reading, document, joined, length, encoder, err);
+    free(joined);
+    json_input_destroy(in);
+    return status;
+}
+
+static void encode_document(const struct reading *reading, struct document *document, struct tokenizer_encoder *encoder)
+{
+    struct error *const err = &document->failed;
+    const bool row = reading->documents == CLI_DOCUMENTS_JSON;
+    const enum status status = row ? encode_row(reading, document, encoder, err)
+                                   : encode_text(reading, document, document->text, document->length, encoder, err);
+    if (status != STATUS_BAD_INPUT || !row || !reading->run->request->skips_bad_rows) return;
+    *err = (struct error){0};
+    document->skipped = true;
+    document->tokens.count = 0;
+    document->bytes = 0;
+}
+
+/* --- threads ---------------------------------------------------------------------------------------- */
+
+struct worker {
+    const struct reading *reading;
+    struct tokenizer_encoder *encoder;
+    atomic_size_t *next;
+    pthread_t thread;
+    bool started;
+};
+
+static void *work(void *context)
+{
+    struct worker *const worker = context;
+    const struct run *const run = worker->reading->run;
+    for (size_t at; (at = atomic_fetch_add(worker->next, 1)) < run->document_count;)
+        encode_document(worker->reading, &run->documents[at], worker->encoder);
+    return NULL;
+}
+
+/* Encodes the documents of a block. A thread that cannot be started is done without. */
+static void encode_all(const struct reading *reading)
+{
+    const struct run *const run = reading->run;
+    struct worker workers[CLI_TOKENIZE_THREADS_MAX];
+    atomic_size_t next = 0;
+    uint32_t count = run->request->threads;
+    if (count > run->document_count) count = (uint32_t)run->document_count;
+    for (uint32_t i = 0; i < count; i++) {
+        workers[i] = (struct worker){.reading = reading, .encoder = run->encoders[i], .next = &next};
+        workers[i].started = i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0;
+    }
+    if (count > 0) work(&workers[0]);
+    for (uint32_t i = 0; i < count; i++)
+        if (workers[i].started) pthread_join(workers[i].thread, NULL);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------------- */
+
+static void keep_tokens(struct run *run, const struct token_list *tokens)
+{
+    for (size_t i = 0; run->spool && i < tokens->count; i++) {
+        const uint32_t id = tokens->ids[i];
+        const unsigned char bytes[4] = {(unsigned char)id, (unsigned char)(id >> 8), (unsigned char)(id >> 16),
+                                        (unsigned char)(id >> 24)};
+        spool_write(run->spool, bytes, run->token_bytes);
+    }
+    run->tokens += tokens->count;
+}
+
+static enum status add_document(struct reading *reading, const char *text, size_t length, uint64_t line, struct error *err)
+{
+    struct run *const run = reading->run;
+    TRY(array_reserve(&run->documents, &run->document_capacity, run->document_count, sizeof *run->documents, SIZE_MAX / 256,
+                      "documents", err));
+    run->documents[run->document_count++] = (struct document){.text = text, .length = length, .line = line};
+    return STATUS_OK;
+}
+
+/* Encodes the block's documents and counts them, in their order. The first fault counts. */
+static enum status end_block(struct reading *reading, struct error *err)
+{
+    struct run *const run = reading->run;
+    enum status status = STATUS_OK;
+    encode_all(reading);
+    for (size_t i = 0; i < run->document_count; i++) {
+        struct document *const document = &run->documents[i];
+        if (!status && document->failed.status) {
+            *err = document->failed;
+            status = err->status;
+        }
+        if (!status) keep_tokens(run, &document->tokens);
+        reading->counts->documents += !document->skipped;
+        reading->counts->skipped += document->skipped;
+        reading->counts->bytes += document->bytes;
+        reading->counts->tokens += document->tokens.count;
+        token_list_release(&document->tokens);
+    }
+    run->document_count = 0;
+    return status;
+}
+
+/* Makes documents of the block's whole lines, and of the rest at the end of the file. Empty lines are none. */
+static enum status take_lines(struct reading *reading, bool at_end, struct error *err)
+{
+    size_t begin = 0;
+    enum status status = STATUS_OK;
+    while (!status && begin < reading->filled) {
+        const char *const line = reading->block + begin, *const end = memchr(line, '\n', reading->filled - begin);
+        if (!end && !at_end) break;
+        size_t length = end ? (size_t)(end - line) : reading->filled - begin;
+        begin += length + (end != NULL);
+        if (length > 0 && line[length - 1] == '\r') length--;
+        if (length > 0) status = add_document(reading, line, length, reading->line, err);
+        reading->line++;
+    }
+    if (!status) status = end_block(reading, err);
+    memmove(reading->block, reading->block + begin, reading->filled - begin);
+    reading->filled -= begin;
+    return status;
+}
+
+static enum status grow_block(struct reading *reading, struct error *err)
+{
+    if (reading->capacity - reading->filled >= BLOCK_BYTES) return STATUS_OK;
+    const size_t capacity = 2 * reading->capacity + BLOCK_BYTES;
+    char *const grown = alloc_resize(reading->block, capacity);
+    if (!grown) return error_memory(err, "a block of text", capacity);
+    reading->block = grown;
+    reading->capacity = capacity;
+    return STATUS_OK;
+}
+
+static enum status read_blocks(struct reading *reading, struct error *err)
+{
+    const bool whole = reading->documents == CLI_DOCUMENTS_FILES;
+    for (size_t got = 1; got > 0;) {
+        TRY(grow_block(reading, err));
+        TRY(file_in_read(reading->file, reading->block + reading->filled, BLOCK_BYTES, &got, err));
+        reading->filled += got;
+        if (!whole && (got == 0 || reading->filled >= BLOCK_BYTES)) TRY(take_lines(reading, got == 0, err));
+    }
+    if (!whole) return STATUS_OK;
+    TRY(add_document(reading, reading->block, reading->filled, 1, err));
+    return end_block(reading, err);
+}
+
+/* --- files ------------------------------------------------------------------------------------------ */
+
+static enum cli_documents documents_of(const struct cli_tokenize_request *request, const char *path)
+{
+    static const char *const endings[] = {".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"};
+    if (request->documents != CLI_DOCUMENTS_BY_NAME) return request->documents;
+    for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
+        if (text_ends_in(path, endings[i])) return CLI_DOCUMENTS_JSON;
+    return CLI_DOCUMENTS_FILES;
+}
+
+static enum status read_file(struct run *run, const char *path, struct cli_tokenized *counts, struct error *err)
+{
+    struct reading reading = {.run = run, .path = path, .documents = documents_of(run->request, path), .line = 1,
+                              .counts = counts};
+    const double begin_s = clock_s();
+    enum status status = file_in_open(path, &reading.file, err);
+    if (!status) status = read_blocks(&reading, err);
+    counts->seconds = clock_s() - begin_s;
+    counts->token_bytes = run->token_bytes;
+    file_in_close(reading.file);
+    free(reading.block);
+    return status;
+}
+
+static void write_number(struct file_out *file, uint32_t number)
+{
+    const unsigned char bytes[4] = {(unsigned char)number, (unsigned char)(number >> 8), (unsigned char)(number >> 16),
+                                    (unsigned char)(number >> 24)};
+    file_out_write(file, bytes, sizeof bytes);
+}
+
+static enum status write_tokens(const struct run *run, struct file_out *file, struct error *err)
+{
+    char room[COPY_BYTES];
+    write_number(file, llmc_magic[run->token_bytes]);
+    write_number(file, llmc_version[run->token_bytes]);
+    write_number(file, (uint32_t)run->tokens);
+    for (int i = 3; i < LLMC_HEADER_NUMBERS; i++) write_number(file, 0);
+    const uint64_t length = spool_length(run->spool);
+    for (uint64_t at = 0; at < length;) {
+        const size_t piece = length - at < sizeof room ? (size_t)(length - at) : sizeof room;
+        TRY(spool_read(run->spool, at, room, piece, err));
+        file_out_write(file, room, piece);
+        at += piece;
+    }
+    return STATUS_OK;
+}
+
+static enum status write_output(const struct run *run, struct error *err)
+{
+    struct file_out *file;
+    if (!run->request->output) return STATUS_OK;
+    if (run->tokens > UINT32_MAX)
+        return error_set(err, STATUS_LIMIT,
+                         "%s: %" PRIu64 " tokens are too many for a file (limit is %" PRIu32 "): divide the texts",
+                         run->request->output, run->tokens, UINT32_MAX);
+    TRY(file_out_create(run->request->output, &file, err));
+    if (write_tokens(run, file, err) == STATUS_OK) return file_out_commit(file, err);
+    file_out_discard(file);
+    return err->status;
+}
+
+enum status cli_tokenize(const struct cli_tokenize_request *request, struct cli_tokenized *counts, struct error *err)
+{
+    struct run run = {.request = request, .token_bytes = tokenizer_vocabulary(request->tokenizer) <= 1 << 16 ? 2 : 4};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; !status && i < request->threads; i++)
+        status = tokenizer_encoder_create(request->tokenizer, &run.encoders[i], err);
+    if (!status && request->output) status = spool_create(request->output, &run.spool, err);
+    for (size_t i = 0; !status && i < request->path_count; i++) status = read_file(&run, request->paths[i], &counts[i], err);
+    if (!status) status = write_output(&run, err);
+    for (uint32_t i = 0; i < request->threads; i++) tokenizer_encoder_destroy(run.encoders[i]);
+    spool_destroy(run.spool);
+    free(run.documents);
+    return status;
+}
