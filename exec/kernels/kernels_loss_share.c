@@ -90,6 +90,6 @@ void host_loss_gradient(const struct kernels *kernels, double *loss, const struc
     double total = 0;
     for (int64_t row = 0; row < s->rows.count; row++)
         if (label_of(s, row) >= 0) total += log((double)s->sums[row]) - (double)s->at_target[row];
-    const bool first = s->rows.part == 0 && s->rows.first == 0;
+    const bool first = s->rows.part == 0 && s->rows.first == 0 && !s->rows.continues;
     *loss = (first ? 0 : *loss) + total / counted;
 }

@@ -216,6 +216,8 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
  *     level 0      g0      -            g2         -                  g4
  *     level 1              g0 + g1      g0 + g1    -                  -
  *     level 2                                      (0 + 1) + (2 + 3)  (0 + 1) + (2 + 3), and at the end + g4
+ *
+ * The passes over the slices of a microbatch's tokens add to one value, in the order in which they come.
  */
 struct tree {
     uint32_t levels, index, count; /* of a replica's microbatches */
@@ -267,18 +269,30 @@ static void add_to_tree(const struct kernels *kernels, const struct chunk_argume
     }
 }
 
-/* Passes over a microbatch by itself, and adds its values to the tree. */
+/* Returns true for a pass over the first, or the last slice of a microbatch's tokens. */
+static bool is_first_slice(const struct chunk_arguments *a)
+{
+    return a->tables->job->parallel.slice_begin == 0;
+}
+static bool is_last_slice(const struct chunk_arguments *a)
+{
+    const struct parallel *p = &a->tables->job->parallel;
+    return p->slice_length == 0 || p->slice_begin + p->slice_length == parallel_sequence(a->tables->job);
+}
+
+/* Passes over a microbatch by itself, and adds its values to the tree after its last slice. */
 static void pass_in_tree(const struct kernels *kernels, const struct chunk_arguments *a,
                          void (*pass)(const struct kernels *kernels, const struct chunk_arguments *a))
 {
     const struct tree t = tree_of(a);
     struct chunk_arguments own = *a;
+    const bool back = a->pass == PLAN_BACKWARD; /* from the last slice to the first */
     assert(t.index < t.count && (t.levels == 0 || a->levels || a->pass == PLAN_EVALUATE));
-    own.microbatch.adds = false;
+    own.microbatch.adds = !(back ? is_last_slice(a) : is_first_slice(a));
     if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, level_made(&t));
     if (a->loss) own.loss = loss_at(a, level_made(&t));
     pass(kernels, &own);
-    add_to_tree(kernels, a);
+    if (back ? is_first_slice(a) : is_last_slice(a)) add_to_tree(kernels, a);
 }
 
 /* --- updates ---------------------------------------------------------------------------------- */

@@ -32,7 +32,8 @@ static struct transformer_table_rows rest_of(const struct transformer_unit *unit
 {
     struct transformer_table_rows rest = *rows;
     rest.split = false;
-    rest.vocabulary = rest.first_row = transformer_all_words(unit);
+    rest.first_row = transformer_all_words(unit);
+    rest.vocabulary = rest.first_row + transformer_first_token(unit);
     rest.first = slice_words(unit);
     rest.row_count = rows->row_count - slice_words(unit);
     return rest;

@@ -134,6 +134,7 @@ struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t ran
         taken.waited_s += exchanged->seconds[i].waited_s;
         taken.moved_s += exchanged->seconds[i].moved_s;
         exchanged->seconds[i] = (struct unit_group_seconds){0};
+        if (bytes == 0) exchanged->bytes[i] = 0; /* the next pass may have other sizes */
     }
     return taken;
 }

@@ -104,13 +104,14 @@ static bool is_evaluated(const struct check_walk *r, uint32_t job)
     return r->jobs[job].minibatch < of->minibatches && evaluation_follows(of, r->jobs[job].minibatch);
 }
 
-/* Returns the held-out microbatches of a replica until the end of the present minibatch, after which an evaluation
+/* Returns a replica's passes over held-out microbatches until the end of the present minibatch, after which an evaluation
  * follows. */
 static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uint32_t chunk, uint32_t turn)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
     const uint32_t stage = parallel_place(&of->parallel, chunk).stage;
-    return (r->jobs[job].held_out + of->evaluation.minibatches) * parallel_microbatches_in_turn(of, stage, turn);
+    return (r->jobs[job].held_out + of->evaluation.minibatches) * parallel_microbatches_in_turn(of, stage, turn) *
+           parallel_slices(&of->parallel);
 }
 
 /* Returns true if all chunks were updated and evaluated in this minibatch. */
@@ -299,9 +300,10 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->refreshed += unit->pass == PLAN_REFRESH;
     progress->kept += unit->pass == PLAN_KEEP;
     TRY(check_parallel_so_far(r->c, job, rank, progress));
-    const uint64_t microbatches = parallel_microbatches_in_turn(job, parallel_place(&job->parallel, unit->shard).stage, rank.turn);
+    const uint64_t passes = parallel_slices(&job->parallel) *
+                            parallel_microbatches_in_turn(job, parallel_place(&job->parallel, unit->shard).stage, rank.turn);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count &&
-        progress->evaluated % microbatches == 0)
+        progress->evaluated % passes == 0)
         TRY(check_sum_of_held_out_losses(r, unit->job, rank.turn, progress->evaluated));
     bool ends = ends_parallel_minibatch(r);
     if (ends != unit->ends_minibatch)

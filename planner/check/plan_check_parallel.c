@@ -45,6 +45,8 @@
  *
  *     slices of 3 to a microbatch   forward 0 leaves 1, 1 leaves 2, 2 leaves 3    backward 2 finds 3, 1 finds 2, 0 finds 1
  *
+ * An evaluation has forward passes alone.
+ *
  * Scattered boundaries arrive as each rank's part, at the beginning of its buffer; an all-gather makes the whole.
  *
  * A backward pass in one unit with collectives to hide has three computations, and its workspace holds the boundary's
@@ -143,10 +145,10 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
     case CHECK_OPERAND_TABLE_GRADIENT:
         return v->shares_table && first && pass == (job_clips(v->job) ? PLAN_NORM : PLAN_UPDATE) ? USE_READ : USE_NONE;
     case CHECK_OPERAND_HANDOVER:
-        if (v->job->parallel.slices > 1)
-            return pass == PLAN_FORWARD && v->op->slice == 0        ? USE_MAKE
-                   : pass == PLAN_FORWARD || pass == PLAN_BACKWARD ? USE_CHANGE
-                                                                    : USE_NONE;
+        if (v->job->parallel.slices > 1) {
+            const bool forward = pass == PLAN_FORWARD || held_out;
+            return forward && v->op->slice == 0 ? USE_MAKE : forward || pass == PLAN_BACKWARD ? USE_CHANGE : USE_NONE;
+        }
         return second ? USE_READ : pass == PLAN_BACKWARD_INPUT ? USE_MAKE : USE_NONE;
     default: return USE_NONE;
     }

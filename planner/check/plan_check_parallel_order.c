@@ -136,18 +136,18 @@ static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uin
 {
     uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.chunk).stage;
     uint32_t turns = parallel_turns(&job->parallel, stage);
-    n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
+    n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD && pass != PLAN_EVALUATE);
     if (turns == 1) return n;
     if (parallel_has_own_pace(&job->parallel)) return n * turns + rank.turn;
     return n / m * job->microbatches + n % m * turns + rank.turn;
 }
 
-/* Returns the held-out microbatches, of a minibatch, in the loss that came to the host last: that of the replica with the last
+/* Returns the passes over a held-out minibatch in the loss that came to the host last: that of the replica with the last
  * microbatch. */
 static uint64_t last_held_out(const struct job *job)
 {
     const uint32_t last = job->parallel.pipeline - 1, turns = parallel_turns(&job->parallel, last);
-    return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns));
+    return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns)) * parallel_slices(&job->parallel);
 }
 
 /* Returns the updates before the last flush of a stage that is about to pass over minibatch `minibatch`, which the plan may
@@ -186,13 +186,13 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                              : resident ? progress->updates * m
                                         : n;
     versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
-    versions.of[CHECK_CLOCK_SLICE] = versions.of[CHECK_CLOCK_MICROBATCH];
     versions.counts[CHECK_CLOCK_SLICE] = true;
     versions.of[CHECK_CLOCK_HELD_OUT] = CHECK_HELD_OUT_VERSION | progress->evaluated / m;
     versions.of[CHECK_CLOCK_HELD_OUT_SUM] =
         CHECK_HELD_OUT_VERSION | (pass == PLAN_KEEP ? progress->evaluated / m * last_held_out(job) : progress->evaluated);
     versions.counts[CHECK_CLOCK_HELD_OUT_SUM] = true;
     if (pass == PLAN_EVALUATE) versions.of[CHECK_CLOCK_MICROBATCH] |= CHECK_HELD_OUT_VERSION;
+    versions.of[CHECK_CLOCK_SLICE] = versions.of[CHECK_CLOCK_MICROBATCH];
     return versions;
 }
 
@@ -206,9 +206,10 @@ uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit
 enum status check_parallel_slice(struct checker *c, const struct job *job, const struct check_parallel_progress *progress)
 {
     uint32_t pass = c->unit->pass, found = check_parallel_slice_of(c->plan, c->unit);
-    bool forward = pass == PLAN_FORWARD, back = pass == PLAN_BACKWARD;
-    if ((!forward && !back) || job->parallel.slices <= 1) return STATUS_OK;
-    uint32_t wanted = parallel_slice_of_pass(&job->parallel, forward ? progress->forward : progress->backward, back);
+    bool forward = pass == PLAN_FORWARD, back = pass == PLAN_BACKWARD, held_out = pass == PLAN_EVALUATE;
+    if ((!forward && !back && !held_out) || job->parallel.slices <= 1) return STATUS_OK;
+    const uint64_t passed = forward ? progress->forward : back ? progress->backward : progress->evaluated;
+    uint32_t wanted = parallel_slice_of_pass(&job->parallel, passed, back);
     if (found == wanted) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
 }

@@ -28,13 +28,18 @@ uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_st
     return stage->first_turn + (uint32_t)(s->microbatch % stage->turns);
 }
 
+void gang_pass_over(struct gang_unit *u, uint32_t n)
+{
+    u->gang = gang_in_turn(u->s, u->stage);
+    u->slice = n % parallel_slices(u->s->parallel);
+    u->job = parallel_slice_in(u->s->job, u->slice, &u->s->sliced);
+}
+
 struct gang_unit gang_begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
 {
     bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
     struct gang_unit u = gang_begin(s, r, pass, ends_minibatch);
-    u.gang = gang_in_turn(s, u.stage);
-    u.slice = n % parallel_slices(s->parallel);
-    u.job = parallel_slice_in(s->job, u.slice, &s->sliced);
+    gang_pass_over(&u, n);
     return u;
 }
 
@@ -254,6 +259,14 @@ void gang_access_thing(struct gang_unit *u, struct gang_accesses *a, enum parall
     uint32_t *slot = &known->slots[in_front];
     if (*slot == 0) *slot = 1 + plan_builder_slot(s->builder, offset, range);
     add_slot(u, *slot - 1);
+}
+
+void gang_access_context(struct gang_unit *u, struct gang_accesses *a, uint32_t n)
+{
+    const uint32_t slices = parallel_slices(u->s->parallel), ends_at = u->pass == PLAN_EVALUATE ? slices - 1 : 0;
+    if (slices <= 1) return;
+    const bool makes = u->slice == 0 && u->pass != PLAN_BACKWARD, ends = u->slice == ends_at && u->pass != PLAN_FORWARD;
+    gang_access_thing(u, a, PARALLEL_JOB_HANDOVER, u->r, n, makes ? GANG_MAKE : ends ? GANG_CHANGE | ACCESS_RELEASE : GANG_CHANGE);
 }
 
 void gang_access_inputs(struct gang_unit *u, struct gang_accesses *a, uint32_t n, uint32_t release)

@@ -37,7 +37,10 @@ struct gang_unit gang_begin(struct parallel_job *s, uint32_t r, enum plan_pass p
 /* Returns the gang of the current microbatch. */
 uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_stage *stage);
 
-/* Begins a pass over microbatch n, or slice n. */
+/* Makes the unit a pass over microbatch n, or slice n. */
+void gang_pass_over(struct gang_unit *u, uint32_t n);
+
+/* Begins such a pass. */
 struct gang_unit gang_begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n);
 
 void gang_end(struct gang_unit *u);
@@ -108,6 +111,10 @@ void gang_access_workspace(struct gang_unit *u, struct gang_accesses *a, uint32_
 /* Accesses data of chunk r; none enters chunk 0 or leaves the last chunk. */
 void gang_access_thing(struct gang_unit *u, struct gang_accesses *a, enum parallel_job_thing thing, uint32_t r,
                        uint32_t microbatch, uint32_t flags);
+
+/* Accesses what the slices of a microbatch hand over: the first one's forward pass makes it, its backward pass ends it, or
+ * in an evaluation the last one's pass. */
+void gang_access_context(struct gang_unit *u, struct gang_accesses *a, uint32_t n);
 
 /* Accesses a backward pass's inputs. `release`: for the last time. */
 void gang_access_inputs(struct gang_unit *u, struct gang_accesses *a, uint32_t n, uint32_t release);

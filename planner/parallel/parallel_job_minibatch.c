@@ -153,17 +153,18 @@ void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
 
 /* --- evaluation ----------------------------------------------------------------------------- */
 
-/* Counts the held-out microbatches of a replica; those of asynchronous schedules use the tables of passes in turn. */
-static uint32_t held_out_microbatches(const struct parallel_job *s)
+/* Counts the passes over a replica's held-out microbatches, or over their slices; those of asynchronous schedules use the
+ * tables of passes in turn. */
+static uint32_t held_out_passes(const struct parallel_job *s)
 {
-    return (uint32_t)(s->job->microbatches / s->parallel->data);
+    return (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
 }
 
 /* Returns ACCESS_RELEASE for the last pass that reads held-out data that are there only for one minibatch. */
 static uint32_t ends_held_out(const struct gang_unit *u, uint32_t n)
 {
     const bool turns = pipeline_is_asynchronous(u->s->parallel->schedule);
-    return turns && n + 1 == held_out_microbatches(u->s) ? ACCESS_RELEASE : 0;
+    return turns && n + 1 == held_out_passes(u->s) ? ACCESS_RELEASE : 0;
 }
 
 /* Passes forward over a held-out microbatch; the last chunk's pass adds to the loss. A replica's first pass brings the
@@ -172,7 +173,7 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
 {
     struct gang_unit u = gang_begin(s, r, PLAN_EVALUATE, ends_minibatch);
     struct gang_accesses a = {0}, loss = {0};
-    u.gang = gang_in_turn(s, u.stage);
+    gang_pass_over(&u, n);
     const uint32_t at = n % s->microbatches; /* in the tables */
     if (u.chunk->brings_batch && n < u.stage->turns) add_batch(&u);
     gang_fetch(&u, PARALLEL_JOB_BOUNDARY, r, at, r - 1);
@@ -180,6 +181,7 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, at, GANG_LAST);
     gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, at, GANG_MAKE);
     uint32_t output = a.of[a.count - 1].buffer;
+    gang_access_context(&u, &a, at);
     gang_access_batch(&u, &a, ACCESS_READ | ends_held_out(&u, n));
     gang_access_held_out_loss(&u, &a, GANG_CHANGE);
     if (u.chunk->has_loss) output = a.of[a.count - 1].buffer;
@@ -187,7 +189,7 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_EVALUATE, gang_work(&u, PARALLEL_EVALUATE), &a);
     gang_tensor_collectives(&u, PARALLEL_EVALUATE, false, STREAM_COMPUTE, output);
-    if (u.chunk->has_loss && n + u.stage->turns >= held_out_microbatches(s)) {
+    if (u.chunk->has_loss && n + u.stage->turns >= held_out_passes(s)) {
         gang_access_held_out_loss(&u, &loss, ACCESS_READ);
         gang_access(&loss, gang_held_out_loss(&u, false), ACCESS_WRITE);
         gang_copy(&u, STREAM_D2H, sizeof(double), &loss);
@@ -226,24 +228,27 @@ static uint32_t held_out_at_once(const struct parallel_job *s)
     return count;
 }
 
-/* Places of boundaries are used in turn: none is in use between minibatches. */
-static void assign_boundary(struct parallel_job *s, uint32_t r, uint32_t n)
+/* Assigns the places of what a pass over chunk r uses and makes. None is in use between minibatches. Boundaries use theirs in
+ * turn. A chunk's microbatches come one after the other, and so use one place for the keys and values of their slices. */
+static void assign_places(struct parallel_job *s, uint32_t r, uint32_t n)
 {
-    struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_BOUNDARY];
-    if (s->parallel->replicated > 0) parallel_job_assign_place(s, r, PARALLEL_JOB_BOUNDARY, n);
+    if (s->parallel->slices > 1) s->of[r].pools[PARALLEL_JOB_HANDOVER].variant_of[n % s->microbatches] = 0;
+    if (r + 1 == s->chunks) return;
+    struct parallel_job_pool *pool = &s->of[r + 1].pools[PARALLEL_JOB_BOUNDARY];
+    if (s->parallel->replicated > 0) parallel_job_assign_place(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
     else pool->variant_of[n % s->microbatches] = n % pool->made;
 }
 
 void parallel_job_emit_evaluation(struct parallel_job *s)
 {
     const uint64_t minibatches = s->job->evaluation.minibatches;
-    const uint32_t group = held_out_at_once(s), m = held_out_microbatches(s);
+    const uint32_t group = held_out_at_once(s), m = held_out_passes(s);
     for (uint64_t h = 0; h < minibatches; h++)
         for (uint32_t first = 0; first < m; first += group)
             for (uint32_t r = 0; r < s->chunks; r++)
                 for (uint32_t n = first; n < min_u32(first + group, m); n++) {
                     s->microbatch = n;
-                    if (r + 1 < s->chunks) assign_boundary(s, r + 1, n);
+                    assign_places(s, r, n);
                     const struct pipeline_step step = {.pass = PIPELINE_FORWARD, .chunk = r, .microbatch = n};
                     if (s->of[r].gathers) parallel_job_emit_gather(s, &step);
                     const bool last = h + 1 == minibatches && r + 1 == s->chunks && n + 1 == m;

@@ -3,15 +3,6 @@
 #include "planner/parallel/parallel_job_cache.h"
 #include "planner/parallel/parallel_job_gang.h"
 
-/* Adds what the slices of a microbatch hand over: the first one's forward pass makes it, its backward pass uses it up. */
-static void access_context(struct gang_unit *u, struct gang_accesses *a, uint32_t n)
-{
-    const bool first = u->slice == 0, forward = u->pass == PLAN_FORWARD;
-    if (u->s->parallel->slices <= 1) return;
-    gang_access_thing(u, a, PARALLEL_JOB_HANDOVER, u->r, n,
-                      !first ? GANG_CHANGE : forward ? GANG_MAKE : GANG_CHANGE | ACCESS_RELEASE);
-}
-
 static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct gang_unit u = gang_begin_pass(s, r, PLAN_FORWARD, n);
@@ -22,7 +13,7 @@ static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_access_thing(&u, &a, PARALLEL_JOB_ACTIVATIONS, r, n, GANG_MAKE);
     gang_access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, GANG_MAKE);
     uint32_t output = a.of[a.count - 1].buffer; /* the activations if no boundary leaves */
-    access_context(&u, &a, n);
+    gang_access_context(&u, &a, n);
     if (r == 0) gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_FORWARD, gang_work(&u, PARALLEL_FORWARD), &a);
@@ -42,7 +33,7 @@ static void emit_backward_in_one(struct gang_unit *u, uint32_t n)
     gang_access_levels(u, &a, GANG_CHANGE);
     gang_access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, GANG_MAKE);
     uint32_t output = a.of[a.count - 1].buffer; /* the parameters' gradient if no boundary's leaves */
-    access_context(u, &a, n);
+    gang_access_context(u, &a, n);
     gang_access_batch(u, &a, ACCESS_READ | gang_ends_batch(u));
     gang_access_loss(u, &a, GANG_CHANGE);
     gang_access_table(u, &a);

@@ -556,11 +556,13 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
     }
 }
 
-/* Returns the units in which the last shard makes the loss of a held-out minibatch: one per microbatch of parallel jobs. */
+/* Returns the units in which the last shard makes the loss of a held-out minibatch: one per microbatch of parallel jobs, or per
+ * slice of its tokens. */
 static uint64_t held_out_units(const struct plan *plan, uint32_t job)
 {
     const struct job *of = &plan->jobs.jobs[job];
-    return parallel_is_set(&of->parallel) && of->evaluation.every > 0 ? of->microbatches / of->parallel.data : 1;
+    if (!parallel_is_set(&of->parallel) || of->evaluation.every == 0) return 1;
+    return of->microbatches / of->parallel.data * parallel_slices(&of->parallel);
 }
 
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)

@@ -1,11 +1,12 @@
 /* label: medium
  * Sequences that go through a pipeline in slices of tokens (terapipe) are trained like whole ones.
  *
- * For GPT-2 and Llama, random unequal slices, stages, replicas, shares, microbatches and ways to recompute, with random
- * pauses on every stream and NaN in all memory that was released: the plan passes its check, and the run has the losses
- * of the job spilled on one device, to rounding. Gradients are added up slice by slice, the last slice of a microbatch
- * first: the bits depend on the slices, not on stages, recomputation or pauses. They are those of one stage that
- * passes over all slices one after the other.
+ * For GPT-2 and Llama, random unequal slices, stages, replicas, shares, tensor groups, microbatches, ways to recompute,
+ * places of states and weights, sums and evaluations, with random pauses on every stream and NaN in all memory that was
+ * released: the plan passes its check, and the run has the losses, also the held-out ones, of the job spilled on one device,
+ * to rounding. Gradients are added up slice by slice, the last slice of a microbatch first: the bits depend on the slices,
+ * not on stages, recomputation, offloading or pauses. They are those of one stage that passes over all slices one after the
+ * other. Sums as a tree have the bits of one replica.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,9 +55,31 @@ static struct cut_job draw(uint64_t seed, uint64_t n, const char *config, struct
     if (cut->data > 1) s.zero = (uint32_t)random_below(seed, draws + 6, 4);
     s.prefetch = (uint32_t)random_below(seed, draws + 7, 2);
     if (random_below(seed, draws + 8, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, draws + 9);
-    s.offload = s.clip == 0 && random_below(seed, draws + 10, 4) == 0;
+    s.offload = random_below(seed, draws + 10, 3) == 0;
+    s.weights_below = (cut->data == 1 || s.zero == ZERO_WEIGHTS) && random_below(seed, draws + 11, 3) == 0;
+    s.every = random_below(seed, draws + 12, 3);
+    s.held_out = 1 + random_below(seed, draws + 13, 2);
+    s.tensor = 1 + (uint32_t)random_below(seed, draws + 14, 2);
+    s.scatters = s.tensor > 1 && random_below(seed, draws + 15, 2);
+    s.devices = cut->pipeline * cut->data * s.tensor;
+    s.tree = random_below(seed, draws + 16, 3) == 0 && !(cut->data > 1 && s.zero > 0);
+    if (s.tree && cut->data > 1) s.microbatches = cut->data << random_below(seed, draws + 5, 3);
     draw_slices(seed, n, &s);
     return s;
+}
+
+/* Returns the job that has the same bits: one stage and everything on its devices; for a tree one replica. */
+static struct cut_job reference(const struct cut_job *s, struct job_cut *one)
+{
+    struct cut_job whole = *s;
+    *one = *s->cut;
+    one->pipeline = 1;
+    if (s->tree) one->data = 1;
+    whole.cut = one;
+    whole.recompute = RECOMPUTE_NONE;
+    whole.zero = s->zero >= ZERO_GRADIENTS ? ZERO_GRADIENTS : s->clip > 0 ? s->zero : ZERO_NOTHING;
+    whole.blocking = whole.offload = whole.weights_below = whole.scatters = false;
+    return whole;
 }
 
 /* Compares with the job as a whole, to rounding. */
@@ -73,6 +96,11 @@ static void compare_with_whole(const struct cut_job *s, const struct cut_job_out
         if (!(fabs(found->losses[i] / wanted.losses[i] - 1) <= tolerance))
             fail_msg("%.25s..., %u slices, %u stages, %u replicas, precision %u: loss %u is %.9g, of one device %.9g", s->config,
                      s->slices, s->cut->pipeline, s->cut->data, s->precision, i, found->losses[i], wanted.losses[i]);
+    assert_int_equal(found->evaluation_count, wanted.evaluation_count);
+    for (uint32_t i = 0; i < found->evaluation_count; i++)
+        if (!(fabs(found->evaluations[i].loss / wanted.evaluations[i].loss - 1) <= tolerance))
+            fail_msg("%.25s..., %u slices: held-out loss %u is %.9g, of one device %.9g", s->config, s->slices, i,
+                     found->evaluations[i].loss, wanted.evaluations[i].loss);
 }
 
 static void test_bits_of_slices(void **state)
@@ -83,18 +111,13 @@ static void test_bits_of_slices(void **state)
         for (uint64_t n = 0; n < CASES; n++) {
             struct job_cut cut, one;
             const struct cut_job s = draw(seed, c * CASES + n, cut_job_configs[c], &cut);
-            struct cut_job whole = s;
+            const struct cut_job whole = reference(&s, &one);
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
-            print_message("%u stages, %u replicas, zero %u, %u slices, recompute %s, %u microbatches, precision %u\n",
-                          cut.pipeline, cut.data, s.zero, s.slices, recompute_names[s.recompute], (unsigned)s.microbatches,
-                          s.precision);
-            one = cut;
-            one.pipeline = 1;
-            whole.cut = &one;
-            whole.recompute = RECOMPUTE_NONE;
-            whole.zero = s.zero >= ZERO_GRADIENTS ? ZERO_GRADIENTS : ZERO_NOTHING;
-            whole.blocking = whole.offload = false;
+            print_message("%u stages, %u replicas, %u in a group, zero %u, %u slices, recompute %s, %u microbatches, precision "
+                          "%u%s%s%s, clip %g\n", cut.pipeline, cut.data, s.tensor, s.zero, s.slices, recompute_names[s.recompute],
+                          (unsigned)s.microbatches, s.precision, s.tree ? ", tree" : "", s.every > 0 ? ", evaluated" : "",
+                          s.weights_below ? ", weights below" : s.offload ? ", states below" : "", s.clip);
             cut_job_plan(&whole, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             cut_job_plan(&s, &plan);
@@ -128,7 +151,7 @@ static void test_buffers(void **state)
         struct job_cut cut;
         struct cut_job s = draw(seed, n, cut_job_configs[n % CAUSAL], &cut);
         struct plan plan = {0};
-        s.offload = false;
+        s.offload = s.weights_below = false;
         cut_job_plan(&s, &plan);
         const struct job *job = &plan.jobs.jobs[0];
         for (uint32_t c = 0; c < cut.pipeline; c++) {

@@ -75,11 +75,11 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     if (s->cut)
-        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1 + s->prefetch, .pipeline = s->cut->pipeline,
+        job->parallel = (struct parallel){.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1 + s->prefetch, .pipeline = s->cut->pipeline,
                                           .data = s->cut->data, .zero = s->zero,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
-                                          .blocking = s->blocking, .tree = s->tree,
+                                          .blocking = s->blocking, .tree = s->tree, .scatter = s->scatters,
                                           .swap = s->swaps, .choose = s->chooses,
                                           .offload = s->weights_below ? OFFLOAD_WEIGHTS
                                                      : s->offload     ? OFFLOAD_STATES

@@ -30,9 +30,11 @@ struct cut_job {
     const struct parallel *parallel;  /* with more than `cut` has; NULL: as `cut` */
     uint64_t steps;                   /* minibatches of the training; 0: CUT_JOB_STEPS */
     uint32_t recompute, zero, prefetch, moments, optimizer;
+    uint32_t tensor;              /* devices of a tensor group; 0: 1 */
     bool blocking, tree, offload; /* offload: the host updates ... */
     bool weights_below;           /* ... and weights come up for each pass ... */
     bool swaps, chooses;          /* ... and activations, or they are recomputed as the planner chooses */
+    bool scatters;                /* members of a tensor group send parts of boundaries */
     uint64_t device_bytes;        /* of each device; 0: enough */
     uint32_t slices, slice_tokens[PARALLEL_SLICES_MAX]; /* of terapipe; 0: the planner's choice */
     uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
