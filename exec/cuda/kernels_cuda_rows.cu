@@ -310,11 +310,11 @@ extern "C" cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, fl
                                               const float *added, int64_t r, int64_t c,
                                               void *workspace)
 {
-    const cudaError_t failed = launch(rms_norm_input, r, dim3(THREADS), 0, stream, dx, dout, x,
-                                      stats, w, added, c);
+    /* the sums first: dx may be dout */
+    const cudaError_t failed = sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c,
+                                                          false, (float *)workspace);
     if (failed != cudaSuccess) return failed;
-    return sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c, false,
-                                      (float *)workspace);
+    return launch(rms_norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats, w, added, c);
 }
 
 extern "C" cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x,

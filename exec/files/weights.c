@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/clones.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -110,7 +111,8 @@ enum { OTHER_NAME_BYTES = 128 };
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
-        [NETWORK_LLAMA] = "model.", [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
+        [NETWORK_LLAMA] = "model.", [NETWORK_MISTRAL] = "model.", [NETWORK_GEMMA] = "model.", [NETWORK_QWEN2] = "model.",
+        [NETWORK_QWEN3] = "model.", [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
     const char *base = bases[family];
     size_t length = base ? strlen(base) : 0;
     other[0] = '\0';
@@ -231,6 +233,11 @@ static void look_at_rest(const struct job *job, struct weights_files *files, str
     }
 }
 
+static void add_to_all(float *x, uint64_t n, float term)
+{
+    for (uint64_t i = 0; i < n; i++) x[i] += term;
+}
+
 /* Opens the job's files and finds all tensors, or checks them only where *walk has no states. */
 static enum status read_tensors(const struct job *job, struct weights_walk *walk, struct weights_files *files,
                                 struct error *err)
@@ -241,6 +248,7 @@ static enum status read_tensors(const struct job *job, struct weights_walk *walk
         const struct safetensors_tensor *const found = find_tensor(files, job->network.family, wanted.spec, &faults);
         if (found && wanted.values && faults.count == 0 && !safetensors_floats(found, wanted.values))
             add_fault(&faults, "tensor '%s' has a number that is not finite", found->name);
+        if (wanted.spec->less_one && wanted.values) add_to_all(wanted.values, wanted.spec->elements, 1);
     }
     look_at_rest(job, files, &faults);
     return set_faults(&faults, job->weights_in, err);
@@ -278,21 +286,38 @@ struct write_list {
     struct safetensors_tensor *tensors;
     char (*names)[sizeof((struct tensor_spec *)0)->name];
     size_t count;
+    struct arena arena; /* values that files have less 1 */
 };
 
-static void write_list_fill(struct write_list *list, struct weights_walk *walk)
+/* Returns the values as files have them. */
+static enum status values_of_file(struct write_list *list, const struct weights_tensor *tensor, const float **out, struct error *err)
+{
+    float *less;
+    *out = tensor->values;
+    if (!tensor->spec->less_one) return STATUS_OK;
+    TRY(ARENA_NEW(&list->arena, tensor->spec->elements, less, err));
+    memcpy(less, tensor->values, tensor->spec->elements * sizeof *less);
+    add_to_all(less, tensor->spec->elements, -1);
+    *out = less;
+    return STATUS_OK;
+}
+
+static enum status write_list_fill(struct write_list *list, struct weights_walk *walk, struct error *err)
 {
     struct weights_tensor tensor;
     for (size_t i = 0; weights_walk_next(walk, &tensor); i++) {
         assert(i < list->count);
         memcpy(list->names[i], tensor.spec->name, sizeof tensor.spec->name);
         struct safetensors_tensor *out = &list->tensors[i];
+        const float *values;
+        TRY(values_of_file(list, &tensor, &values, err));
         *out = (struct safetensors_tensor){.name = list->names[i],
                                            .type = SAFETENSORS_F32,
                                            .rank = tensor.spec->rank,
-                                           .data = (const unsigned char *)tensor.values};
+                                           .data = (const unsigned char *)values};
         memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
     }
+    return STATUS_OK;
 }
 
 enum status weights_write(const struct job *job, const struct state_tables *tables,
@@ -310,11 +335,12 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
     } else {
         struct weights_walk walk = {
             .job = job, .tables = tables, .shard_count = shard_count, .states = states};
-        write_list_fill(&list, &walk);
-        status = safetensors_write(path ? path : job->weights_out, list.tensors, list.count, err);
+        status = write_list_fill(&list, &walk, err);
+        if (!status) status = safetensors_write(path ? path : job->weights_out, list.tensors, list.count, err);
     }
     free(list.tensors);
     free(list.names);
+    arena_release(&list.arena);
     if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
     return status;
 }

@@ -87,6 +87,7 @@ struct kernels {
                           const float *added, int64_t r, int64_t c);
 
     /* see exec/kernels/kernels_attention.h */
+    bool attends_in_windows; /* attention takes a window */
     void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
     /* Prepares attention of a shape (pointers ignored) before a run: no resources are allocated later, and the
@@ -157,6 +158,7 @@ struct kernels {
     void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
                              const float *x, const float *y, const float *w, int64_t r, int64_t c,
                              float epsilon);
+    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be `added` or, without `added`, dout. */
     void (*rms_norm_backward)(const struct kernels *kernels, float *dx, float *dw,
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
@@ -172,6 +174,16 @@ struct kernels {
     /* dgate may be dy */
     void (*swiglu_backward)(const struct kernels *kernels, float *dgate, float *dup,
                             const float *dy, const float *gate, const float *up, int64_t n);
+
+    /* --- gemma, only by the host's processor ------------------------------------------------ */
+
+    /* y = gelu(gate) up, in the tanh form */
+    void (*geglu_forward)(const struct kernels *kernels, float *y, const float *gate, const float *up, int64_t n);
+    /* dgate may be dy */
+    void (*geglu_backward)(const struct kernels *kernels, float *dgate, float *dup, const float *dy, const float *gate,
+                           const float *up, int64_t n);
+    /* y = factor x; y may be x */
+    void (*scale)(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor);
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 

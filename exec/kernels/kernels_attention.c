@@ -17,6 +17,9 @@
  * Only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward recomputes each tile's
  * weights. There the last tile goes first: it meets all keys, so it writes dK and dV and the others add.
  *
+ * With a window a tile begins at the first key that its first query sees. In the backward pass the last tile meets all keys all
+ * the same, since it writes dK and dV.
+ *
  * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs. Their dK
  * and dV are sums over several calls, the last tokens' first.
  *
@@ -52,6 +55,7 @@ enum { TILE = MEMORY_ATTENTION_TILE };
 struct shape {
     int64_t b, t, h, kv, d;
     int64_t earlier;          /* tokens before the first query */
+    int64_t window;           /* 0: none */
     int64_t held, held_d;     /* tokens from one sample's keys to the next; of their gradients */
     int64_t row_q, row_kv, row_out;
     int64_t row_dq, row_dkv; /* of the gradients */
@@ -88,38 +92,59 @@ static struct kernels_attention_head head_of(const struct shape *shape, const st
                                            .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
 
-/* Writes s(rows, keys) of queries [first, first + rows) and keys [0, keys). */
+/* The keys that a tile of queries meets. */
+struct keys {
+    int64_t first, count;
+};
+
+/* Writes s(rows, keys) of queries [first, first + rows). */
 static void head_scores(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows,
-                        int64_t keys)
+                        struct keys keys)
 {
     host_multiply(&(struct host_product){.transpose_b = true,
                                          .m = rows,
-                                         .n = keys,
+                                         .n = keys.count,
                                          .k = head->shape->d,
                                          .alpha = head->scale,
                                          .a = head->q + first * head->shape->row_q,
                                          .row_a = head->shape->row_q,
-                                         .b = head->k,
+                                         .b = head->k + keys.first * head->shape->row_kv,
                                          .row_b = head->shape->row_kv,
                                          .c = s,
-                                         .row_c = keys});
+                                         .row_c = keys.count});
 }
 
-static int64_t head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
+static struct keys head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
 {
-    return head->shape->causal ? head->shape->earlier + first + rows : head->shape->t;
+    const struct shape *shape = head->shape;
+    if (!shape->causal) return (struct keys){0, shape->t};
+    const int64_t hidden = shape->window > 0 ? shape->earlier + first + 1 - shape->window : 0;
+    const int64_t begin = hidden > 0 ? hidden : 0;
+    return (struct keys){begin, shape->earlier + first + rows - begin};
+}
+
+/* Returns how many of the keys the first of the queries sees, if it sees all from the first key on. */
+static int64_t head_seen(const struct kernels_attention_head *head, int64_t first, struct keys keys)
+{
+    return head->shape->causal ? head->shape->earlier + first + 1 - keys.first : keys.count;
 }
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
+/* Hides the keys that a row does not see: all but the last `window` (0: all) of the first `visible`. */
+CLONES_PART void hide_keys(float *s, int64_t keys, int64_t visible, int64_t window)
+{
+    for (int64_t j = visible; j < keys; j++) s[j] = -INFINITY;
+    for (int64_t j = 0; window > 0 && j < visible - window; j++) s[j] = -INFINITY;
+}
+
 /* Replaces s(rows, keys) by exp(score - largest of the row); inverse[i] makes row i a softmax. Row i sees its first
- * `seen + i` keys. */
+ * `seen + i` keys, or the last `window` of these. */
 CLONES static void softmax_rows(float *restrict s, float *restrict lse, float *restrict inverse,
-                                int64_t rows, int64_t keys, int64_t seen)
+                                int64_t rows, int64_t keys, int64_t seen, int64_t window)
 {
     for (int64_t i = 0; i < rows; i++, s += keys) {
-        const int64_t visible = host_min(seen + i, keys);
-        for (int64_t hidden = visible; hidden < keys; hidden++) s[hidden] = -INFINITY;
+        hide_keys(s, keys, host_min(seen + i, keys), window);
         const float largest = math_row_max(s, keys), sum = math_row_exp(s, keys, largest);
         inverse[i] = 1.0f / sum;
         lse[i] = largest + logf(sum);
@@ -136,11 +161,10 @@ CLONES static void scale_rows(float *restrict out, const float *restrict factors
 /* p: scores in, weights out; ds: gradients of the weights in, of the products q . k out. */
 CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
                                               const float *lse, const float *delta, int64_t rows,
-                                              int64_t keys, int64_t seen, float scale)
+                                              int64_t keys, int64_t seen, int64_t window, float scale)
 {
     for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
-        int64_t visible = host_min(seen + i, keys);
-        for (int64_t j = visible; j < keys; j++) p[j] = -INFINITY;
+        hide_keys(p, keys, host_min(seen + i, keys), window);
         for (int64_t j = 0; j < keys; j++) {
             float weight = math_exp(p[j] - lse[i]);
             p[j] = weight;
@@ -184,18 +208,18 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
     const struct shape *shape = head->shape;
     for (int64_t first = 0; first < shape->t; first += TILE) {
         int64_t rows = host_min(TILE, shape->t - first);
-        int64_t keys = head_keys(head, first, rows);
+        const struct keys keys = head_keys(head, first, rows);
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
-        softmax_rows(s, lse + first, inverse, rows, keys, shape->causal ? shape->earlier + first + 1 : keys);
-        if (shape->rounded) round_rows(s, rows, keys, keys);
+        softmax_rows(s, lse + first, inverse, rows, keys.count, head_seen(head, first, keys), shape->window);
+        if (shape->rounded) round_rows(s, rows, keys.count, keys.count);
         host_multiply(&(struct host_product){.m = rows,
                                              .n = shape->d,
-                                             .k = keys,
+                                             .k = keys.count,
                                              .alpha = 1.0f,
                                              .a = s,
-                                             .row_a = keys,
-                                             .b = head->v,
+                                             .row_a = keys.count,
+                                             .b = head->v + keys.first * shape->row_kv,
                                              .row_b = shape->row_kv,
                                              .c = out + first * shape->row_out,
                                              .row_c = shape->row_out});
@@ -232,45 +256,46 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
     int64_t last = (shape->t - 1) / TILE * TILE;
     for (int64_t first = last; first >= 0; first -= TILE) {
         int64_t rows = host_min(TILE, shape->t - first);
-        int64_t keys = head_keys(head, first, rows);
+        struct keys keys = head_keys(head, first, rows);
+        if (first == last) keys = (struct keys){0, keys.first + keys.count};
         const float *dout_tile = dout + first * shape->row_out;
         float delta[TILE];
 
         head_scores(head, p, first, rows, keys);
         host_multiply(&(struct host_product){.transpose_b = true, /* dP = dO V^T */
                                              .m = rows,
-                                             .n = keys,
+                                             .n = keys.count,
                                              .k = shape->d,
                                              .alpha = 1.0f,
                                              .a = dout_tile,
                                              .row_a = shape->row_out,
-                                             .b = head->v,
+                                             .b = head->v + keys.first * shape->row_kv,
                                              .row_b = shape->row_kv,
                                              .c = ds,
-                                             .row_c = keys});
+                                             .row_c = keys.count});
         row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
                      shape->row_out);
-        softmax_backward_rows(p, ds, lse + first, delta, rows, keys,
-                              shape->causal ? shape->earlier + first + 1 : keys, head->scale);
+        softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
+                              head->scale);
         if (shape->rounded) {
-            round_rows(p, rows, keys, keys);
-            round_rows(ds, rows, keys, keys);
+            round_rows(p, rows, keys.count, keys.count);
+            round_rows(ds, rows, keys.count, keys.count);
         }
 
         host_multiply(&(struct host_product){.m = rows, /* dQ = dS K */
                                              .n = shape->d,
-                                             .k = keys,
+                                             .k = keys.count,
                                              .alpha = 1.0f,
                                              .a = ds,
-                                             .row_a = keys,
-                                             .b = head->k,
+                                             .row_a = keys.count,
+                                             .b = head->k + keys.first * shape->row_kv,
                                              .row_b = shape->row_kv,
                                              .c = dq + first * shape->row_dq,
                                              .row_c = shape->row_dq});
         if (shape->rounded) round_rows(dq + first * shape->row_dq, rows, shape->d, shape->row_dq);
-        add_to_keys(head, dk, ds, head->q + first * shape->row_q, shape->row_q, rows, keys,
+        add_to_keys(head, dk + keys.first * shape->row_dkv, ds, head->q + first * shape->row_q, shape->row_q, rows, keys.count,
                     write && first == last);
-        add_to_keys(head, dv, p, dout_tile, shape->row_out, rows, keys, write && first == last);
+        add_to_keys(head, dv + keys.first * shape->row_dkv, p, dout_tile, shape->row_out, rows, keys.count, write && first == last);
     }
 }
 
@@ -327,6 +352,7 @@ static struct kernel_attention prepared(const struct kernels *kernels, const str
                             .kv = a.kv,
                             .d = a.d,
                             .earlier = a.earlier,
+                            .window = a.window,
                             .held = held,
                             .held_d = held,
                             .adds = a.adds,

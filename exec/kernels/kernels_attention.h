@@ -10,7 +10,8 @@
  * A gradient has the layout of its tensor; out and dout are (B,T,HD).
  *
  * The T queries may follow `earlier` tokens of their sample, whose keys and values come before theirs: k, v, dk and dv are
- * (B,held,KD), of which the first earlier + T tokens of a sample count. A token sees itself and all before it.
+ * (B,held,KD), of which the first earlier + T tokens of a sample count. A token sees itself and all before it, or in a window
+ * the last `window` tokens up to itself.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
 #define SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
@@ -28,6 +29,7 @@ struct kernel_attention {
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv;     /* from one token to the next */
     int64_t earlier, held;     /* only on hosts; held 0: T, and no earlier tokens */
+    int64_t window;            /* only causal, and on hosts; 0: all tokens */
     bool adds;                 /* with earlier tokens: to dk and dv, instead of writing them */
     bool causal;               /* a token sees itself and earlier ones; false: all */
     bool rounded;              /* for bf16 jobs (models/kernel/precision.h) */

@@ -17,16 +17,7 @@
 
 #include "exec/kernels/kernels_math.h"
 
-#define ROOT_2_OVER_PI 0.797884561f
 #define INVERSE_ROOT_2_PI 0.398942280f
-#define CUBIC 0.044715f
-
-/* 1 / (1 + exp(-2 u(x))) */
-CLONES_PART float gate(float x)
-{
-    float doubled = x * (-2.0f * ROOT_2_OVER_PI - 2.0f * ROOT_2_OVER_PI * CUBIC * (x * x));
-    return 1.0f / (1.0f + math_exp(doubled));
-}
 
 /* --- leaves: x and dy are whole chunks -------------------------------------------------------- */
 
@@ -35,7 +26,7 @@ CLONES static void gelu_tanh_chunks(float *y, const float *x, int64_t chunks)
     for (int64_t chunk = 0; chunk < chunks; chunk++, x += HOST_CHUNK, y += HOST_CHUNK) {
         float in[HOST_CHUNK], out[HOST_CHUNK];
         memcpy(in, x, sizeof in);
-        for (int l = 0; l < HOST_CHUNK; l++) out[l] = in[l] * gate(in[l]);
+        for (int l = 0; l < HOST_CHUNK; l++) out[l] = in[l] * math_gelu_gate(in[l]);
         memcpy(y, out, sizeof out);
     }
 }
@@ -61,9 +52,8 @@ CLONES static void gelu_tanh_backward_chunks(float *dx, const float *dy, const f
         memcpy(in, x + chunk * HOST_CHUNK, sizeof in);
         memcpy(gradient, dy + chunk * HOST_CHUNK, sizeof gradient);
         for (int l = 0; l < HOST_CHUNK; l++) {
-            float s = gate(in[l]);
-            float slope = 2.0f * ROOT_2_OVER_PI + 6.0f * ROOT_2_OVER_PI * CUBIC * (in[l] * in[l]);
-            gradient[l] *= s + in[l] * slope * (s * (1.0f - s));
+            float s = math_gelu_gate(in[l]);
+            gradient[l] *= math_gelu_slope(in[l], s);
         }
         memcpy(dx + chunk * HOST_CHUNK, gradient, sizeof gradient);
     }
@@ -156,6 +146,12 @@ void host_residual(const struct kernels *kernels, float *z, const float *x, cons
                    int64_t n)
 {
     host_map_two(kernels, add_chunks, z, x, y, n);
+}
+
+void host_scale(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor)
+{
+#pragma omp parallel for simd schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t i = 0; i < n; i++) y[i] = factor * x[i];
 }
 
 void host_zero(const struct kernels *kernels, void *at, uint64_t bytes)

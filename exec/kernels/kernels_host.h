@@ -121,6 +121,11 @@ void host_swiglu_forward(const struct kernels *kernels, float *y, const float *g
 void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
                           const float *gate, const float *up, int64_t n);
 
+void host_geglu_forward(const struct kernels *kernels, float *y, const float *gate, const float *up, int64_t n);
+void host_geglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy, const float *gate,
+                         const float *up, int64_t n);
+void host_scale(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor);
+
 void host_loss_largest(const struct kernels *kernels, const struct kernel_loss_share *share);
 void host_loss_sums(const struct kernels *kernels, const struct kernel_loss_share *share);
 void host_loss_gradient(const struct kernels *kernels, double *loss, const struct kernel_loss_share *share);

@@ -108,6 +108,23 @@ CLONES_PART float math_row_max(const float *x, int64_t n)
     return lanes[0];
 }
 
+#define MATH_ROOT_2_OVER_PI 0.797884561f
+#define MATH_GELU_CUBIC 0.044715f
+
+/* GELU in the tanh form is x times this: 1 / (1 + exp(-2 u(x))) (kernels_elementwise.c). */
+CLONES_PART float math_gelu_gate(float x)
+{
+    float doubled = x * (-2.0f * MATH_ROOT_2_OVER_PI - 2.0f * MATH_ROOT_2_OVER_PI * MATH_GELU_CUBIC * (x * x));
+    return 1.0f / (1.0f + math_exp(doubled));
+}
+
+/* Returns its derivative; `s` is the gate of x. */
+CLONES_PART float math_gelu_slope(float x, float s)
+{
+    float slope = 2.0f * MATH_ROOT_2_OVER_PI + 6.0f * MATH_ROOT_2_OVER_PI * MATH_GELU_CUBIC * (x * x);
+    return s + x * slope * (s * (1.0f - s));
+}
+
 /* Replaces z(v) by exp(z - largest); returns their sum. */
 CLONES_PART float math_row_exp(float *z, int64_t v, float largest)
 {

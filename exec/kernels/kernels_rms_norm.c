@@ -115,10 +115,6 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
     int64_t blocks = host_blocks(c, COLUMNS);
 #pragma omp parallel num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)
     {
-#pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < r; row++)
-            rms_norm_input_row(dx + row * c, dout + row * c, x + row * c, stats[row], w,
-                               added ? added + row * c : NULL, c);
 #pragma omp for schedule(static)
         for (int64_t block = 0; block < blocks; block++) {
             int64_t column = block * COLUMNS;
@@ -128,5 +124,10 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
                 rms_norm_weight_some(dw + column, dout + column, x + column, stats, r, c,
                                      c - column);
         }
+        /* after the sums, which read dout: dx may be dout */
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < r; row++)
+            rms_norm_input_row(dx + row * c, dout + row * c, x + row * c, stats[row], w,
+                               added ? added + row * c : NULL, c);
     }
 }

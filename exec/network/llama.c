@@ -1,6 +1,9 @@
 /*
+ * Llama, and with switches mistral, qwen2 (biases of q, k and v), qwen3 (norms of q's and k's heads) and gemma (GELU, a scaled
+ * embedding).
+ *
  * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights are
- * stored (out, in), no layer has a bias. A block, with the names of kept tensors:
+ * stored (out, in). A block, with the names of kept tensors:
  *
  *     in(R,C) --+-- norm1 --+-- q(R,HD) turned --+
  *               |           +-- k(R,KD) turned --+-- attention(R,HD) -- projection --+
@@ -11,37 +14,69 @@
  *               |           +-- up(R,F) ----+                               |
  *               +-----------------------------------------------------------+-- out(R,C)
  *
- * Norms are root-mean-square norms. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after rotation;
+ * Norms of q and k, where there are any, come before the rotation, and their inputs are kept. Norms are root-mean-square
+ * norms; gemma's weights are kept with the 1 that files leave out. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after rotation;
  * their gradients are rotated back. The products that lead back to a norm add up in d_stream2, in the order q, k, v,
  * or gate, up.
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
- * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py of transformers.
+ * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py, _mistral.py, _qwen2.py, _qwen3.py and _gemma.py of
+ * transformers.
  */
 #include "exec/network/transformer.h"
 
-/* In the order of network_layer_tensors(). */
+#include <math.h>
+
+#include "base/bf16.h"
+#include "models/network/network_traits.h"
+
+/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). */
 enum block_tensor {
-    Q_WEIGHT, K_WEIGHT, V_WEIGHT, PROJECTION_WEIGHT, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
+    Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, Q_NORM, K_NORM, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
     NORM1_WEIGHT, NORM2_WEIGHT
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
-/* In the order of memory_activations(). */
+/* In the order of memory_activations(). Where q and k have norms, their inputs and statistics come after KEPT_V. */
 enum block_kept {
-    KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
+    KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V,
+    KEPT_ATTENTION, KEPT_ATTENTION_STATS,
     KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_GATE, KEPT_UP, KEPT_SWIGLU,
     KEPT_OUTPUT, /* not of the last layer */
-    BLOCK_KEPT
+    BLOCK_KEPT,
+    PLAIN_Q = KEPT_ATTENTION, PLAIN_K, QK_STATS, HEAD_NORMS_KEPT = 3
 };
 enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 
-static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
+static bool has_head_norms(const struct transformer_unit *unit)
 {
-    return (struct transformer_linear){.weight = weight, .rows = unit->r, .out = out, .in = in};
+    return network_traits(unit->network)->qk_norm;
 }
 
+/* Returns a block's tensor by its number in the family. */
+static uint32_t tensor_index(const struct transformer_unit *unit, enum block_tensor tensor)
+{
+    uint32_t index = (uint32_t)tensor;
+    if (!unit->network->biases) index -= tensor > V_BIAS ? 3 : (uint32_t)tensor / 2;
+    if (!has_head_norms(unit) && tensor > K_NORM) index -= 2;
+    return index;
+}
+
+/* Returns the kept tensors from KEPT_ATTENTION on, by these numbers. */
+static float *const *kept_later(const struct transformer_unit *unit, float *const *kept)
+{
+    return has_head_norms(unit) ? kept + HEAD_NORMS_KEPT : kept;
+}
+
+static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out, int64_t in)
+{
+    const bool bias = unit->network->biases && weight <= V_WEIGHT;
+    return (struct transformer_linear){
+        .weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in, .bias = bias};
+}
+
+/* `weight`: the tensor's number in its layer. */
 static void norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, uint64_t layer, uint32_t weight)
 {
@@ -77,70 +112,127 @@ static void rotate(const struct transformer_unit *unit, float *q, float *k, bool
                         &unit->network->rope, back);
 }
 
+/* The rows of q's or k's norm are heads. */
+static void norm_heads(const struct transformer_unit *unit, float *out, float *stats, const float *x, uint64_t layer,
+                       enum block_tensor weight, int64_t heads)
+{
+    unit->kernels->rms_norm_forward(unit->kernels, out, NULL, stats, x, NULL,
+                                    transformer_vector(unit, layer, tensor_index(unit, weight)), unit->r * heads, unit->d,
+                                    unit->epsilon);
+}
+
+static void norm_heads_backward(const struct transformer_unit *unit, float *dx, const float *x, const float *stats,
+                                uint64_t layer, enum block_tensor weight, int64_t heads)
+{
+    const struct transformer_tensor w = transformer_tensor(unit, layer, tensor_index(unit, weight));
+    unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dx, x, stats, w.weights.fp32, NULL, unit->r * heads, unit->d);
+    transformer_step(unit, &w, false);
+}
+
+/* Returns a block's attention; the backward pass adds gradients. */
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
+{
+    float *const *const later = kept_later(unit, kept);
+    struct kernel_attention attention = transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V],
+                                                              later[KEPT_ATTENTION],
+                                                              later[KEPT_ATTENTION_STATS]);
+    if (layer - 1 >= unit->network->window_from) attention.window = (int64_t)unit->network->window;
+    return attention;
+}
+
+/* Makes q, k and v from the first norm's output, with norms and rotation. */
+static void make_heads(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
+{
+    const bool norms = has_head_norms(unit);
+    float *const q = norms ? kept[PLAIN_Q] : kept[KEPT_Q], *const k = norms ? kept[PLAIN_K] : kept[KEPT_K];
+    const int64_t c = unit->c, heads = unit->h, shared_heads = unit->shared / unit->d;
+    transformer_linear_forward(unit, q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
+    transformer_linear_forward(unit, k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+    transformer_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+    if (norms) {
+        norm_heads(unit, kept[KEPT_Q], kept[QK_STATS], q, layer, Q_NORM, heads);
+        norm_heads(unit, kept[KEPT_K], kept[QK_STATS] + unit->r * heads, k, layer, K_NORM, shared_heads);
+    }
+    rotate(unit, kept[KEPT_Q], kept[KEPT_K], false);
+}
+
+/* Takes the gradients of q and k back through rotation and norms, in place. */
+static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const struct heads *d)
+{
+    rotate(unit, d->q, d->k, true);
+    if (!has_head_norms(unit)) return;
+    norm_heads_backward(unit, d->q, kept[PLAIN_Q], kept[QK_STATS], layer, Q_NORM, unit->h);
+    norm_heads_backward(unit, d->k, kept[PLAIN_K], kept[QK_STATS] + unit->r * unit->h, layer, K_NORM, unit->shared / unit->d);
+}
+
+static void gate_forward(const struct transformer_unit *unit, float *y, const float *gate, const float *up)
+{
+    const struct kernels *k = unit->kernels;
+    (network_traits(unit->network)->less_one ? k->geglu_forward : k->swiglu_forward)(k, y, gate, up, unit->r * unit->f);
+}
+
+static void gate_backward(const struct transformer_unit *unit, float *d_gate, float *d_up, const float *gate, const float *up)
+{
+    const struct kernels *k = unit->kernels;
+    (network_traits(unit->network)->less_one ? k->geglu_backward : k->swiglu_backward)(k, d_gate, d_up, d_gate, gate, up,
+                                                                                      unit->r * unit->f);
+}
+
 static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
-    float *branch = kept[KEPT_MIDDLE];
+    int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    float *const *const later = kept_later(unit, kept);
+    float *branch = later[KEPT_MIDDLE];
     norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, layer,
-                 NORM1_WEIGHT);
-    transformer_linear_forward(unit, kept[KEPT_Q], kept[KEPT_NORM1], layer,
-                               linear_of(unit, Q_WEIGHT, inner, c));
-    transformer_linear_forward(unit, kept[KEPT_K], kept[KEPT_NORM1], layer,
-                               linear_of(unit, K_WEIGHT, shared, c));
-    transformer_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer,
-                               linear_of(unit, V_WEIGHT, shared, c));
-    rotate(unit, kept[KEPT_Q], kept[KEPT_K], false);
-    const struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                              kept[KEPT_ATTENTION_STATS]);
+                 tensor_index(unit, NORM1_WEIGHT));
+    make_heads(unit, layer, kept);
+    const struct kernel_attention attention = attention_of(unit, layer, kept);
     transformer_attend(unit, layer, &attention);
-    transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
+    transformer_linear_forward(unit, branch, later[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in, branch,
-                 layer, NORM2_WEIGHT);
-    transformer_linear_forward(unit, kept[KEPT_GATE], kept[KEPT_NORM2], layer,
+    norm_forward(unit, later[KEPT_NORM2], later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], in, branch,
+                 layer, tensor_index(unit, NORM2_WEIGHT));
+    transformer_linear_forward(unit, later[KEPT_GATE], later[KEPT_NORM2], layer,
                                linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_forward(unit, kept[KEPT_UP], kept[KEPT_NORM2], layer,
+    transformer_linear_forward(unit, later[KEPT_UP], later[KEPT_NORM2], layer,
                                linear_of(unit, UP_WEIGHT, f, c));
-    k->swiglu_forward(k, kept[KEPT_SWIGLU], kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
+    gate_forward(unit, later[KEPT_SWIGLU], later[KEPT_GATE], later[KEPT_UP]);
     if (!out) return;
-    transformer_linear_forward(unit, out, kept[KEPT_SWIGLU], layer,
+    transformer_linear_forward(unit, out, later[KEPT_SWIGLU], layer,
                                transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
+    k->residual(k, out, later[KEPT_MIDDLE], out, unit->r * c);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in)
 {
-    const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
+    float *const *const later = kept_later(unit, kept);
     float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
-    transformer_linear_backward(unit, d_gate, d_out, kept[KEPT_SWIGLU], layer,
+    transformer_linear_backward(unit, d_gate, d_out, later[KEPT_SWIGLU], layer,
                                 transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)), false);
-    k->swiglu_backward(k, d_gate, d_up, d_gate, kept[KEPT_GATE], kept[KEPT_UP], unit->r * f);
-    transformer_linear_backward(unit, d_branch, d_gate, kept[KEPT_NORM2], layer,
+    gate_backward(unit, d_gate, d_up, later[KEPT_GATE], later[KEPT_UP]);
+    transformer_linear_backward(unit, d_branch, d_gate, later[KEPT_NORM2], layer,
                                 linear_of(unit, GATE_WEIGHT, f, c), false);
-    transformer_linear_backward(unit, d_branch, d_up, kept[KEPT_NORM2], layer,
+    transformer_linear_backward(unit, d_branch, d_up, later[KEPT_NORM2], layer,
                                 linear_of(unit, UP_WEIGHT, f, c), true);
     transformer_sum(unit, d_branch, unit->r * c);
-    norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out, layer,
-                  NORM2_WEIGHT);
+    norm_backward(unit, d_middle, d_branch, later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], d_out, layer,
+                  tensor_index(unit, NORM2_WEIGHT));
 
     struct heads d = heads_of(unit);
-    transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
+    transformer_linear_backward(unit, d_branch, d_middle, later[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
-    struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                              kept[KEPT_ATTENTION_STATS]);
+    struct kernel_attention attention = attention_of(unit, layer, kept);
     attention.dout = d_branch;
     attention.dq = d.q;
     attention.dk = d.k;
     attention.dv = d.v;
     transformer_attend_backward(unit, layer, &attention);
-    rotate(unit, d.q, d.k, true);
+    unmake_heads(unit, layer, kept, &d);
     transformer_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
                                 linear_of(unit, Q_WEIGHT, inner, c), false);
     transformer_linear_backward(unit, d_branch, d.k, kept[KEPT_NORM1], layer,
@@ -148,20 +240,21 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
                                 linear_of(unit, V_WEIGHT, shared, c), true);
     transformer_sum(unit, d_branch, unit->r * c);
-    norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, layer, NORM1_WEIGHT);
+    norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, layer, tensor_index(unit, NORM1_WEIGHT));
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                           const float *d_out)
 {
     int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
+    float *const *const later = kept_later(unit, kept);
     const struct heads d = heads_of(unit);
     const float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_SWIGLU], layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    transformer_linear_weight(unit, d_gate, kept[KEPT_NORM2], layer, linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_weight(unit, d_up, kept[KEPT_NORM2], layer, linear_of(unit, UP_WEIGHT, f, c));
-    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
+    transformer_linear_weight(unit, d_out, later[KEPT_SWIGLU], layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
+    transformer_linear_weight(unit, d_gate, later[KEPT_NORM2], layer, linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_weight(unit, d_up, later[KEPT_NORM2], layer, linear_of(unit, UP_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_middle, later[KEPT_ATTENTION], layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_linear_weight(unit, d.q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d.k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, shared, c));
@@ -181,20 +274,53 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
                   NORMF_WEIGHT);
 }
 
-static const struct transformer_need needs[] = {
-    TRANSFORMER_NEED(rms_norm_forward), TRANSFORMER_NEED(rms_norm_backward), TRANSFORMER_NEED(rope),
-    TRANSFORMER_NEED(swiglu_forward), TRANSFORMER_NEED(swiglu_backward),
+/* --- gemma's embedding -------------------------------------------------------------------------- */
+
+/* Returns its factor, in the precision of the table. */
+static float embedding_factor(const struct transformer_unit *unit)
+{
+    const float factor = sqrtf((float)unit->network->width);
+    return unit->arguments->job->precision == PRECISION_BF16_WEIGHTS ? bf16_widen(bf16_nearest(factor)) : factor;
+}
+
+static void scaled_forward(const struct transformer_unit *unit)
+{
+    float *const x = unit->arguments->boundary_out;
+    transformer_tables_forward(unit);
+    if (transformer_tables_end(unit)) unit->kernels->scale(unit->kernels, x, x, unit->r * unit->c, embedding_factor(unit));
+}
+
+static void scaled_backward(const struct transformer_unit *unit)
+{
+    float *const d = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
+    unit->kernels->scale(unit->kernels, d, unit->arguments->gradient_in, unit->r * unit->c, embedding_factor(unit));
+    transformer_tables_backward_from(unit, d);
+}
+
+/* --- families ----------------------------------------------------------------------------------- */
+
+#define NEEDS_OF_ALL TRANSFORMER_NEED(rms_norm_forward), TRANSFORMER_NEED(rms_norm_backward), TRANSFORMER_NEED(rope)
+static const struct transformer_need silu_needs[] = {
+    NEEDS_OF_ALL, TRANSFORMER_NEED(swiglu_forward), TRANSFORMER_NEED(swiglu_backward),
+};
+static const struct transformer_need gelu_needs[] = {
+    NEEDS_OF_ALL, TRANSFORMER_NEED(geglu_forward), TRANSFORMER_NEED(geglu_backward), TRANSFORMER_NEED(scale),
 };
 
-const struct transformer transformer_llama = {
+#define LLAMA_LIKE \
+    .head_kept = HEAD_KEPT, .block_forward = block_forward, .block_backward = block_backward, \
+    .block_weights = block_weights, .head = head
+#define WITH_SILU \
+    .embedding_forward = transformer_tables_forward, .embedding_backward = transformer_tables_backward, \
+    .needs = silu_needs, .need_count = sizeof silu_needs / sizeof *silu_needs
+
+const struct transformer transformer_llama = {LLAMA_LIKE, WITH_SILU, .block_kept = BLOCK_KEPT};
+const struct transformer transformer_qwen3 = {LLAMA_LIKE, WITH_SILU, .block_kept = BLOCK_KEPT + HEAD_NORMS_KEPT};
+const struct transformer transformer_gemma = {
+    LLAMA_LIKE,
     .block_kept = BLOCK_KEPT,
-    .head_kept = HEAD_KEPT,
-    .embedding_forward = transformer_tables_forward,
-    .embedding_backward = transformer_tables_backward,
-    .block_forward = block_forward,
-    .block_backward = block_backward,
-    .block_weights = block_weights,
-    .head = head,
-    .needs = needs,
-    .need_count = sizeof needs / sizeof *needs,
+    .embedding_forward = scaled_forward,
+    .embedding_backward = scaled_backward,
+    .needs = gelu_needs,
+    .need_count = sizeof gelu_needs / sizeof *gelu_needs,
 };

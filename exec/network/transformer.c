@@ -414,6 +414,11 @@ void transformer_tables_forward(const struct transformer_unit *unit)
     transformer_gather(unit, unit->arguments->boundary_out, &rows);
 }
 
+bool transformer_tables_end(const struct transformer_unit *unit)
+{
+    return (int64_t)unit->arguments->first_row + table_rows(unit) == (int64_t)network_table_rows(unit->network);
+}
+
 void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
                                const float *head_gradient, const float *dx, float *scratch)
 {
@@ -434,9 +439,13 @@ void transformer_rows_backward(const struct transformer_unit *unit, const struct
 
 void transformer_tables_backward(const struct transformer_unit *unit)
 {
-    const struct unit_arguments *a = unit->arguments;
+    transformer_tables_backward_from(unit, unit->arguments->gradient_in);
+}
+
+void transformer_tables_backward_from(const struct transformer_unit *unit, const float *dx)
+{
     const struct transformer_table_rows rows = all_rows(unit);
-    transformer_rows_backward(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
+    transformer_rows_backward(unit, &rows, unit->arguments->table_gradient, dx, unit->scratch);
 }
 
 static struct transformer_weights word_table(const struct transformer_unit *unit, uint64_t layer, uint32_t own_weight)

@@ -73,7 +73,8 @@ struct transformer {
     const struct transformer_need *needs;
     uint32_t need_count;
 };
-extern const struct transformer transformer_gpt2, transformer_llama, transformer_bert, transformer_vit;
+extern const struct transformer transformer_gpt2, transformer_llama, transformer_qwen3, transformer_gemma, transformer_bert,
+    transformer_vit;
 
 /* Implements unit_compute() (transformer_pass.c). */
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
@@ -247,7 +248,11 @@ int64_t transformer_padded(const struct network *network);
 
 /* Compute embeddings that only have tables of rows. */
 void transformer_tables_forward(const struct transformer_unit *unit);
+/* Returns true if the unit has the tables' last rows: only then is the embedding's output complete. */
+bool transformer_tables_end(const struct transformer_unit *unit);
 void transformer_tables_backward(const struct transformer_unit *unit);
+/* From another gradient than the boundary's, which may be in the scratch after MEMORY_EMBEDDING_WORDS for each row. */
+void transformer_tables_backward_from(const struct transformer_unit *unit, const float *dx);
 
 /* The product with the token table, and the targets. */
 struct transformer_words {

@@ -12,6 +12,10 @@
 static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = &transformer_gpt2,
     [NETWORK_LLAMA] = &transformer_llama,
+    [NETWORK_MISTRAL] = &transformer_llama,
+    [NETWORK_QWEN2] = &transformer_llama,
+    [NETWORK_QWEN3] = &transformer_qwen3,
+    [NETWORK_GEMMA] = &transformer_gemma,
     [NETWORK_BERT] = &transformer_bert,
     [NETWORK_VIT] = &transformer_vit,
 };
@@ -77,6 +81,8 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
 {
     const struct transformer *transformer = implementations[job->network.family];
     const char *missing = transformer ? find_missing(kernels, transformer->needs, transformer->need_count) : NULL;
+    const bool windows = job->network.window > 0 && job->sequence > job->network.window;
+    if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
     return missing;

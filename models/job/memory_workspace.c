@@ -134,6 +134,7 @@ static uint64_t embedding_words(const struct network *network, struct memory_siz
         return s.batch * (s.tokens - 1) *
                (network->channels * network->patch * network->patch + s.width);
     uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
+    if (network_traits(network)->less_one) norm = s.rows * s.width; /* the scaled gradient */
     return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* and their gradients */
 }
 

@@ -6,6 +6,7 @@
 #include "models/hardware/hardware.h"
 #include "models/job/evaluation.h"
 #include "models/job/job.h"
+#include "models/network/network_traits.h"
 
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
     [PIPELINE_GPIPE] = "gpipe",   [PIPELINE_1F1B] = "1f1b",   [PIPELINE_INTERLEAVED] = "interleaved",
@@ -251,7 +252,8 @@ static bool divides_boundaries(const struct job *job)
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job)
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
-        [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
+        [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true, [NETWORK_QWEN2] = true,
+        [NETWORK_QWEN3] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct {
@@ -266,7 +268,9 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},
         {p->delayed, "delayed updates"},
-        {sliced && job->network.family != NETWORK_GPT2 && job->network.family != NETWORK_LLAMA, "its network"},
+        {sliced && !job->network.causal, "its network"},
+        {p->tensor > 1 && !network_is_listed(&job->network) && network_traits(&job->network)->qk_norm,
+         "tensor groups over norms of heads"},
         {compresses(job), "compression"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},
         {job->gradients != PRECISION_FP32, "gradients of 16 bits"},

@@ -111,7 +111,7 @@ static enum status check_clip(const struct job_draft *draft, struct error *err)
     const json_t *own = json_object_get(draft->object, "optimizer");
     if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
     return json_fail_key(draft->in, own, "clip", err,
-                         "'clip' does not support networks of family '%s' yet (expected gpt2 or llama)",
+                         "'clip' does not support networks of family '%s' yet (expected a decoder)",
                          network_family_names[n->family]);
 }
 

@@ -146,6 +146,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->init = init;
     spec->joined = 1;
     spec->matrix = shape == MATRIX;
+    spec->less_one = false;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
 }
@@ -255,6 +256,13 @@ static void experts(const struct network *n, struct network_list *list)
     matrix(list, "mlp.shared_expert_gate.weight", INIT_NORMAL, 1, n->width);
 }
 
+/* Lists a norm without a mean. */
+static void rms_norm(const struct network *n, struct network_list *list, const char *name, uint64_t width)
+{
+    vector(list, name, INIT_ONE, width);
+    list->items[list->count - 1].less_one = network_traits(n)->less_one;
+}
+
 static void llama_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
@@ -269,8 +277,8 @@ static void llama_block(const struct network *n, uint64_t block, struct network_
                                          OUT_IN, INIT_NORMAL});
     matrix(list, "self_attn.o_proj.weight", INIT_NORMAL, width, inner);
     if (network_traits(n)->qk_norm) {
-        vector(list, "self_attn.q_norm.weight", INIT_ONE, n->head_width);
-        vector(list, "self_attn.k_norm.weight", INIT_ONE, n->head_width);
+        rms_norm(n, list, "self_attn.q_norm.weight", n->head_width);
+        rms_norm(n, list, "self_attn.k_norm.weight", n->head_width);
     }
     if (n->experts > 0) {
         experts(n, list);
@@ -279,16 +287,16 @@ static void llama_block(const struct network *n, uint64_t block, struct network_
         matrix(list, "mlp.up_proj.weight", INIT_NORMAL, n->ff_width, width);
         matrix(list, "mlp.down_proj.weight", INIT_NORMAL, width, n->ff_width);
     }
-    vector(list, "input_layernorm.weight", INIT_ONE, width);
-    vector(list, "post_attention_layernorm.weight", INIT_ONE, width);
+    rms_norm(n, list, "input_layernorm.weight", width);
+    rms_norm(n, list, "post_attention_layernorm.weight", width);
     if (!network_traits(n)->outer_norms) return;
-    vector(list, "pre_feedforward_layernorm.weight", INIT_ONE, width);
-    vector(list, "post_feedforward_layernorm.weight", INIT_ONE, width);
+    rms_norm(n, list, "pre_feedforward_layernorm.weight", width);
+    rms_norm(n, list, "post_feedforward_layernorm.weight", width);
 }
 
 static void llama_head(const struct network *n, struct network_list *list)
 {
-    vector(list, "model.norm.weight", INIT_ONE, n->width);
+    rms_norm(n, list, "model.norm.weight", n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 

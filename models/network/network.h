@@ -30,8 +30,8 @@ enum network_family {
     NETWORK_VIT,     /* encoder over image patches, classifier head */
     NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* more decoders (models/network/network_traits.h):
                                                                  planned and simulated only */
-    NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
-    NETWORK_QWEN2_MOE, NETWORK_GEMMA3_TEXT,
+    NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, /* as llama, with switches */
+    NETWORK_MIXTRAL, NETWORK_QWEN3_MOE, NETWORK_QWEN2_MOE, NETWORK_GEMMA3_TEXT, /* planned and simulated only */
     NETWORK_T5, NETWORK_MT5, NETWORK_UMT5, /* encoder and decoder (models/network/network_t5.h); planned and
                                               simulated only */
     NETWORK_CNN,     /* operations on images (models/network/network_graph.h); planned and simulated only */
@@ -117,6 +117,8 @@ struct network {
     bool causal;
     bool biases;        /* of q, k and v (ViT's qkv_bias); other layers have biases */
     bool pooler;        /* BERT: pooler, with the next-sentence classifier or the classifier of `classes` */
+    uint64_t window, window_from; /* mistral, qwen: blocks from window_from on attend to the last `window` tokens, with their
+                                     own; 0: to all. Counted as all in plans */
     bool post_norm;     /* opt-350m: norms after the sums, none before the head */
     bool gated;         /* t5: a gate in the feed-forward part */
     bool gelu_tanh;     /* "gelu_new"; false: exact */
@@ -145,6 +147,7 @@ struct tensor_spec {
     enum tensor_init init;
     uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v; else 1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
+    bool less_one;      /* files have the values less 1 (gemma's norms) */
 };
 enum { LAYER_TENSORS_MAX = 32 };
 

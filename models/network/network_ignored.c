@@ -1,4 +1,4 @@
-/* Sources: configuration_gpt2.py, _llama.py, _bert.py and _vit.py of transformers 4.57 and 5.0. */
+/* Sources: configuration_gpt2.py, _llama.py, _mistral.py, _gemma.py, _qwen2.py, _qwen3.py, _bert.py and _vit.py of transformers 4.57 and 5.0. */
 #include "models/network/network_ignored.h"
 
 #include <stdio.h>
@@ -16,6 +16,10 @@ static const struct ignored_key keys[NETWORK_FAMILY_COUNT][NETWORK_IGNORED_MAX] 
     [NETWORK_GPT2] = {{.name = "embd_pdrop", .absent = 0.1}, {.name = "resid_pdrop", .absent = 0.1},
                       {.name = "attn_pdrop", .absent = 0.1}, {.name = "reorder_and_upcast_attn", .is_switch = true}},
     [NETWORK_LLAMA] = {{.name = "attention_dropout"}},
+    [NETWORK_MISTRAL] = {{.name = "attention_dropout"}},
+    [NETWORK_GEMMA] = {{.name = "attention_dropout"}},
+    [NETWORK_QWEN2] = {{.name = "attention_dropout"}},
+    [NETWORK_QWEN3] = {{.name = "attention_dropout"}},
     [NETWORK_BERT] = {{.name = "hidden_dropout_prob", .absent = 0.1}, {.name = "attention_probs_dropout_prob", .absent = 0.1},
                       {.name = "classifier_dropout", .of_classifier = true}},
     [NETWORK_VIT] = {{.name = "hidden_dropout_prob"}, {.name = "attention_probs_dropout_prob"}},

@@ -9,7 +9,7 @@
  *   phi         three    mean       fc, fc2       rotary, a part all, head                 parallel; one norm
  *   llama       three    no mean    gate, up      rotary         none
  *   mistral     three    no mean    gate, up      rotary         none
- *   gemma       three    no mean    gate, up      rotary         none
+ *   gemma       three    no mean    gate, up      rotary         none                      norms less 1, GELU, scaled embedding
  *   qwen2       three    no mean    gate, up      rotary         q, k and v
  *   qwen3       three    no mean    gate, up      rotary         none                      norms of q and k
  *   mixtral     three    no mean    experts' gate, up   rotary   none
@@ -39,6 +39,8 @@ struct network_traits {
     bool parallel, one_norm;
     bool qk_norm;
     bool outer_norms;  /* before each part of a block is added */
+    bool less_one;     /* gemma: files have the weights of norms less 1, the feed-forward part has GELU instead of SiLU, and
+                          an embedding is multiplied by the root of its width */
     bool out_bias, ff_bias, head_bias;
     uint32_t more_positions; /* unused rows of the table; or NETWORK_NO_POSITION_TABLE */
 };

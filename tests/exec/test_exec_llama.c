@@ -1,5 +1,5 @@
 /* label: medium
- * Training a Llama by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
+ * Training a Llama, and mistral, qwen2, qwen3 and gemma, by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
  * the same bits however the network is cut, and kernels that a back end may lack.
  *
  * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to
@@ -10,9 +10,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "tests/support/exec/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
 
@@ -49,6 +51,21 @@ static struct job small_job(uint32_t optimizer, bool tied)
     return job;
 }
 
+/* The families whose blocks differ from llama's. */
+static const uint32_t others[] = {NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_GEMMA, NETWORK_MISTRAL};
+enum { OTHERS = sizeof others / sizeof *others };
+
+static void make_family(struct network *network, uint32_t family)
+{
+    network->family = family;
+    network->biases = family == NETWORK_QWEN2;
+    network->window = family == NETWORK_MISTRAL || family == NETWORK_QWEN2 ? 2 : 0;
+    network->window_from = family == NETWORK_QWEN2 ? 1 : 0;
+}
+
+static bool has_head_norms(const struct network *n) { return n->family == NETWORK_QWEN3; }
+static bool is_gemma(const struct network *n) { return n->family == NETWORK_GEMMA; }
+
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
 static void judge_rms_norm(double *out, const double *in, const double *w, uint64_t c, double epsilon)
@@ -71,13 +88,15 @@ static void judge_turn(double *x, uint64_t heads, uint64_t d, uint64_t position,
 }
 
 static void judge_group_attention(double *out, const double *q, const double *k, const double *v,
-                            uint64_t i, const struct network *n)
+                            uint64_t i, const struct network *n, uint64_t block)
 {
+    const bool window = n->window > 0 && block >= n->window_from && i + 1 > n->window;
+    const uint64_t first = window ? i + 1 - n->window : 0;
     uint64_t d = n->head_width, row = n->kv_heads * d;
     for (uint64_t head = 0; head < n->heads; head++) {
         uint64_t shared = head * n->kv_heads / n->heads * d;
         double weights[JUDGE_TOKENS_MAX], sum = 0;
-        for (uint64_t j = 0; j <= i; j++) {
+        for (uint64_t j = first; j <= i; j++) {
             double score = 0;
             for (uint64_t e = 0; e < d; e++)
                 score += q[i * n->heads * d + head * d + e] * k[j * row + shared + e];
@@ -86,19 +105,39 @@ static void judge_group_attention(double *out, const double *q, const double *k,
         }
         for (uint64_t e = 0; e < d; e++) {
             out[head * d + e] = 0;
-            for (uint64_t j = 0; j <= i; j++)
+            for (uint64_t j = first; j <= i; j++)
                 out[head * d + e] += weights[j] / sum * v[j * row + shared + e];
         }
     }
 }
 
+/* Norms each head in place, where the family has norms of heads. */
+static void judge_head_norms(double *x, const double *w, uint64_t heads, const struct network *n)
+{
+    for (uint64_t head = 0; w && head < heads; head++) {
+        double normed[JUDGE_WIDTH_MAX];
+        judge_rms_norm(normed, x + head * n->head_width, w, n->head_width, n->norm_epsilon);
+        for (uint64_t e = 0; e < n->head_width; e++) x[head * n->head_width + e] = normed[e];
+    }
+}
+
+static double judge_gelu_tanh(double x)
+{
+    return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
+}
+
 /* Computes x(t, c) through one block, in place. */
-static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
+static void judge_block(const struct network *n, uint64_t block, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
     uint64_t shared = n->kv_heads * n->head_width;
-    const double *q_w = judge_next(cursor, inner * c), *k_w = judge_next(cursor, shared * c);
-    const double *v_w = judge_next(cursor, shared * c), *o_w = judge_next(cursor, c * inner);
+    const double *w[3], *bias[3] = {NULL}, *head_norms[2] = {NULL};
+    for (int i = 0; i < 3; i++) {
+        w[i] = judge_next(cursor, (i == 0 ? inner : shared) * c);
+        if (n->biases) bias[i] = judge_next(cursor, i == 0 ? inner : shared);
+    }
+    const double *o_w = judge_next(cursor, c * inner);
+    for (int i = 0; i < 2 && has_head_norms(n); i++) head_norms[i] = judge_next(cursor, n->head_width);
     const double *gate_w = judge_next(cursor, f * c), *up_w = judge_next(cursor, f * c);
     const double *down_w = judge_next(cursor, c * f);
     const double *norm1_w = judge_next(cursor, c), *norm2_w = judge_next(cursor, c);
@@ -107,20 +146,22 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
     assert_true(t <= JUDGE_TOKENS_MAX && c <= JUDGE_WIDTH_MAX && f <= JUDGE_WIDTH_MAX && inner <= JUDGE_WIDTH_MAX);
     for (uint64_t i = 0; i < t; i++) {
         judge_rms_norm(normed, x + i * c, norm1_w, c, n->norm_epsilon);
-        judge_linear(q + i * inner, normed, q_w, NULL, inner, c);
-        judge_linear(k + i * shared, normed, k_w, NULL, shared, c);
-        judge_linear(v + i * shared, normed, v_w, NULL, shared, c);
+        judge_linear(q + i * inner, normed, w[0], bias[0], inner, c);
+        judge_linear(k + i * shared, normed, w[1], bias[1], shared, c);
+        judge_linear(v + i * shared, normed, w[2], bias[2], shared, c);
+        judge_head_norms(q + i * inner, head_norms[0], n->heads, n);
+        judge_head_norms(k + i * shared, head_norms[1], n->kv_heads, n);
         judge_turn(q + i * inner, n->heads, n->head_width, i, n->rope.theta);
         judge_turn(k + i * shared, n->kv_heads, n->head_width, i, n->rope.theta);
     }
     for (uint64_t i = 0; i < t; i++) {
-        judge_group_attention(heads, q, k, v, i, n);
+        judge_group_attention(heads, q, k, v, i, n, block);
         judge_linear(branch, heads, o_w, NULL, c, inner);
         judge_add(x + i * c, branch, c);
         judge_rms_norm(normed, x + i * c, norm2_w, c, n->norm_epsilon);
         judge_linear(gate, normed, gate_w, NULL, f, c);
         judge_linear(up, normed, up_w, NULL, f, c);
-        for (uint64_t j = 0; j < f; j++) up[j] *= gate[j] / (1 + exp(-gate[j]));
+        for (uint64_t j = 0; j < f; j++) up[j] *= is_gemma(n) ? judge_gelu_tanh(gate[j]) : gate[j] / (1 + exp(-gate[j]));
         judge_linear(branch, up, down_w, NULL, c, f);
         judge_add(x + i * c, branch, c);
     }
@@ -136,8 +177,9 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
         const int32_t *tokens = batch + b * (t + 1);
         double x[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
         for (uint64_t i = 0; i < t; i++)
-            for (uint64_t j = 0; j < c; j++) x[i * c + j] = table[(uint64_t)tokens[i] * c + j];
-        for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
+            for (uint64_t j = 0; j < c; j++)
+                x[i * c + j] = table[(uint64_t)tokens[i] * c + j] * (is_gemma(n) ? sqrt((double)c) : 1);
+        for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, block, x, t, &cursor);
         const double *norm_w = judge_next(&cursor, c);
         const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
         for (uint64_t i = 0; i < t; i++) {
@@ -171,12 +213,33 @@ static void test_gradients_of_other_groups(void **state)
     }
 }
 
+/* Biases, norms of heads, GELU and a scaled embedding, tied and not. */
+static void test_gradients_of_families(void **state)
+{
+    (void)state;
+    for (int f = 0; f < 2 * OTHERS; f++) {
+        struct job job = small_job(OPTIMIZER_SGD, f % 2);
+        make_family(&job.network, others[f / 2]);
+        family_check_gradients(&test, &job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1});
+    }
+}
+
 /* --- the same bits in every cut --------------------------------------------------------------- */
 
 static void test_cuts(void **state)
 {
     (void)state;
     family_check_optimizers(&test, small_job, true);
+}
+
+static void test_cuts_of_families(void **state)
+{
+    (void)state;
+    for (int f = 0; f < OTHERS; f++) {
+        struct job job = small_job(OPTIMIZER_ADAMW, true);
+        make_family(&job.network, others[f]);
+        family_check_cuts(&test, &job, true);
+    }
 }
 
 /* Large enough for several tiles, teams and the library's other ways of dividing a product. */
@@ -247,6 +310,92 @@ static void test_torch(void **state)
     family_check_torch(&test, &job, SOURCE_DIR "/tests/golden/families_torch/llama", 4, NULL);
 }
 
+static void check_family_torch(uint32_t family, const char *folder, bool tied)
+{
+    struct job job = golden_job();
+    make_family(&job.network, family);
+    job.network.window = family == NETWORK_MISTRAL ? 5 : 0;
+    job.network.rope = (struct network_rope){.kind = ROPE_DEFAULT, .theta = 100};
+    job.network.tied_head = tied;
+    family_check_torch(&test, &job, folder, 4, NULL);
+}
+
+static void test_torch_of_families(void **state)
+{
+    (void)state;
+    check_family_torch(NETWORK_MISTRAL, SOURCE_DIR "/tests/golden/families_torch/mistral", false);
+    check_family_torch(NETWORK_QWEN2, SOURCE_DIR "/tests/golden/families_torch/qwen2", false);
+    check_family_torch(NETWORK_QWEN3, SOURCE_DIR "/tests/golden/families_torch/qwen3", false);
+    check_family_torch(NETWORK_GEMMA, SOURCE_DIR "/tests/golden/families_torch/gemma", true);
+}
+
+/* A window over several tiles of queries: each token's attention against its own sequence of the window's tokens alone. */
+static void test_windows(void **state)
+{
+    (void)state;
+    enum { T = 200, D = 4, W = 70 };
+    float q[T * D], k[T * D], v[T * D], out[T * D], stats[T], one[D], one_stats[1], *scratch = calloc(2 * 64 * T, sizeof *scratch);
+    assert_non_null(scratch);
+    for (int i = 0; i < T * D; i++) {
+        q[i] = (float)random_unit(test.seed, 3 * (uint64_t)i) - 0.5f;
+        k[i] = (float)random_unit(test.seed, 3 * (uint64_t)i + 1) - 0.5f;
+        v[i] = (float)random_unit(test.seed, 3 * (uint64_t)i + 2) - 0.5f;
+    }
+    struct kernel_attention a = {.out = out, .stats = stats, .q = q, .k = k, .v = v, .scratch = scratch, .b = 1, .t = T, .h = 1,
+                                 .kv = 1, .d = D, .row_q = D, .row_kv = D, .causal = true, .window = W};
+    test.one->attention_forward(test.one, &a);
+    for (int i = 0; i < T; i++) {
+        const int first = i + 1 > W ? i + 1 - W : 0;
+        struct kernel_attention alone = a;
+        alone.q = q + i * D;
+        alone.k = k + first * D;
+        alone.v = v + first * D;
+        alone.out = one;
+        alone.stats = one_stats;
+        alone.t = 1;
+        alone.earlier = i - first;
+        alone.held = i - first + 1;
+        alone.window = 0;
+        test.one->attention_forward(test.one, &alone);
+        for (int e = 0; e < D; e++) assert_true(fabsf(one[e] - out[i * D + e]) <= 2e-6f);
+    }
+    free(scratch);
+}
+
+/* Odd lengths against double; in place. */
+static void test_geglu(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 63, 65, 1000, 16385};
+    const struct kernels *k = test.two;
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        const int64_t count = counts[n];
+        float *gate = calloc((size_t)count, sizeof *gate), *up = calloc((size_t)count, sizeof *up), *y = calloc((size_t)count, sizeof *y);
+        float *dgate = calloc((size_t)count, sizeof *dgate), *dup = calloc((size_t)count, sizeof *dup);
+        assert_true(gate && up && y && dgate && dup);
+        for (int64_t i = 0; i < count; i++) {
+            gate[i] = 8 * (float)random_unit(test.seed, 3 * (uint64_t)i) - 4;
+            up[i] = 2 * (float)random_unit(test.seed, 3 * (uint64_t)i + 1) - 1;
+            dgate[i] = 1;
+        }
+        k->geglu_forward(k, y, gate, up, count);
+        k->geglu_backward(k, dgate, dup, dgate, gate, up, count);
+        for (int64_t i = 0; i < count; i++) {
+            const double g = (double)gate[i], u = (double)up[i], step = 1e-5;
+            const double slope = (judge_gelu_tanh(g + step) - judge_gelu_tanh(g - step)) / (2 * step);
+            assert_true(fabs((double)y[i] - judge_gelu_tanh(g) * u) <= 2e-6 && fabs((double)dup[i] - judge_gelu_tanh(g)) <= 2e-6);
+            assert_true(fabs((double)dgate[i] - slope * u) <= 2e-6);
+        }
+        k->scale(k, y, up, count, 3);
+        for (int64_t i = 0; i < count; i++) assert_true(fabsf(y[i] - 3 * up[i]) <= 0);
+        free(gate);
+        free(up);
+        free(y);
+        free(dgate);
+        free(dup);
+    }
+}
+
 /* --- what cannot be trained ------------------------------------------------------------------- */
 
 static void test_missing_kernels(void **state)
@@ -260,6 +409,18 @@ static void test_missing_kernels(void **state)
     assert_string_equal(unit_missing_kernel(&partial, &job), "rope");
     job.network = support_gpt2_network(6, 2, 3, 11, 7);
     assert_null(unit_missing_kernel(&partial, &job));
+    job = small_job(OPTIMIZER_SGD, true);
+    make_family(&job.network, NETWORK_GEMMA);
+    partial = *test.two;
+    partial.scale = NULL;
+    assert_string_equal(unit_missing_kernel(&partial, &job), "scale");
+    job.network.family = NETWORK_MISTRAL;
+    partial.attends_in_windows = false;
+    assert_null(unit_missing_kernel(&partial, &job));
+    job.network.window = job.sequence;
+    assert_null(unit_missing_kernel(&partial, &job));
+    job.network.window--;
+    assert_string_equal(unit_missing_kernel(&partial, &job), "attention over a window");
 }
 
 static int setup(void **state)
@@ -279,6 +440,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_gradients_of_other_groups),
         cmocka_unit_test(test_cuts),      cmocka_unit_test(test_cuts_larger),
+        cmocka_unit_test(test_gradients_of_families), cmocka_unit_test(test_cuts_of_families),
+        cmocka_unit_test(test_torch_of_families), cmocka_unit_test(test_windows), cmocka_unit_test(test_geglu),
         cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),     cmocka_unit_test(test_missing_kernels),
     };
     return cmocka_run_group_tests_name("exec/network/llama.c", tests, setup, teardown);

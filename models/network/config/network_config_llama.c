@@ -1,6 +1,6 @@
 /*
  * config.json of llama and of families with other sizes, biases, norms of queries and keys, or experts.
- * "sliding_window" is ignored: attention is counted over all tokens.
+ * Windows of attention are read for training, but plans count attention over all tokens; those of gemma3 are ignored.
  *
  * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py,
  * _mixtral.py and _qwen3_moe.py, and modeling_rope_utils.py, of transformers 4.57 and 5.0.
@@ -14,6 +14,7 @@
 #include "base/json/json_out.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "models/network/network_traits.h"
 
 static const char *const rope_kinds[] = {
     [ROPE_DEFAULT] = "default", [ROPE_LINEAR] = "linear", [ROPE_LLAMA3] = "llama3"};
@@ -146,6 +147,13 @@ static enum status read_experts(struct json_object *o, struct network *n, struct
     return STATUS_OK;
 }
 
+/* Families that the executor trains: what only training needs is read for them. */
+static bool is_trained(const struct network *n)
+{
+    return n->family == NETWORK_LLAMA || n->family == NETWORK_MISTRAL || n->family == NETWORK_GEMMA || n->family == NETWORK_QWEN2 ||
+           n->family == NETWORK_QWEN3;
+}
+
 static enum status read_llama_head_width(struct json_object *o, struct network *n, struct error *err)
 {
     n->head_width = defaults[n->family].head_width;
@@ -155,6 +163,33 @@ static enum status read_llama_head_width(struct json_object *o, struct network *
     return json_fail_key(o->input, o->value, json_has(o, "head_dim") ? "head_dim" : "num_attention_heads", err,
                          "heads of %" PRIu64 " elements have no rotary positions (expected an even number)",
                          n->head_width);
+}
+
+/* Takes the window of attention: of all blocks, or of qwen's later ones. */
+static enum status read_window(struct json_object *o, struct network *n, struct error *err)
+{
+    const bool mistral = n->family == NETWORK_MISTRAL, mixtral = n->family == NETWORK_MIXTRAL;
+    const bool null = json_is_null(json_object_get(o->value, "sliding_window"));
+    bool uses = mistral || mixtral;
+    uint64_t window = mixtral ? 0 : 4096, from = mistral || mixtral ? 0 : 28;
+    if (n->family == NETWORK_LLAMA || network_traits(n)->less_one) return STATUS_OK;
+    if (!uses) TRY(json_take_bool(o, "use_sliding_window", JSON_OPTIONAL, &uses, err));
+    TRY(json_take_u64(o, "sliding_window", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &window, err));
+    if (!mistral && !mixtral) TRY(json_take_u64(o, "max_window_layers", JSON_OPTIONAL, 0, NETWORK_LAYERS_MAX, &from, err));
+    if (!uses || null || from >= n->blocks) return STATUS_OK;
+    n->window = window;
+    n->window_from = window > 0 ? from : 0;
+    return STATUS_OK;
+}
+
+static void write_window(const struct network *n, struct json_out *out)
+{
+    if (n->family == NETWORK_MISTRAL && n->window == 0) json_out_null(out, "sliding_window");
+    if (n->window == 0) return;
+    json_out_u64(out, "sliding_window", n->window);
+    if (n->family == NETWORK_MISTRAL || n->family == NETWORK_MIXTRAL) return;
+    json_out_bool(out, "use_sliding_window", true);
+    json_out_u64(out, "max_window_layers", n->window_from);
 }
 
 static const char *activation_key(const struct network *n)
@@ -205,7 +240,9 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
     TRY(json_take_choice(o, activation_key(n), JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
                          err));
-    if (n->family == NETWORK_LLAMA) TRY(config_padding(o, n, err));
+    n->has_padding = n->family == NETWORK_GEMMA; /* token 0 */
+    if (is_trained(n)) TRY(config_padding(o, n, err));
+    TRY(read_window(o, n, err));
     TRY(read_experts(o, n, err));
     TRY(config_fixed(o, "attention_bias", false, err));
     TRY(config_fixed(o, "mlp_bias", false, err));
@@ -233,6 +270,8 @@ void config_write_llama(const struct network *n, struct json_out *out)
     json_out_double(out, "initializer_range", n->initializer_range);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
     if (n->has_padding) json_out_u64(out, "pad_token_id", n->padding_token);
+    else if (n->family == NETWORK_GEMMA) json_out_null(out, "pad_token_id");
+    write_window(n, out);
     json_out_double(out, "rope_theta", rope->theta);
     if (rope->kind == ROPE_DEFAULT) return;
     json_out_object_begin(out, "rope_scaling", true);

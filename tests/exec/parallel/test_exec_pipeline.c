@@ -22,26 +22,47 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 16, TREES = 8 };
+enum { CASES = 16, FAMILY_CASES = 6, TREES = 8 };
+
+/* Runs case n of a network spilled on one device, and as a pipeline. */
+static void check_bits(uint64_t seed, uint64_t n, const char *config)
+{
+    const struct cut_job s = cut_job_draw(seed, n, config);
+    struct cut_job alone = s;
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    alone.cut = NULL;
+    cut_job_plan(&alone, &plan);
+    cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
+    cut_job_plan(&s, &plan);
+    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true}, &found);
+    cut_job_same(&wanted, &found, &s);
+}
 
 static void test_bits_of_one_device(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("pipelines");
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
-        for (uint64_t n = 0; n < CASES; n++) {
-            const struct cut_job s = cut_job_draw(seed, c * CASES + n, cut_job_configs[c]);
-            struct cut_job alone = s;
-            struct cut_job_outcome wanted, found;
-            struct plan plan = {0};
-            alone.cut = NULL;
-            cut_job_plan(&alone, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
-            cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
-                &found);
-            cut_job_same(&wanted, &found, &s);
-        }
+        for (uint64_t n = 0; n < CASES; n++) check_bits(seed, c * CASES + n, cut_job_configs[c]);
+}
+
+/* The families whose blocks differ from llama's: windows, biases, norms of heads, GELU. */
+static void test_bits_of_families(void **state)
+{
+    (void)state;
+#define SIZES "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+              "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
+    static const char *const configs[] = {
+        "{\"model_type\": \"mistral\", \"sliding_window\": 5, " SIZES,
+        "{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 3, \"max_window_layers\": 4, " SIZES,
+        "{\"model_type\": \"qwen3\", " SIZES,
+        "{\"model_type\": \"gemma\", " SIZES,
+    };
+#undef SIZES
+    const uint64_t seed = support_seed("families");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < FAMILY_CASES; n++) check_bits(seed, c * FAMILY_CASES + n, configs[c]);
 }
 
 /* Compares all cuts of 2 and of 4 replicas with the first, and the first with one device. */
@@ -139,7 +160,7 @@ static void test_losses_that_are_not_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits_of_one_device),
+        cmocka_unit_test(test_bits_of_one_device), cmocka_unit_test(test_bits_of_families),
         cmocka_unit_test(test_bits_of_equal_replicas),
         cmocka_unit_test(test_bits_of_trees),
         cmocka_unit_test(test_losses_that_are_not_finite),

@@ -40,11 +40,12 @@ def heads_of(x, heads):
     return x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
 
 
-def attend(q, k, v, causal):
-    """(B, H, T, D) each; (B, T, H D) out."""
+def attend(q, k, v, causal, window=0):
+    """(B, H, T, D) each; (B, T, H D) out. A window is a number of tokens up to the query's own; 0: all."""
     scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
     if causal:
-        mask = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
+        ones = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool)
+        mask = ones.triu(1) | ones.tril(-window) if window else ones.triu(1)
         scores = scores.masked_fill(mask, -math.inf)
     return (scores.softmax(dim=3) @ v).transpose(1, 2).flatten(2)
 
@@ -52,6 +53,7 @@ def attend(q, k, v, causal):
 class Llama:
     C, H, K, D, FF, BLOCKS, V, T, B, EPSILON = 32, 4, 2, 8, 56, 3, 61, 16, 3, 1e-5
     THETA, FACTOR, LOW, HIGH, ORIGINAL = 100.0, 4.0, 0.25, 1.5, 12
+    BIASES, QK_NORM, LESS_ONE, TIED, WINDOW = False, False, False, False, 0
 
     def parameters(self):
         p = {"model.embed_tokens.weight": normal(self.V, self.C)}
@@ -65,11 +67,19 @@ class Llama:
                                      ("mlp.up_proj", self.FF, self.C),
                                      ("mlp.down_proj", self.C, self.FF)):
                 p[block + name + ".weight"] = normal(out, inner)
+                if self.BIASES and name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"):
+                    p[block + name + ".bias"] = normal(out)
+            for name in ("self_attn.q_norm", "self_attn.k_norm") if self.QK_NORM else ():
+                p[block + name + ".weight"] = 1 + normal(self.D)
             for name in ("input_layernorm", "post_attention_layernorm"):
-                p[block + name + ".weight"] = 1 + normal(self.C)
-        p["model.norm.weight"] = 1 + normal(self.C)
-        p["lm_head.weight"] = normal(self.V, self.C)
+                p[block + name + ".weight"] = self.first_norm() + normal(self.C)
+        p["model.norm.weight"] = self.first_norm() + normal(self.C)
+        if not self.TIED:
+            p["lm_head.weight"] = normal(self.V, self.C)
         return p
+
+    def first_norm(self):
+        return 0 if self.LESS_ONE else 1
 
     def batches(self):
         return [torch.randint(self.V, (self.B, self.T + 1)) for _ in range(STEPS)]
@@ -78,16 +88,18 @@ class Llama:
         return batch.flatten().tolist()
 
     def norm(self, p, name, x):
-        return p[name + ".weight"] * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True)
-                                                      + self.EPSILON))
+        weight = 1 + p[name + ".weight"] if self.LESS_ONE else p[name + ".weight"]
+        return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.EPSILON))
 
     def turned(self, tokens):
-        """Cosines and sines (T, D), with frequencies scaled as rope_type llama3 does."""
+        """Cosines and sines (T, D), with frequencies scaled as rope_type llama3 does if there is a factor."""
         frequencies = []
         for i in range(self.D // 2):
             f = self.THETA ** (-2 * i / self.D)
             length = 2 * math.pi / f
-            if length > self.ORIGINAL / self.LOW:
+            if self.FACTOR == 1:
+                pass
+            elif length > self.ORIGINAL / self.LOW:
                 f /= self.FACTOR
             elif length >= self.ORIGINAL / self.HIGH:
                 smooth = (self.ORIGINAL / length - self.LOW) / (self.HIGH - self.LOW)
@@ -104,20 +116,29 @@ class Llama:
 
     def logits(self, p, tokens):
         x = p["model.embed_tokens.weight"][tokens]
+        if self.LESS_ONE:
+            x = x * torch.tensor(self.C ** 0.5)
         cosines, sines = self.turned(tokens.shape[1])
         for i in range(self.BLOCKS):
             block = f"model.layers.{i}."
             normed = self.norm(p, block + "input_layernorm", x)
-            q, k, v = (heads_of(F.linear(normed, p[block + f"self_attn.{n}_proj.weight"]), heads)
+            q, k, v = (heads_of(F.linear(normed, p[block + f"self_attn.{n}_proj.weight"],
+                                         p.get(block + f"self_attn.{n}_proj.bias")), heads)
                        for n, heads in (("q", self.H), ("k", self.K), ("v", self.K)))
+            if self.QK_NORM:
+                q, k = (self.norm(p, block + f"self_attn.{n}_norm", z) for n, z in (("q", q), ("k", k)))
             q, k = self.turn(q, cosines, sines), self.turn(k, cosines, sines)
             k, v = (z.repeat_interleave(self.H // self.K, dim=1) for z in (k, v))
-            x = x + F.linear(attend(q, k, v, True), p[block + "self_attn.o_proj.weight"])
+            attended = attend(q, k, v, True, self.WINDOW)
+            x = x + F.linear(attended, p[block + "self_attn.o_proj.weight"])
             normed = self.norm(p, block + "post_attention_layernorm", x)
-            gated = F.silu(F.linear(normed, p[block + "mlp.gate_proj.weight"]))
+            gated = self.activation(F.linear(normed, p[block + "mlp.gate_proj.weight"]))
             gated = gated * F.linear(normed, p[block + "mlp.up_proj.weight"])
             x = x + F.linear(gated, p[block + "mlp.down_proj.weight"])
-        return F.linear(self.norm(p, "model.norm", x), p["lm_head.weight"])
+        return F.linear(self.norm(p, "model.norm", x), p["model.embed_tokens.weight" if self.TIED else "lm_head.weight"])
+
+    def activation(self, x):
+        return F.gelu(x, approximate="tanh") if self.LESS_ONE else F.silu(x)
 
     def loss(self, p, tokens):
         logits = self.logits(p, tokens[:, :-1])
@@ -125,6 +146,22 @@ class Llama:
 
     def decays(self, name, value):
         return value.dim() == 2
+
+
+class Mistral(Llama):
+    FACTOR, WINDOW = 1.0, 5
+
+
+class Qwen2(Llama):
+    FACTOR, BIASES = 1.0, True
+
+
+class Qwen3(Llama):
+    FACTOR, QK_NORM = 1.0, True
+
+
+class Gemma(Llama):
+    FACTOR, LESS_ONE, TIED = 1.0, True, True
 
 
 class Bert:
@@ -305,7 +342,7 @@ def train(family, kind, options, initial, batches, folder):
 
 
 def main():
-    families = {"llama": Llama, "bert": Bert, "vit": Vit}
+    families = {"llama": Llama, "mistral": Mistral, "qwen2": Qwen2, "qwen3": Qwen3, "gemma": Gemma, "bert": Bert, "vit": Vit}
     torch.set_num_threads(1)
     for name in sys.argv[1:] or families:
         family, folder = families[name](), HERE / name

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "exec/files/safetensors.h"
 #include "exec/files/weights.h"
+#include "models/network/network_traits.h"
 #include "tests/support/support_seed.h"
 
 int family_set_up(struct family_test *test, const char *subject)
@@ -397,10 +398,12 @@ static void check_weight_norms(const struct trainer *trainer, const json_t *root
     json_object_foreach(json_object_get(root, "weight_norms"), name, expected) {
         uint64_t count;
         const float *p = trainer_tensor(trainer, name, &count);
+        const bool less_one = strstr(name, "norm") && network_traits(&trainer->job.network)->less_one;
         double sum = 0, want = json_number_value(expected);
         bool noise = false;
         for (uint64_t i = 0; i < count; i++) {
-            sum += (double)p[i] * (double)p[i];
+            const double value = (double)p[i] - less_one;
+            sum += value * value;
             noise = noise || (adamw && is_noise && is_noise(name, i, count));
         }
         if (!noise && !(fabs(sqrt(sum) - want) <= 1e-5 * want))
@@ -446,8 +449,9 @@ static void check_weights(const struct trainer *trainer, const char *path,
         float *expected = malloc(count * sizeof *expected);
         assert_non_null(expected);
         assert_true(safetensors_floats(tensor, expected));
+        const float less = strstr(tensor->name, "norm") && network_traits(&trainer->job.network)->less_one ? 1 : 0;
         for (uint64_t j = 0; j < count; j++)
-            if (!(fabsf(found[j] - expected[j]) <= 1e-4f) &&
+            if (!(fabsf(found[j] - less - expected[j]) <= 1e-4f) &&
                 !(is_noise && is_noise(tensor->name, j, count)))
                 fail_msg("%s[%llu]: %.9g, expected %.9g", tensor->name, (unsigned long long)j,
                          (double)found[j], (double)expected[j]);
