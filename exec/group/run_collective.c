@@ -18,13 +18,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/device/meeting.h"
 #include "exec/group/run_collective_time.h"
 #include "exec/group/run_staged.h"
 #include "exec/kernels/kernels_sum.h"
-#include "exec/ranks/rank_sum.h"
+#include "exec/ranks/rank_share.h"
 #include "exec/state/run_peers.h"
 #include "models/hardware/hardware_dilate.h"
 
@@ -46,6 +47,10 @@ struct run_collective {
     float **values;     /* with other processes, by member: NULL in another one, ... */
     uint32_t *ranks_of; /* ... which is this */
     bool *repeats;      /* by member, as in its data */
+    const char **from;  /* by member, as `values`: of shares ... */
+    char **to;
+    struct rank_piece *pieces; /* ... and all members' ranges */
+    uint32_t piece_count;
     uint64_t number;    /* of the first member's operation */
 };
 
@@ -67,19 +72,29 @@ static void free_arrays(struct run_collective *c)
     free(c->values);
     free(c->ranks_of);
     free(c->repeats);
+    free(c->from);
+    free(c->to);
+    free(c->pieces);
+}
+
+static bool make_arrays(struct run_collective *c, uint32_t members, bool over_ranks)
+{
+    c->data = alloc_zeroed(members, sizeof *c->data);
+    if (!over_ranks) return c->data != NULL;
+    c->values = alloc_zeroed(members, sizeof *c->values);
+    c->ranks_of = alloc_zeroed(members, sizeof *c->ranks_of);
+    c->repeats = alloc_zeroed(members, sizeof *c->repeats);
+    c->from = alloc_zeroed(members, sizeof *c->from);
+    c->to = alloc_zeroed(members, sizeof *c->to);
+    return c->data && c->values && c->ranks_of && c->repeats && c->from && c->to;
 }
 
 static struct run_collective *create(struct run *run, const struct plan_walk_op *op)
 {
     struct run_collective *const c = alloc_zeroed(1, sizeof *c);
     if (!c) return NULL;
-    c->data = alloc_zeroed(op->join_count, sizeof *c->data);
-    if (run->peers) c->values = alloc_zeroed(op->join_count, sizeof *c->values);
-    if (run->peers) c->ranks_of = alloc_zeroed(op->join_count, sizeof *c->ranks_of);
-    if (run->peers) c->repeats = alloc_zeroed(op->join_count, sizeof *c->repeats);
     const bool looks = hardware_dilation(&run->plan->hardware) <= 1;
-    if (!c->data || (run->peers && !(c->values && c->ranks_of && c->repeats)) ||
-        !meeting_init(&c->meeting, op->join_count, looks)) {
+    if (!make_arrays(c, op->join_count, run->peers != NULL) || !meeting_init(&c->meeting, op->join_count, looks)) {
         free_arrays(c);
         free(c);
         return NULL;
@@ -273,15 +288,83 @@ static bool all_gather(const struct collective_call *call)
     return meet(c);
 }
 
-/* Adds up members of several processes. */
+/* --- several processes ------------------------------------------------------------------------ */
+
+/* Adds a range in pieces of at most `most` bytes; counts them only if `pieces` is NULL. */
+static uint32_t add_pieces(struct rank_piece *pieces, uint32_t count, uint32_t owner, const struct run_collective_range *range,
+                           uint64_t most)
+{
+    for (uint64_t at = 0; at < range->bytes; at += most, count++)
+        if (pieces) pieces[count] = (struct rank_piece){owner, range->whole + at, range->share + at, min_u64(most, range->bytes - at)};
+    return count;
+}
+
+static uint32_t list_pieces(const struct run_collective *c, struct rank_piece *pieces)
+{
+    const uint64_t most = c->kind == COLLECTIVE_ALL_GATHER ? UINT64_MAX : RANK_PIECE_BYTES;
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < c->members; m++)
+        for (uint32_t i = 0; i < c->data[m].range_count; i++)
+            count = add_pieces(pieces, count, m, &c->data[m].ranges[i], most);
+    return count;
+}
+
+/* Finds the pieces of shares when all members are counted. */
+static bool find_pieces(struct run_collective *c)
+{
+    if (c->here == c->members || c->kind == COLLECTIVE_ALL_REDUCE) return true;
+    c->piece_count = list_pieces(c, NULL);
+    c->pieces = alloc_zeroed(c->piece_count + 1, sizeof *c->pieces);
+    return c->pieces && list_pieces(c, c->pieces) == c->piece_count;
+}
+
 static bool sum_over_ranks(const struct collective_call *call)
 {
     struct run_collective *const c = call->collective;
     const struct rank_sum sum = {.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
-                                 .ranks_of = c->ranks_of, .values = c->values, .repeats = c->repeats, .count = c->data[call->member].count,
-                                 .workers = c->here};
-    assert(c->kind == COLLECTIVE_ALL_REDUCE);
+                                 .ranks_of = c->ranks_of, .values = c->values, .repeats = c->repeats,
+                                 .count = c->data[call->member].count, .workers = c->here};
+    if (c->doubles) return (call->worker > 0 || rank_sum_doubles(&sum)) && meet(c);
     return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(c);
+}
+
+static struct rank_share share_of(const struct collective_call *call)
+{
+    const struct run_collective *const c = call->collective;
+    return (struct rank_share){.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
+                               .ranks_of = c->ranks_of, .from = c->from, .to = c->to, .adds = c->data[call->member].adds,
+                               .pieces = c->pieces, .piece_count = c->piece_count, .workers = c->here};
+}
+
+/* Copies all pieces that other members of this process have or have received. */
+static void copy_pieces(const struct collective_call *call, const struct rank_share *share)
+{
+    for (uint32_t p = 0; p < share->piece_count; p++) {
+        const struct rank_piece *const piece = &share->pieces[p];
+        const char *const own = share->from[piece->owner];
+        const char *const from = own ? own + piece->share
+                                     : share->to[rank_share_member(share, p % share->workers)] + piece->whole;
+        char *const to = share->to[call->member] + piece->whole;
+        if (to != from) memcpy(to, from, piece->bytes);
+    }
+}
+
+static bool gather_over_ranks(const struct collective_call *call)
+{
+    const struct rank_share share = share_of(call);
+    if (!rank_gather_work(&share, call->worker) || !meet(call->collective)) return false;
+    copy_pieces(call, &share);
+    return meet(call->collective);
+}
+
+static bool over_ranks(const struct collective_call *call)
+{
+    const struct rank_share share = share_of(call);
+    switch (call->collective->kind) {
+    case COLLECTIVE_REDUCE_SCATTER: return rank_scatter_work(&share, call->worker) && meet(call->collective);
+    case COLLECTIVE_ALL_GATHER: return gather_over_ranks(call);
+    default: return sum_over_ranks(call);
+    }
 }
 
 static void call_join(void *argument)
@@ -296,7 +379,7 @@ static void call_join(void *argument)
     if (met) call->timing->waited_s = fmax(0, c->begun_s - came_s);
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
-        met = c->here < c->members                    ? sum_over_ranks(call)
+        met = c->here < c->members                   ? over_ranks(call)
               : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(c, call->member)
               : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(call)
                                                      : all_reduce(c, call->member);
@@ -321,8 +404,11 @@ static enum status count_member(struct run *run, const struct plan_walk_op *op, 
     if (run->peers) c->ranks_of[op->join_at] = run->peers->rank_of[op->device];
     if (run->peers && here) c->values[op->join_at] = (float *)(void *)data->to;
     if (run->peers) c->repeats[op->join_at] = data->repeats;
+    if (run->peers && here) c->from[op->join_at] = data->from;
+    if (run->peers && here) c->to[op->join_at] = data->to;
     pthread_mutex_unlock(&run->lock);
-    return STATUS_OK;
+    if (op->join_at + 1 < op->join_count || find_pieces(c)) return STATUS_OK;
+    return error_memory(err, "a collective", c->piece_count * sizeof *c->pieces);
 }
 
 /* Lets go of a collective whose last member was counted. */

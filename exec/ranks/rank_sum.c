@@ -177,3 +177,50 @@ bool rank_sum_work(const struct rank_sum *sum, uint32_t worker)
     free(w.forth);
     return done;
 }
+
+/* --- doubles ---------------------------------------------------------------------------------- */
+
+/* Begins to exchange members' values; those of other ranks come to `others`, by member. Returns the number of messages. */
+static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, struct ranks_request *requests)
+{
+    const uint32_t own = ranks_own(sum->ranks);
+    uint32_t count = 0;
+    for (uint32_t m = 0; m < sum->members; m++) {
+        const uint64_t bytes = sum->count * sizeof *others;
+        if (!sum->values[m])
+            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, m, others + m * sum->count, bytes, &requests[count++]);
+        for (uint32_t r = 0; sum->values[m] && r < sum->members; r++) {
+            uint32_t first = 0; /* of the rank: each gets them once */
+            while (sum->ranks_of[first] != sum->ranks_of[r]) first++;
+            if (first == r && sum->ranks_of[r] != own)
+                ranks_send(sum->ranks, sum->ranks_of[r], sum->number, m, sum->values[m], bytes, &requests[count++]);
+        }
+    }
+    return count;
+}
+
+static void add_doubles(const struct rank_sum *sum, const double *others)
+{
+    for (uint64_t i = 0; i < sum->count; i++) {
+        double whole = 0;
+        for (uint32_t m = 0; m < sum->members; m++)
+            whole += sum->values[m] ? ((const double *)(const void *)sum->values[m])[i] : others[m * sum->count + i];
+        for (uint32_t m = 0; m < sum->members; m++)
+            if (sum->values[m]) ((double *)(void *)sum->values[m])[i] = whole;
+    }
+}
+
+bool rank_sum_doubles(const struct rank_sum *sum)
+{
+    double *const others = alloc_zeroed(sum->members * sum->count, sizeof *others);
+    struct ranks_request *const requests = alloc_zeroed((size_t)sum->members * (sum->members + 1), sizeof *requests);
+    bool done = others && requests;
+    if (!done) ranks_report(sum->ranks, "no memory left for a sum over ranks");
+    const uint32_t count = done ? exchange_doubles(sum, others, requests) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!ranks_await(sum->ranks, &requests[i])) done = false;
+    if (done) add_doubles(sum, others);
+    free(others);
+    free(requests);
+    return done;
+}

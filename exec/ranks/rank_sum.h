@@ -33,4 +33,8 @@ bool rank_sum_work(const struct rank_sum *sum, uint32_t worker);
 /* The same for sums as a tree of members (models/job/parallel.h): the values go to one rank, which adds them. */
 bool rank_tree_work(const struct rank_sum *sum, uint32_t worker);
 
+/* Adds up fp64 numbers at `values` of all members of this rank: for a few, which go from each member to each rank. One worker
+ * does it. Returns false as rank_sum_work(). */
+bool rank_sum_doubles(const struct rank_sum *sum);
+
 #endif

@@ -26,6 +26,7 @@
 #include "exec/run/run_result.h"
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_loop.h"
+#include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_write_back.h"
 #include "models/cost/cost.h"
@@ -126,17 +127,10 @@ static void predict(struct run_loop *loop)
     }
 }
 
-static uint32_t ranks_of(const struct plan *plan, uint32_t shard)
-{
-    const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
-    const uint32_t chunk = shard - plan->job_first_shard[plan->shards[shard].job];
-    return parallel_is_set(p) ? parallel_replicas(p, parallel_place(p, chunk).stage) * p->tensor : 1;
-}
-
 static size_t count_passes(const struct plan *plan)
 {
     size_t count = 0;
-    for (uint32_t s = 0; s < plan->shard_count; s++) count += ranks_of(plan, s);
+    for (uint32_t s = 0; s < plan->shard_count; s++) count += run_shard_places(plan, s);
     return count;
 }
 
@@ -165,7 +159,7 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
         TRY(arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
     for (uint32_t s = 1; s < plan->shard_count; s++)
-        loop->first_passes[s] = loop->first_passes[s - 1] + ranks_of(plan, s - 1);
+        loop->first_passes[s] = loop->first_passes[s - 1] + run_shard_places(plan, s - 1);
     predict(loop);
     return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
                               : plan_walk_create(plan, NULL, &loop->walk, err);

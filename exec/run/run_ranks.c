@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "exec/ranks/rank_place.h"
 #include "exec/run/run_callbacks.h"
+#include "exec/state/run_shares.h"
 #include "planner/plan_gang.h"
 
 /* --- who has what ----------------------------------------------------------------------------------- */
@@ -38,7 +39,6 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     const struct job *const job = &run->plan->jobs.jobs[j];
     const bool parallel = parallel_is_set(&job->parallel);
     if (job->keep_best) return "weights of the best evaluation to keep";
-    if (parallel && job->parallel.zero > 0) return "ZeRO";
     if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
     if (parallel && job->parallel.tensor > 1) return "tensor groups";
     return NULL;
@@ -59,11 +59,10 @@ static bool place_task(struct run *run, const struct plan_task *task)
         peers->job_at[(size_t)rank * plan->jobs.count + unit->job] = true;
         if (unit->pass == PLAN_JOIN || shard >= plan->job_first_shard[unit->job + 1]) continue; /* of several shards */
         peers->shard_at[(size_t)rank * plan->shard_count + shard] = true;
-        uint32_t *const home = &peers->home[task->gang == PLAN_NONE ? first : shard];
-        if (first_rank + m > 0) continue; /* another replica */
+        uint32_t *const home = &peers->home[peers->first_home[task->gang == PLAN_NONE ? first : shard] + first_rank + m];
         if (*home == PLAN_NONE) *home = rank;
         fits &= *home == rank;
-        peers->home[shard] = *home;
+        if (task->gang == PLAN_NONE) peers->home[peers->first_home[shard]] = *home;
     }
     return fits;
 }
@@ -78,10 +77,13 @@ static enum status place_all(struct run *run, struct error *err)
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->cuts, err));
     TRY(ARENA_NEW(&run->arena, 1, peers->moved, err));
     TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->shard_count, peers->shard_at, err));
-    TRY(ARENA_NEW(&run->arena, plan->shard_count, peers->home, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count + 1, peers->first_home, err));
+    for (uint32_t s = 0; s < plan->shard_count; s++)
+        peers->first_home[s + 1] = peers->first_home[s] + run_shard_places(plan, s);
+    TRY(ARENA_NEW(&run->arena, peers->first_home[plan->shard_count], peers->home, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
         peers->rank_of[d] = rank_of_device(&plan->hardware, peers->count, d);
-    for (uint32_t s = 0; s < plan->shard_count; s++) peers->home[s] = PLAN_NONE;
+    for (uint32_t i = 0; i < peers->first_home[plan->shard_count]; i++) peers->home[i] = PLAN_NONE;
     for (uint32_t i = 0; i < plan->task_count; i++) {
         const struct plan_task *const task = &plan->tasks[i];
         if (place_task(run, task)) continue;
@@ -89,8 +91,8 @@ static enum status place_all(struct run *run, struct error *err)
                          "job '%s' moves between devices of several ranks, which share no memory",
                          plan->jobs.jobs[plan->units[task->unit].job].name);
     }
-    for (uint32_t s = 0; s < plan->shard_count; s++) /* no task computes it */
-        if (peers->home[s] == PLAN_NONE) peers->home[s] = 0;
+    for (uint32_t i = 0; i < peers->first_home[plan->shard_count]; i++) /* no task computes it */
+        if (peers->home[i] == PLAN_NONE) peers->home[i] = 0;
     return STATUS_OK;
 }
 
@@ -304,6 +306,13 @@ static enum status move_state(struct run *run, uint32_t what, uint32_t number, u
     return run_peers_move(run, &data, run->peers->moved, err);
 }
 
+/* Returns the bytes of a shard's states on the host: all shares, or the state of the first replica. */
+static uint64_t state_bytes(const struct run *run, uint32_t shard, const struct plan_buffer *buffer)
+{
+    const uint64_t room = size_align(buffer->bytes, RUN_HOST_ALIGNMENT);
+    return run_is_split(run, shard) ? (plan_buffer_ranks(run->plan, buffer) - 1) * room + buffer->bytes : buffer->bytes;
+}
+
 enum status run_ranks_scatter(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -314,7 +323,7 @@ enum status run_ranks_scatter(struct run *run, struct error *err)
         for (uint32_t r = 1; r < run->peers->count; r++)
             if (run->peers->shard_at[(size_t)r * plan->shard_count + shard] &&
                 (run->peers->own == 0 || run->peers->own == r))
-                TRY(move_state(run, PEERS_STATES, b, r, run_host_buffer(run, b), buffer->bytes, err));
+                TRY(move_state(run, PEERS_STATES, b, r, run_host_buffer(run, b), state_bytes(run, shard, buffer), err));
     }
     return STATUS_OK;
 }
@@ -325,9 +334,14 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
     if (!run->peers) return STATUS_OK;
     TRY(run_peers_await_losses(loop, err));
     for (uint32_t s = 0; s < run->plan->shard_count; s++) {
-        const uint32_t home = run->peers->home[s];
-        if (home != 0 && (run->peers->own == 0 || run->peers->own == home))
-            TRY(move_state(run, PEERS_FINAL, s, home, run->states[s], run->tables[s].state.layout.bytes, err));
+        const bool split = run_is_split(run, s);
+        for (uint32_t i = 0; i < (split ? run_shares_ranks(run, s) : 1); i++) {
+            const uint32_t home = run_peers_home(run, s, i), number = run->peers->first_home[s] + i;
+            void *const state = split ? (void *)run_shares_at(run, s, i) : run->states[s];
+            const uint64_t bytes = split ? run->plan->buffers[run->state_buffers[s]].bytes : run->tables[s].state.layout.bytes;
+            if (home != 0 && (run->peers->own == 0 || run->peers->own == home))
+                TRY(move_state(run, PEERS_FINAL, number, home, state, bytes, err));
+        }
     }
     return STATUS_OK;
 }

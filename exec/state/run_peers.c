@@ -2,6 +2,13 @@
 
 #include "models/job/evaluation.h"
 
+uint32_t run_shard_places(const struct plan *plan, uint32_t shard)
+{
+    const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
+    const uint32_t chunk = shard - plan->job_first_shard[plan->shards[shard].job];
+    return parallel_is_set(p) ? parallel_replicas(p, parallel_place(p, chunk).stage) * p->tensor : 1;
+}
+
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
     if (!run->peers) return true;

@@ -23,7 +23,8 @@ struct run_peers {
     double *p2p_rates;        /* per device: paced rate of copies from other devices; 0: not paced */
     bool *job_at;             /* [rank][job]: the rank has some of its devices */
     bool *shard_at;           /* [rank][shard]: the rank has a device that trains it */
-    uint32_t *home;           /* per shard: the rank of its first replica */
+    uint32_t *home;           /* per shard and place in its stage (run_peers_home()): the rank */
+    uint32_t *first_home;     /* per shard: of those; one more is their number */
     pthread_cond_t changed;   /* with run.lock: a loss or a limit has come */
     bool stopping;            /* rank 0 has ended all jobs */
     bool stop_asked;          /* rank 0: another rank was stopped by its user; others: rank 0 knows */
@@ -52,6 +53,9 @@ static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;
 }
 
+/* Counts the devices of a shard's stage; 1 for a job that is not parallel. */
+uint32_t run_shard_places(const struct plan *plan, uint32_t shard);
+
 /* Returns true if this process has the device. */
 static inline bool run_has_device(const struct run *run, uint32_t device)
 {
@@ -62,6 +66,12 @@ static inline bool run_has_device(const struct run *run, uint32_t device)
 static inline bool run_job_is_at(const struct run *run, uint32_t rank, uint32_t job)
 {
     return run->peers->job_at[(size_t)rank * run->plan->jobs.count + job];
+}
+
+/* Returns the rank of the device with a shard's replica or share. */
+static inline uint32_t run_peers_home(const struct run *run, uint32_t shard, uint32_t place)
+{
+    return run->peers->home[run->peers->first_home[shard] + place];
 }
 
 /* Returns true if this process carries out the operation. Batches are read by every rank of a job. */

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/process/clock.h"
 #include "base/random.h"
 #include "exec/checkpoint/checkpoint.h"
@@ -112,7 +113,7 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
     for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
         const size_t bytes = run->tables[s].state.layout.bytes;
         struct error why = {0};
-        if ((covered && covered[s]) || !saver_has_shard(saver, s)) continue;
+        if (covered && (covered[s] || !saver_has_shard(saver, s))) continue;
         if (run_is_split(run, s)) {
             run_shares_gather(run, s, saver->copies[s], bytes);
         } else if (!run_is_stored(run, s)) {
@@ -218,7 +219,21 @@ static void *saver_main(void *pointer)
 
 /* --- before and after ---------------------------------------------------------------------------- */
 
-uint64_t run_saver_bytes(const struct run *run)
+/* Returns the bytes of the largest share that goes to another process. */
+static uint64_t share_bytes(const struct run *run)
+{
+    uint64_t most = 0;
+    for (uint32_t b = 0; run->peers && b < run->plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &run->plan->buffers[b];
+        const bool is_share = buffer->kind == BUFFER_STATE && !buffer->on_device && buffer->shard != PLAN_NONE &&
+                              run_is_split(run, run->plan->job_first_shard[buffer->job] + buffer->shard);
+        if (is_share) most = max_u64(most, buffer->bytes);
+    }
+    return most;
+}
+
+/* Returns the bytes of the largest job's states. */
+static uint64_t copy_bytes(const struct run *run)
 {
     const struct plan *const plan = run->plan;
     uint64_t most = 0;
@@ -231,10 +246,16 @@ uint64_t run_saver_bytes(const struct run *run)
     return most;
 }
 
+uint64_t run_saver_bytes(const struct run *run)
+{
+    return size_align(copy_bytes(run), RUN_HOST_ALIGNMENT) + share_bytes(run);
+}
+
 static void place_copies(struct run_saver *saver)
 {
     const struct run *const run = saver->run;
     const struct plan *const plan = run->plan;
+    saver->share = run->host + run->snapshot_offset + size_align(copy_bytes(run), RUN_HOST_ALIGNMENT);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         char *at = run->host + run->snapshot_offset;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
@@ -281,7 +302,7 @@ enum status run_saver_create(struct run *run, const struct run_device_state *sta
         {plan->hardware.device_count, sizeof *saver->brought, &saver->brought},
         {plan->shard_count, sizeof *saver->covered, &saver->covered},
         {plan->jobs.count, sizeof *saver->jobs, &saver->jobs},
-        {run->peers ? plan->shard_count : 0, sizeof *saver->parts, &saver->parts},
+        {run->peers ? run->peers->first_home[plan->shard_count] : 0, sizeof *saver->parts, &saver->parts},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays && status == STATUS_OK; i++)

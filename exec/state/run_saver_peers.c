@@ -5,7 +5,7 @@
  *                      last minibatch that any rank may have begun
  *     all ranks        cut there (run_saver_cut.c)
  *     rank 0           knows whether all losses before the cut have come, and tells all: copy, or drop the cut
- *     all ranks        copy the states of their own devices, and send them to rank 0
+ *     all ranks        copy the states of their own devices, and send them, or shares of them, to rank 0
  *     rank 0           writes one file, which does not depend on the number of processes
  *
  * One cut is under way at a time. A cut beyond the limit of its job is dropped by each rank: all have the same limit.
@@ -18,6 +18,7 @@
 #include "base/process/clock.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
+#include "exec/state/run_shares.h"
 
 /* --- where ---------------------------------------------------------------------------------------- */
 
@@ -104,22 +105,36 @@ bool saver_agrees(struct run_saver *saver)
 
 bool saver_has_shard(const struct run_saver *saver, uint32_t shard)
 {
-    return !saver->run->peers || saver->run->peers->home[shard] == saver->run->peers->own;
+    const struct run *const run = saver->run;
+    if (!run->peers) return true;
+    if (!run_is_split(run, shard)) return run_peers_home(run, shard, 0) == run->peers->own;
+    return run->peers->shard_at[(size_t)run->peers->own * run->plan->shard_count + shard];
+}
+
+/* Moves the copy of a state, or of a rank's share of it, from its home to rank 0. */
+static bool bring(struct run_saver *saver, uint32_t shard, uint32_t rank)
+{
+    struct run *const run = saver->run;
+    const bool split = run_is_split(run, shard), sends = run->peers->own > 0;
+    const uint32_t home = run_peers_home(run, shard, rank), number = run->peers->first_home[shard] + rank;
+    struct error ignored = {0}; /* the run ends with it */
+    if (home == 0 || (sends && run->peers->own != home)) return true;
+    char *const copy = (char *)saver->copies[shard];
+    const struct run_peers_data data = {.what = PEERS_SAVED, .number = number, .other = sends ? 0 : home, .sends = sends,
+                                        .at = split ? saver->share : copy,
+                                        .bytes = split ? run->plan->buffers[run->state_buffers[shard]].bytes
+                                                       : run->tables[shard].state.layout.bytes};
+    if (split && sends) run_shares_cut(run, shard, rank, copy, saver->share);
+    if (run_peers_move(run, &data, &saver->parts[number], &ignored) != STATUS_OK) return false;
+    if (split && !sends) run_shares_join(run, shard, rank, saver->share, copy, UINT64_MAX);
+    return true;
 }
 
 bool saver_brings_together(struct run_saver *saver, uint32_t job)
 {
-    struct run *const run = saver->run;
-    const struct plan *const plan = run->plan;
-    struct run_peers *const peers = run->peers;
-    struct error ignored = {0}; /* the run ends with it */
-    for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
-        const uint32_t home = peers->home[s];
-        if (home == 0 || (peers->own > 0 && peers->own != home)) continue;
-        const struct run_peers_data data = {.what = PEERS_SAVED, .number = s, .other = peers->own == 0 ? home : 0,
-                                            .sends = peers->own > 0, .at = saver->copies[s],
-                                            .bytes = run->tables[s].state.layout.bytes};
-        if (run_peers_move(run, &data, &saver->parts[s], &ignored) != STATUS_OK) return false;
-    }
+    const struct run *const run = saver->run;
+    for (uint32_t s = run->plan->job_first_shard[job]; s < run->plan->job_first_shard[job + 1]; s++)
+        for (uint32_t rank = 0; rank < (run_is_split(run, s) ? run_shares_ranks(run, s) : 1); rank++)
+            if (!bring(saver, s, rank)) return false;
     return true;
 }

@@ -50,7 +50,8 @@ struct run_saver {
     uint32_t finals;         /* asked for and not yet done */
     bool quit;
     bool planned;            /* rank 0: all ranks were told of a cut that is not over */
-    struct ranks_request *parts; /* per shard: its way to rank 0 */
+    struct ranks_request *parts; /* per shard and share (run_peers.home): its way to rank 0 */
+    char *share;             /* room for a share on that way */
 };
 
 /* Returns true if a checkpoint of the job is due after a minibatch. */

@@ -32,39 +32,46 @@ static struct share_range range_of(const struct chunk_tables *tables, uint32_t r
     return (struct share_range){range->here, tables->state.layout.parts[part].offset_bytes + range->whole, range->bytes};
 }
 
-void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes)
 {
+    const struct chunk_tables *const tables = &run->chunks[shard];
     if (has_slices(run, shard)) {
-        run_slices_gather(run, shard, whole, bytes);
+        run_slices_join(run, shard, rank, share, whole, bytes);
         return;
     }
+    for (uint32_t i = 0; i < tables->memory.section_count; i++)
+        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            const struct share_range range = range_of(tables, rank, i, part);
+            if (range.whole >= bytes) continue;
+            memcpy((char *)whole + range.whole, share + range.here, min_u64(range.bytes, bytes - range.whole));
+        }
+}
+
+void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share)
+{
     const struct chunk_tables *const tables = &run->chunks[shard];
-    for (uint32_t rank = 0; rank < tables->memory.ranks; rank++)
-        for (uint32_t i = 0; i < tables->memory.section_count; i++)
-            for (uint32_t part = 0; part < STATE_PARTS; part++) {
-                const struct share_range range = range_of(tables, rank, i, part);
-                if (range.whole >= bytes) continue;
-                memcpy((char *)whole + range.whole, run_shares_at(run, shard, rank) + range.here,
-                       min_u64(range.bytes, bytes - range.whole));
-            }
+    if (has_slices(run, shard)) {
+        run_slices_cut(run, shard, rank, whole, share);
+        return;
+    }
+    if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
+    for (uint32_t i = 0; i < tables->memory.section_count; i++)
+        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            const struct share_range range = range_of(tables, rank, i, part);
+            memcpy(share + range.here, (const char *)whole + range.whole, range.bytes);
+        }
+}
+
+void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+{
+    for (uint32_t rank = 0; rank < run_shares_ranks(run, shard); rank++)
+        run_shares_join(run, shard, rank, run_shares_at(run, shard, rank), whole, bytes);
 }
 
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
 {
-    if (has_slices(run, shard)) {
-        run_slices_scatter(run, shard, whole);
-        return;
-    }
-    const struct chunk_tables *const tables = &run->chunks[shard];
-    for (uint32_t rank = 0; rank < replicas_of(run, shard); rank++) {
-        char *const share = run_shares_at(run, shard, rank);
-        if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
-        for (uint32_t i = 0; i < tables->memory.section_count; i++)
-            for (uint32_t part = 0; part < STATE_PARTS; part++) {
-                const struct share_range range = range_of(tables, rank, i, part);
-                memcpy(share + range.here, (const char *)whole + range.whole, range.bytes);
-            }
-    }
+    const uint32_t shares = plan_buffer_ranks(run->plan, &run->plan->buffers[run->state_buffers[shard]]);
+    for (uint32_t rank = 0; rank < shares; rank++) run_shares_cut(run, shard, rank, whole, run_shares_at(run, shard, rank));
 }
 
 void run_shares_fill_table(const struct run *run, uint32_t job)

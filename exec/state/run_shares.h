@@ -34,6 +34,11 @@ static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_
 /* Copies all shares to a whole state, or only its first `bytes`. */
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 
+/* Copy a rank's share, laid out as on its device, to a whole state of which only its first `bytes` are wanted, or back. A copy of a
+ * tied table is left out. */
+void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes);
+void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share);
+
 /* Copies a whole state to all shares. A copy of a tied table is left out. */
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole);
 
@@ -55,8 +60,8 @@ void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const st
                       struct device_guard guard);
 
 /* The functions above, for shards of which devices have slices. */
-void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
-void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole);
+void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes);
+void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share);
 void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
 void run_slices_fill_table(const struct run *run, uint32_t job);
 void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,

@@ -95,12 +95,10 @@ static void join_tensor(const struct share_place *place, void *context)
                             copy->whole + place->whole);
 }
 
-void run_slices_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes)
 {
-    for (uint32_t rank = 0; rank < run_shares_ranks(run, shard); rank++) {
-        struct share_copy copy = {rank % run_slices_members(run, shard), run_shares_at(run, shard, rank), whole};
-        walk_places(run, shard, rank, bytes, join_tensor, &copy);
-    }
+    struct share_copy copy = {rank % run_slices_members(run, shard), (char *)(uintptr_t)share, whole};
+    walk_places(run, shard, rank, bytes, join_tensor, &copy);
 }
 
 struct share_values {
@@ -141,14 +139,12 @@ static void scatter_weights(const struct run *run, uint32_t shard, const struct 
     walk_tables(run, shard, &all, 0, 1, cut_tensor, (void *)(uintptr_t)copy);
 }
 
-void run_slices_scatter(const struct run *run, uint32_t shard, const void *whole)
+void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share)
 {
     const struct chunk_tables *const slice = &run->chunks[shard];
-    for (uint32_t rank = 0; rank < buffers_of(run, shard); rank++) {
-        struct share_copy copy = {rank % run_slices_members(run, shard), run_shares_at(run, shard, rank), (char *)(uintptr_t)whole};
-        if (slice->shares && !slice->memory.splits_weights) scatter_weights(run, shard, &copy);
-        walk_places(run, shard, rank, UINT64_MAX, cut_tensor, &copy);
-    }
+    struct share_copy copy = {rank % run_slices_members(run, shard), share, (char *)(uintptr_t)whole};
+    if (slice->shares && !slice->memory.splits_weights) scatter_weights(run, shard, &copy);
+    walk_places(run, shard, rank, UINT64_MAX, cut_tensor, &copy);
 }
 
 void run_slices_fill_table(const struct run *run, uint32_t job)

@@ -70,7 +70,8 @@ cat >untied.json <<JSON
 JSON
 plan late 4 '"minibatches": 8, "network": "untied.json", "parallel": {"pipeline": 4, "schedule": "2bw"}'
 plan uneven 4 '"minibatches": 3, "parallel": {"pipeline": 2, "replicas": [3, 1], "schedule": "1f1b"}'
-all=(both deep wide tree held clip wild late uneven)
+plan shares 4 '"minibatches": 3, "optimizer": {"kind": "adamw", "lr": 0.001, "clip": 0.3}, "parallel": {"data": 4, "zero": 2}'
+all=(both deep wide tree held clip wild late uneven shares)
 declare -A options=([wild]="--on-nan skip")
 for name in "${all[@]}"; do
     rm -f a.safetensors

@@ -23,11 +23,14 @@ echo "seed $seed (SPILLWAY_TEST_SEED repeats it)"
 cp "$source"/LICENSE text.txt
 
 fail() { echo "FAILED: $*"; exit 1; }
-plan() { # NAME MINIBATCHES PARALLEL
+cat >untied.json <<JSON
+{"model_type": "gpt2", "n_layer": 4, "n_embd": 32, "n_head": 2, "n_positions": 64, "vocab_size": 256, "tie_word_embeddings": false}
+JSON
+plan() { # NAME MINIBATCHES NETWORK PARALLEL
     cat >"$1-jobs.json" <<JSON
 {"spillway_jobs": 1,
- "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
- "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "evaluate": {"every": 3, "minibatches": 2}, "parallel": {$3}}]}
+ "defaults": {"network": "$3", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
+ "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "evaluate": {"every": 3, "minibatches": 2}, "parallel": {$4}}]}
 JSON
     spillway plan "$1-jobs.json" --hw host-2-cores --devices 4 --device-memory 64MiB --quiet -o "$1.json" >/dev/null
 }
@@ -35,7 +38,7 @@ losses() { grep '"loss"' "$1"; }
 
 # The executor of `spillway run`, in several processes.
 mkdir ranks
-for n in 1 2 4; do
+for n in 1 2 3 4; do
     cat >"ranks/exec-$n" <<SH
 #!/bin/sh
 [ "\$1" = run ] && [ $n -gt 1 ] || exec spillway-exec "\$@"
@@ -45,10 +48,6 @@ SH
 done
 
 steps=36
-plan a $steps '"pipeline": 2, "data": 2, "schedule": "1f1b"'
-spillway-exec run a.json --quiet --log whole.log
-mv a.safetensors whole.safetensors
-
 # Goes on from a copy of the checkpoints, in 1, 2 and 4 processes; the bits are those of a run that was never stopped.
 go_on() { # FOLDER NUMBER-OF-PROCESSES...
     local folder=$1 n
@@ -62,17 +61,28 @@ go_on() { # FOLDER NUMBER-OF-PROCESSES...
     done
 }
 
-# A whole run leaves the checkpoint that one process leaves.
-spillway-exec run a.json --quiet --checkpoint alone --checkpoint-every 5 --keep 100
-rm a.safetensors
-mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run a.json --quiet --checkpoint many --checkpoint-every 5 --keep 100
-cmp a.safetensors whole.safetensors || fail "other weights with checkpoints"
-same=0
-for file in alone/a/*; do
-    [[ ! -e many/a/${file##*/} ]] || { cmp "$file" "many/a/${file##*/}" || fail "another checkpoint: $file"; same=$((same + 1)); }
-done
-((same >= 2)) && [[ -e many/a/step-0000000036.safetensors ]] || fail "few checkpoints: $(ls many/a)"
-rm many/a/step-0000000036.safetensors
+# A whole run leaves the checkpoints that one process leaves.
+whole_run() { # NETWORK PARALLEL
+    local file same=0
+    rm -rf alone many a.safetensors
+    plan a $steps "$1" "$2"
+    spillway-exec run a.json --quiet --log whole.log
+    mv a.safetensors whole.safetensors
+    spillway-exec run a.json --quiet --checkpoint alone --checkpoint-every 5 --keep 100
+    rm a.safetensors
+    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run a.json --quiet --checkpoint many --checkpoint-every 5 --keep 100
+    cmp a.safetensors whole.safetensors || fail "$2: other weights with checkpoints"
+    for file in alone/a/*; do
+        [[ ! -e many/a/${file##*/} ]] || { cmp "$file" "many/a/${file##*/}" || fail "$2: another checkpoint: $file"; same=$((same + 1)); }
+    done
+    ((same >= 2)) && [[ -e many/a/step-0000000036.safetensors ]] || fail "$2: few checkpoints: $(ls many/a)"
+    rm many/a/step-0000000036.safetensors
+}
+whole_run gpt2-tiny-bytes '"data": 4, "zero": 1'
+go_on many 3
+whole_run untied.json '"pipeline": 4, "schedule": "2bw", "flush": 6'
+go_on many 2
+whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "schedule": "1f1b"'
 go_on many 1 2 4
 
 # Ranks without the option are told apart.
@@ -109,7 +119,10 @@ done=$(losses many.log | wc -l)
 ((done < steps)) && [[ -e kept/a/step-00000000$(printf %02d "$done").safetensors ]] || fail "after an interrupt at $done: $(ls kept/a) $(cat err.?)"
 go_on kept 1 2 4
 
-# Ranks that are killed at any moment: the others end, and say who and what; a checkpoint is left that all can go on from.
+# Ranks that are killed at any moment: the others end, and say who and what; a checkpoint is left that all can go on from,
+# here of shares of states.
+whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "zero": 3, "schedule": "1f1b"'
+go_on many 1 2 4
 named=0
 for ((k = 0; k < kills; k++)); do
     victim=$((RANDOM % 4))

@@ -147,6 +147,15 @@ static void draw_slices(uint64_t seed, uint64_t *key, struct way *w)
     w->job.microbatches = p->data * (1 + random_below(seed, (*key)++, 3));
 }
 
+/* Draws a level of shares of replicas, and how far ahead weights are gathered. */
+static void draw_shares(uint64_t seed, uint64_t *key, struct way *w)
+{
+    struct parallel *const p = &w->parallel;
+    if (p->data == 1 || p->tree || p->replicated > 0 || pipeline_is_asynchronous(p->schedule)) return;
+    p->zero = (uint32_t)random_below(seed, (*key)++, 4);
+    p->prefetch = (uint32_t)random_below(seed, (*key)++, 3);
+}
+
 static bool is_tied(const char *config)
 {
     return !strstr(config, "vit") && !strstr(config, "\"tie_word_embeddings\": false");
@@ -172,6 +181,7 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
     if (kind != WAY_ASYNCHRONOUS && cut_job_clips(config) && random_below(seed, key++, 2))
         w->job.clip = 0.05 + 0.5 * random_unit(seed, key++);
     draws[kind](seed, &key, w);
+    draw_shares(seed, &key, w);
     w->job.parallel = &w->parallel;
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);
 }
