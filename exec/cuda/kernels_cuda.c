@@ -358,18 +358,18 @@ static void rms_norm_backward(const struct kernels *kernels, float *dx, float *d
     RUN(cuda_rms_norm_backward, dx, dw, dout, x, stats, w, added, r, c, context->workspace);
 }
 
-static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin,
-                 int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back)
+static void rope(const struct kernels *kernels, const struct kernel_rope *a)
 {
     struct cuda_context *const context = context_of(kernels);
-    for (int64_t first = 0; first < d / 2; first += CUDA_ROPE_PAIRS) {
-        struct cuda_rope rotation = {
-            .q = q, .k = k, .tokens = b * t, .t = t, .begin = begin, .h = h, .kv = kv, .d = d, .back = back};
+    assert(a->row_q == a->h * a->d && a->row_k == a->kv * a->d && a->turned == a->d && !a->adjacent);
+    for (int64_t first = 0; first < a->d / 2; first += CUDA_ROPE_PAIRS) {
+        struct cuda_rope rotation = {.q = a->q, .k = a->k, .tokens = a->b * a->t, .t = a->t, .begin = a->begin, .h = a->h,
+                                     .kv = a->kv, .d = a->d, .back = a->back};
         rotation.first = (int32_t)first;
-        rotation.count = (int32_t)(d / 2 - first < CUDA_ROPE_PAIRS ? d / 2 - first : CUDA_ROPE_PAIRS);
+        rotation.count = (int32_t)(a->d / 2 - first < CUDA_ROPE_PAIRS ? a->d / 2 - first : CUDA_ROPE_PAIRS);
         for (int32_t i = 0; i < rotation.count; i++)
             rotation.frequencies[i] =
-                (float)rope_frequency(rope, (uint64_t)(rotation.first + i), (uint64_t)d);
+                (float)rope_frequency(a->rope, (uint64_t)(rotation.first + i), (uint64_t)a->d);
         RUN(cuda_rope, &rotation);
     }
 }

@@ -112,7 +112,8 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
         [NETWORK_LLAMA] = "model.", [NETWORK_MISTRAL] = "model.", [NETWORK_GEMMA] = "model.", [NETWORK_QWEN2] = "model.",
-        [NETWORK_QWEN3] = "model.", [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
+        [NETWORK_QWEN3] = "model.", [NETWORK_PHI] = "model.", [NETWORK_GPT_NEOX] = "gpt_neox.", [NETWORK_GPTJ] = "transformer.",
+        [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
     const char *base = bases[family];
     size_t length = base ? strlen(base) : 0;
     other[0] = '\0';
@@ -233,6 +234,24 @@ static void look_at_rest(const struct job *job, struct weights_files *files, str
     }
 }
 
+/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be `from`;
+ * tensors with other rows stay as they are. */
+static enum status order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back, struct error *err)
+{
+    if (spec->by_heads == 0) return STATUS_OK;
+    const uint64_t heads = spec->by_heads, part = spec->elements / (3 * heads); /* a head's q, k or v */
+    float *const copy = alloc_zeroed(spec->elements, sizeof *copy);
+    if (!copy) return error_memory(err, "a tensor", spec->elements * sizeof *copy);
+    memcpy(copy, from, spec->elements * sizeof *copy);
+    for (uint64_t head = 0; head < heads; head++)
+        for (uint64_t i = 0; i < 3; i++) {
+            const uint64_t theirs = (head * 3 + i) * part, ours = (i * heads + head) * part;
+            memcpy(to + (back ? theirs : ours), copy + (back ? ours : theirs), part * sizeof *copy);
+        }
+    free(copy);
+    return STATUS_OK;
+}
+
 static void add_to_all(float *x, uint64_t n, float term)
 {
     for (uint64_t i = 0; i < n; i++) x[i] += term;
@@ -248,6 +267,7 @@ static enum status read_tensors(const struct job *job, struct weights_walk *walk
         const struct safetensors_tensor *const found = find_tensor(files, job->network.family, wanted.spec, &faults);
         if (found && wanted.values && faults.count == 0 && !safetensors_floats(found, wanted.values))
             add_fault(&faults, "tensor '%s' has a number that is not finite", found->name);
+        if (found && wanted.values) TRY(order_rows(wanted.spec, wanted.values, wanted.values, false, err));
         if (wanted.spec->less_one && wanted.values) add_to_all(wanted.values, wanted.spec->elements, 1);
     }
     look_at_rest(job, files, &faults);
@@ -286,20 +306,20 @@ struct write_list {
     struct safetensors_tensor *tensors;
     char (*names)[sizeof((struct tensor_spec *)0)->name];
     size_t count;
-    struct arena arena; /* values that files have less 1 */
+    struct arena arena; /* values that files have otherwise */
 };
 
 /* Returns the values as files have them. */
 static enum status values_of_file(struct write_list *list, const struct weights_tensor *tensor, const float **out, struct error *err)
 {
-    float *less;
+    float *theirs;
     *out = tensor->values;
-    if (!tensor->spec->less_one) return STATUS_OK;
-    TRY(ARENA_NEW(&list->arena, tensor->spec->elements, less, err));
-    memcpy(less, tensor->values, tensor->spec->elements * sizeof *less);
-    add_to_all(less, tensor->spec->elements, -1);
-    *out = less;
-    return STATUS_OK;
+    if (!tensor->spec->less_one && tensor->spec->by_heads == 0) return STATUS_OK;
+    TRY(ARENA_NEW(&list->arena, tensor->spec->elements, theirs, err));
+    memcpy(theirs, tensor->values, tensor->spec->elements * sizeof *theirs);
+    if (tensor->spec->less_one) add_to_all(theirs, tensor->spec->elements, -1);
+    *out = theirs;
+    return order_rows(tensor->spec, theirs, theirs, true, err);
 }
 
 static enum status write_list_fill(struct write_list *list, struct weights_walk *walk, struct error *err)

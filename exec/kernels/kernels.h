@@ -42,6 +42,18 @@ struct kernel_loss_share {
     float *largest, *sums, *at_target; /* for each of the rows */
 };
 
+/* Rotates q(B,T,H D) and k(B,T,K D) in place (struct network_rope). */
+struct kernel_rope {
+    float *q, *k;
+    int64_t b, t, h, kv, d;
+    int64_t begin;         /* position of the first token */
+    int64_t row_q, row_k;  /* from one token to the next: H D, and K D, or more */
+    int64_t turned;        /* the first ones of a head, an even number up to D */
+    bool adjacent;         /* pairs (2 i, 2 i + 1) turn, not (i, i + turned / 2) */
+    bool back;             /* by opposite angles */
+    const struct network_rope *rope;
+};
+
 struct kernels {
     const char *name;
     void *context;     /* owned by the back end */
@@ -163,10 +175,8 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Rotates q(B,T,H D) and k(B,T,K D) in place (struct network_rope), whose first token has position `begin`; `back`: by
-     * opposite angles. D is even. */
-    void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin,
-                 int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back);
+    void (*rope)(const struct kernels *kernels, const struct kernel_rope *rope);
+    bool turns_parts; /* rope takes rows apart, a part of each head, and adjacent pairs */
 
     /* y = silu(gate) up */
     void (*swiglu_forward)(const struct kernels *kernels, float *y, const float *gate,

@@ -190,6 +190,7 @@ static const struct kernels table = {
     .rms_norm_forward = host_rms_norm_forward,
     .rms_norm_backward = host_rms_norm_backward,
     .rope = host_rope,
+    .turns_parts = true,
     .swiglu_forward = host_swiglu_forward,
     .swiglu_backward = host_swiglu_backward,
     .attends_in_windows = true,

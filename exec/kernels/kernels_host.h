@@ -113,8 +113,7 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
                             const float *x, const float *stats, const float *w, const float *added,
                             int64_t r, int64_t c);
 
-void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin, int64_t h,
-               int64_t kv, int64_t d, const struct network_rope *rope, bool back);
+void host_rope(const struct kernels *kernels, const struct kernel_rope *rope);
 
 void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
                          const float *up, int64_t n);

@@ -1,6 +1,6 @@
 /*
- * Rotary positions: rotates the pairs (i, i + D/2) of each head by position * frequency(i), in
- * place.
+ * Rotary positions: rotates the pairs (i, i + W/2) of the first W numbers of each head, or the pairs (2 i, 2 i + 1), by
+ * position * frequency(i), in place.
  *
  *     first'  = first cos - second sin           back: the same by the opposite angle, which is
  *     second' = second cos + first sin           also the way of the gradients
@@ -8,8 +8,8 @@
  * Angles are rounded to single precision like Hugging Face's (a frequency, then its product with the position), since
  * weights were trained with those. They are computed once per position for all samples and heads.
  *
- * Cost: 16 bytes per pair, and per position D/2 sines and cosines of about 20 ns each.
- * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py.
+ * Cost: 16 bytes per pair, and per position W/2 sines and cosines of about 20 ns each.
+ * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py, or modeling_gptj.py.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -30,6 +30,15 @@ CLONES static void rotate_pairs(float *restrict first, float *restrict second,
     }
 }
 
+CLONES static void rotate_adjacent(float *x, const float *restrict cosines, const float *restrict sines, int64_t pairs)
+{
+    for (int64_t i = 0; i < pairs; i++, x += 2) {
+        const float first = x[0], second = x[1];
+        x[0] = first * cosines[i] - second * sines[i];
+        x[1] = second * cosines[i] + first * sines[i];
+    }
+}
+
 /* --- driver ----------------------------------------------------------------------------------- */
 
 struct kernels_rope_rotation {
@@ -37,12 +46,13 @@ struct kernels_rope_rotation {
     int64_t first, count; /* of each head */
 };
 
-/* Rotates one token's heads, D elements each. */
-static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads, int64_t d)
+/* Rotates one token's heads. */
+static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads, const struct kernel_rope *rope)
 {
     for (int64_t head = 0; head < heads; head++) {
-        float *pairs = x + head * d + rotation->first;
-        rotate_pairs(pairs, pairs + d / 2, rotation->cosines, rotation->sines, rotation->count);
+        float *const pairs = x + head * rope->d + (rope->adjacent ? 2 : 1) * rotation->first;
+        if (rope->adjacent) rotate_adjacent(pairs, rotation->cosines, rotation->sines, rotation->count);
+        else rotate_pairs(pairs, pairs + rope->turned / 2, rotation->cosines, rotation->sines, rotation->count);
     }
 }
 
@@ -55,22 +65,23 @@ static void find_rotation(struct kernels_rope_rotation *rotation, const float *f
     }
 }
 
-void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin, int64_t h,
-               int64_t kv, int64_t d, const struct network_rope *rope, bool back)
+void host_rope(const struct kernels *kernels, const struct kernel_rope *rope)
 {
-    for (int64_t first = 0; first < d / 2; first += PAIRS) {
-        int64_t count = host_min(PAIRS, d / 2 - first);
+    const int64_t pairs = rope->turned / 2;
+    for (int64_t first = 0; first < pairs; first += PAIRS) {
+        int64_t count = host_min(PAIRS, pairs - first);
         float frequencies[PAIRS];
         for (int64_t i = 0; i < count; i++)
-            frequencies[i] = (float)rope_frequency(rope, (uint64_t)(first + i), (uint64_t)d);
+            frequencies[i] = (float)rope_frequency(rope->rope, (uint64_t)(first + i), (uint64_t)rope->turned);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
-    if (b * t * (h + kv) * count > HOST_SERIAL)
-        for (int64_t position = 0; position < t; position++) {
+    if (rope->b * rope->t * (rope->h + rope->kv) * count > HOST_SERIAL)
+        for (int64_t position = 0; position < rope->t; position++) {
             struct kernels_rope_rotation rotation = {.first = first, .count = count};
-            find_rotation(&rotation, frequencies, begin + position, back);
-            for (int64_t sample = 0; sample < b; sample++) {
-                rotate_heads(q + (sample * t + position) * h * d, &rotation, h, d);
-                rotate_heads(k + (sample * t + position) * kv * d, &rotation, kv, d);
+            find_rotation(&rotation, frequencies, rope->begin + position, rope->back);
+            for (int64_t sample = 0; sample < rope->b; sample++) {
+                const int64_t token = sample * rope->t + position;
+                rotate_heads(rope->q + token * rope->row_q, &rotation, rope->h, rope);
+                rotate_heads(rope->k + token * rope->row_k, &rotation, rope->kv, rope);
             }
         }
     }

@@ -255,8 +255,10 @@ static void call_rope(const struct measure_call *c)
     static const struct network_rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
     const struct batch s = batch_of(c->m);
     const int64_t d = 32, heads = c->n / 2 / d;
-    c->kernels->rope(c->kernels, hot(c, 0, c->m * heads * d), hot(c, 1, c->m * heads * d), s.b,
-                     s.t, 0, heads, heads, d, &rope, false);
+    const struct kernel_rope arguments = {.q = hot(c, 0, c->m * heads * d), .k = hot(c, 1, c->m * heads * d), .b = s.b, .t = s.t,
+                                          .h = heads, .kv = heads, .d = d, .row_q = heads * d, .row_k = heads * d, .turned = d,
+                                          .rope = &rope};
+    c->kernels->rope(c->kernels, &arguments);
 }
 
 /* Every second row. */

@@ -108,8 +108,10 @@ static struct heads heads_of(const struct transformer_unit *unit)
 static void rotate(const struct transformer_unit *unit, float *q, float *k, bool back)
 {
     int64_t kv = unit->shared / unit->d;
-    unit->kernels->rope(unit->kernels, q, k, unit->b, unit->t, transformer_first_token(unit), unit->h, kv, unit->d,
-                        &unit->network->rope, back);
+    const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = kv, .d = unit->d,
+                                     .begin = transformer_first_token(unit), .row_q = unit->inner, .row_k = unit->shared,
+                                     .turned = unit->d, .back = back, .rope = &unit->network->rope};
+    unit->kernels->rope(unit->kernels, &rope);
 }
 
 /* The rows of q's or k's norm are heads. */

@@ -73,7 +73,8 @@ struct transformer {
     const struct transformer_need *needs;
     uint32_t need_count;
 };
-extern const struct transformer transformer_gpt2, transformer_llama, transformer_qwen3, transformer_gemma, transformer_bert,
+extern const struct transformer transformer_gpt2, transformer_llama, transformer_qwen3, transformer_gemma, transformer_gpt_neox, transformer_gptj,
+    transformer_bert,
     transformer_vit;
 
 /* Implements unit_compute() (transformer_pass.c). */

@@ -16,6 +16,9 @@ static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
     [NETWORK_QWEN2] = &transformer_llama,
     [NETWORK_QWEN3] = &transformer_qwen3,
     [NETWORK_GEMMA] = &transformer_gemma,
+    [NETWORK_GPT_NEOX] = &transformer_gpt_neox,
+    [NETWORK_GPTJ] = &transformer_gptj,
+    [NETWORK_PHI] = &transformer_gptj,
     [NETWORK_BERT] = &transformer_bert,
     [NETWORK_VIT] = &transformer_vit,
 };
@@ -82,6 +85,9 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
     const struct transformer *transformer = implementations[job->network.family];
     const char *missing = transformer ? find_missing(kernels, transformer->needs, transformer->need_count) : NULL;
     const bool windows = job->network.window > 0 && job->sequence > job->network.window;
+    const struct network *const network = &job->network;
+    const bool parts = network->rotary_width > 0;
+    if (!missing && parts && !kernels->turns_parts) missing = "rotary positions of parts of heads";
     if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);

@@ -180,6 +180,7 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
         w->d_wide = max_u64(w->d_wide, wide_words(network, s));
+        if (network_traits(network)->parallel) w->scratch = max_u64(w->scratch, s.rows * s.width); /* the first part's result */
         need_attention(network, s, w);
         break;
     case LAYER_HEAD:

@@ -253,7 +253,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true, [NETWORK_QWEN2] = true,
-        [NETWORK_QWEN3] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
+        [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct {
@@ -271,6 +271,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {sliced && !job->network.causal, "its network"},
         {p->tensor > 1 && !network_is_listed(&job->network) && network_traits(&job->network)->qk_norm,
          "tensor groups over norms of heads"},
+        {p->tensor > 1 && !network_is_listed(&job->network) && network_traits(&job->network)->parallel,
+         "tensor groups of blocks whose parts run side by side"},
         {compresses(job), "compression"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},
         {job->gradients != PRECISION_FP32, "gradients of 16 bits"},

@@ -147,6 +147,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->joined = 1;
     spec->matrix = shape == MATRIX;
     spec->less_one = false;
+    spec->by_heads = 0;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
 }
@@ -367,7 +368,10 @@ static void decoder_block(const struct network *n, uint64_t block, struct networ
     uint64_t width = n->width, inner = n->heads * n->head_width, shared = network_kv_heads(n) * n->head_width;
     prefix(list, "%s%" PRIu64 ".", names->blocks, block);
     named_norm(list, names->norm1, width);
-    if (!names->qkv[1]) named_linear(list, names->qkv[0], 3 * inner, width, n->biases);
+    if (!names->qkv[1]) {
+        named_linear(list, names->qkv[0], 3 * inner, width, n->biases);
+        for (uint32_t i = 1; i <= 1u + n->biases; i++) list->items[list->count - i].by_heads = (uint32_t)n->heads;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(names->qkv) && names->qkv[1]; i++)
         named_linear(list, names->qkv[i], i == 0 ? inner : shared, width, n->biases);
     named_linear(list, names->proj, width, inner, traits->out_bias);

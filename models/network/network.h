@@ -28,8 +28,8 @@ enum network_family {
     NETWORK_LLAMA,   /* decoder, rotary positions, root-mean-square pre-norm, SwiGLU, no biases */
     NETWORK_BERT,    /* encoder, post-norm, masked-language head */
     NETWORK_VIT,     /* encoder over image patches, classifier head */
-    NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* more decoders (models/network/network_traits.h):
-                                                                 planned and simulated only */
+    NETWORK_OPT,     /* more decoders (models/network/network_traits.h); this one is planned and simulated only */
+    NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* attention and feed-forward side by side */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, /* as llama, with switches */
     NETWORK_MIXTRAL, NETWORK_QWEN3_MOE, NETWORK_QWEN2_MOE, NETWORK_GEMMA3_TEXT, /* planned and simulated only */
     NETWORK_T5, NETWORK_MT5, NETWORK_UMT5, /* encoder and decoder (models/network/network_t5.h); planned and
@@ -147,6 +147,7 @@ struct tensor_spec {
     enum tensor_init init;
     uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v; else 1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
+    uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
 };
 enum { LAYER_TENSORS_MAX = 32 };

@@ -246,12 +246,14 @@ static void far_rms_norm_backward(const struct kernels *kernels, float *dx, floa
     leave();
 }
 
-static void far_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t begin,
-                     int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back)
+static void far_rope(const struct kernels *kernels, const struct kernel_rope *rope)
 {
+    struct kernel_rope far = *rope;
+    far.q = there(rope->q);
+    far.k = there(rope->k);
     (void)kernels;
     enter();
-    inner->rope(inner, there(q), there(k), b, t, begin, h, kv, d, rope, back);
+    inner->rope(inner, &far);
     leave();
 }
 

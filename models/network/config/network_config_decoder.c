@@ -49,17 +49,27 @@ static enum status parse_shape(struct json_object *o, struct network *n, struct 
     return config_activation(o, keys->activation, &n->gelu_tanh, err);
 }
 
-/* Takes a head's rotated share, in "rope_parameters" since transformers 5. */
+static const double theta_max = 1e15;
+
+/* Takes a head's rotated share, and the base of the angles, in "rope_parameters" since transformers 5. */
 static enum status read_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
                                       struct error *err)
 {
+    static const char *const kinds[] = {"default"};
     const json_t *rope = NULL;
     struct json_object inside;
+    size_t kind = 0;
+    n->rope = (struct network_rope){.kind = ROPE_DEFAULT, .theta = 10000};
     TRY(json_take_double(o, key, JSON_OPTIONAL, 0, 1, &share, err));
+    TRY(json_take_double(o, json_has(o, "rotary_emb_base") ? "rotary_emb_base" : "rope_theta", JSON_OPTIONAL, 1, theta_max,
+                         &n->rope.theta, err));
     TRY(json_take_object(o, "rope_parameters", JSON_OPTIONAL, &rope, err));
     if (rope) {
         TRY(json_object_open(&inside, o->input, rope, "an object about rotary positions", err));
+        json_object_ignore_others(&inside);
         TRY(json_take_double(&inside, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &share, err));
+        TRY(json_take_double(&inside, "rope_theta", JSON_OPTIONAL, 1, theta_max, &n->rope.theta, err));
+        TRY(json_take_choice(&inside, "rope_type", JSON_OPTIONAL, kinds, 1, &kind, err));
     }
     n->rotary_width = (uint64_t)floor(share * (double)n->head_width + 1e-9); /* 0.4 of 80 are 32 */
     return STATUS_OK;
@@ -121,6 +131,7 @@ enum status config_parse_gptj(struct json_object *o, struct network *n, struct e
     n->norm_epsilon = 1e-5;
     n->gelu_tanh = true;
     n->rotary_width = 64;
+    n->rope = (struct network_rope){.kind = ROPE_DEFAULT, .theta = 10000};
     TRY(config_architecture(o, architectures, ARRAY_COUNT(architectures), &architecture, err));
     TRY(parse_shape(o, n, err));
     return json_take_u64(o, "rotary_dim", JSON_OPTIONAL, 0, n->head_width, &n->rotary_width, err);
@@ -166,6 +177,7 @@ void config_write_decoder(const struct network *n, struct json_out *out)
     if (n->family == NETWORK_GPT_NEOX || n->family == NETWORK_PHI)
         json_out_double(out, n->family == NETWORK_PHI ? "partial_rotary_factor" : "rotary_pct",
                         (double)n->rotary_width / (double)n->head_width);
+    if (n->family == NETWORK_GPT_NEOX || n->family == NETWORK_PHI) json_out_double(out, "rope_theta", n->rope.theta);
     if (keys->activation) json_out_string(out, keys->activation, n->gelu_tanh ? "gelu_new" : "gelu");
     if (keys->epsilon) json_out_double(out, keys->epsilon, n->norm_epsilon);
     json_out_double(out, keys->deviation, n->initializer_range);

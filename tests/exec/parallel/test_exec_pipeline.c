@@ -22,7 +22,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 16, FAMILY_CASES = 6, TREES = 8 };
+enum { CASES = 16, FAMILY_CASES = 4, TREES = 8 };
 
 /* Runs case n of a network spilled on one device, and as a pipeline. */
 static void check_bits(uint64_t seed, uint64_t n, const char *config)
@@ -47,10 +47,12 @@ static void test_bits_of_one_device(void **state)
         for (uint64_t n = 0; n < CASES; n++) check_bits(seed, c * CASES + n, cut_job_configs[c]);
 }
 
-/* The families whose blocks differ from llama's: windows, biases, norms of heads, GELU. */
+/* Families with switches: windows, biases, norms of heads, GELU; parts side by side. */
 static void test_bits_of_families(void **state)
 {
     (void)state;
+#define SHAPE "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"intermediate_size\": 24, " \
+              "\"max_position_embeddings\": 16, \"vocab_size\": 67}"
 #define SIZES "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
               "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
     static const char *const configs[] = {
@@ -58,8 +60,13 @@ static void test_bits_of_families(void **state)
         "{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 3, \"max_window_layers\": 4, " SIZES,
         "{\"model_type\": \"qwen3\", " SIZES,
         "{\"model_type\": \"gemma\", " SIZES,
+        "{\"model_type\": \"gpt_neox\", " SHAPE,
+        "{\"model_type\": \"phi\", \"num_key_value_heads\": 2, " SHAPE,
+        "{\"model_type\": \"gptj\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 4, \"n_inner\": 24, \"n_positions\": 16, "
+        "\"rotary_dim\": 2, \"vocab_size\": 67}",
     };
 #undef SIZES
+#undef SHAPE
     const uint64_t seed = support_seed("families");
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
         for (uint64_t n = 0; n < FAMILY_CASES; n++) check_bits(seed, c * FAMILY_CASES + n, configs[c]);

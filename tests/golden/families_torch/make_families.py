@@ -164,6 +164,97 @@ class Gemma(Llama):
     FACTOR, LESS_ONE, TIED = 1.0, True, True
 
 
+class GptNeox:
+    """Two norms, one tensor of q, k and v head by head, exact GELU; the base of gptj and phi."""
+    C, H, K, D, FF, BLOCKS, V, T, B, EPSILON, THETA, TURNED = 32, 4, 4, 8, 56, 3, 61, 16, 3, 1e-5, 100.0, 4
+    WORDS, LAYERS, NORM, HEAD = "gpt_neox.embed_in", "gpt_neox.layers.", "gpt_neox.final_layer_norm", "embed_out"
+    NORMS, OUT, FC, FC2 = ("input_layernorm", "post_attention_layernorm"), "attention.dense", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"
+    QKV, BIASES, OUT_BIAS, HEAD_BIAS, ADJACENT, GELU = ("attention.query_key_value",), True, True, False, False, "none"
+
+    def parameters(self):
+        p = {self.WORDS + ".weight": normal(self.V, self.C)}
+
+        def linear(name, out, inner, bias):
+            p[name + ".weight"] = normal(out, inner)
+            if bias:
+                p[name + ".bias"] = normal(out, scale=0.1)
+
+        def norm(name):
+            p[name + ".weight"] = 1 + normal(self.C)
+            p[name + ".bias"] = normal(self.C)
+
+        for i in range(self.BLOCKS):
+            block = f"{self.LAYERS}{i}."
+            norm(block + self.NORMS[0])
+            widths = (3 * self.H * self.D,) if len(self.QKV) == 1 else (self.H * self.D, self.K * self.D, self.K * self.D)
+            for name, out in zip(self.QKV, widths):
+                linear(block + name, out, self.C, self.BIASES)
+            linear(block + self.OUT, self.C, self.H * self.D, self.OUT_BIAS)
+            if len(self.NORMS) > 1:
+                norm(block + self.NORMS[1])
+            linear(block + self.FC, self.FF, self.C, True)
+            linear(block + self.FC2, self.C, self.FF, True)
+        norm(self.NORM)
+        linear(self.HEAD, self.V, self.C, self.HEAD_BIAS)
+        return p
+
+    batches, written, decays = Llama.batches, Llama.written, Llama.decays
+
+    def norm(self, p, name, x):
+        return F.layer_norm(x, (self.C,), p[name + ".weight"], p[name + ".bias"], self.EPSILON)
+
+    @staticmethod
+    def linear(p, name, x):
+        return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
+
+    def heads(self, p, block, x):
+        if len(self.QKV) > 1:
+            return [heads_of(self.linear(p, block + name, x), heads) for name, heads in zip(self.QKV, (self.H, self.K, self.K))]
+        qkv = self.linear(p, block + self.QKV[0], x).view(x.shape[0], x.shape[1], self.H, 3, self.D)
+        return [part.transpose(1, 2) for part in qkv.unbind(dim=3)]
+
+    def turn(self, x):
+        """x(B, H, T, D): the first TURNED numbers of each head turn."""
+        angles = torch.arange(x.shape[2]).float()[:, None] * self.THETA ** (-2 * torch.arange(self.TURNED // 2) / self.TURNED)
+        part, rest = x[..., :self.TURNED], x[..., self.TURNED:]
+        if self.ADJACENT:
+            first, second = part[..., 0::2], part[..., 1::2]
+        else:
+            first, second = part.chunk(2, dim=-1)
+        turned = (first * angles.cos() - second * angles.sin(), second * angles.cos() + first * angles.sin())
+        part = torch.stack(turned, dim=-1).flatten(-2) if self.ADJACENT else torch.cat(turned, dim=-1)
+        return torch.cat((part, rest), dim=-1)
+
+    def logits(self, p, tokens):
+        x = p[self.WORDS + ".weight"][tokens]
+        for i in range(self.BLOCKS):
+            block = f"{self.LAYERS}{i}."
+            normed = self.norm(p, block + self.NORMS[0], x)
+            q, k, v = self.heads(p, block, normed)
+            q, k = self.turn(q), self.turn(k)
+            k, v = (z.repeat_interleave(self.H // self.K, dim=1) for z in (k, v))
+            attended = self.linear(p, block + self.OUT, attend(q, k, v, True))
+            if len(self.NORMS) > 1:
+                normed = self.norm(p, block + self.NORMS[1], x)
+            x = x + attended + self.linear(p, block + self.FC2, F.gelu(self.linear(p, block + self.FC, normed), approximate=self.GELU))
+        return self.linear(p, self.HEAD, self.norm(p, self.NORM, x))
+
+    loss = Llama.loss
+
+
+class Gptj(GptNeox):
+    WORDS, LAYERS, NORM, HEAD = "transformer.wte", "transformer.h.", "transformer.ln_f", "lm_head"
+    NORMS, OUT, FC, FC2 = ("ln_1",), "attn.out_proj", "mlp.fc_in", "mlp.fc_out"
+    QKV, BIASES, OUT_BIAS, HEAD_BIAS, ADJACENT, GELU = ("attn.q_proj", "attn.k_proj", "attn.v_proj"), False, False, True, True, "tanh"
+
+
+class Phi(GptNeox):
+    K = 2
+    WORDS, LAYERS, NORM, HEAD = "model.embed_tokens", "model.layers.", "model.final_layernorm", "lm_head"
+    NORMS, OUT, FC, FC2 = ("input_layernorm",), "self_attn.dense", "mlp.fc1", "mlp.fc2"
+    QKV, HEAD_BIAS, GELU = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), True, "tanh"
+
+
 class Bert:
     C, H, D, FF, BLOCKS, V, P, TYPES, T, B, EPSILON = 32, 4, 8, 56, 3, 61, 20, 2, 16, 3, 1e-12
 
@@ -342,7 +433,8 @@ def train(family, kind, options, initial, batches, folder):
 
 
 def main():
-    families = {"llama": Llama, "mistral": Mistral, "qwen2": Qwen2, "qwen3": Qwen3, "gemma": Gemma, "bert": Bert, "vit": Vit}
+    families = {"llama": Llama, "mistral": Mistral, "qwen2": Qwen2, "qwen3": Qwen3, "gemma": Gemma,
+                "gpt_neox": GptNeox, "gptj": Gptj, "phi": Phi, "bert": Bert, "vit": Vit}
     torch.set_num_threads(1)
     for name in sys.argv[1:] or families:
         family, folder = families[name](), HERE / name

@@ -118,7 +118,9 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
     float *q_before = support_floats(q_count), *k_before = support_floats(k_count);
     memcpy(q_before, q, (size_t)q_count * sizeof *q);
     memcpy(k_before, k, (size_t)k_count * sizeof *k);
-    kernels->rope(kernels, q, k, b, t, begin, h, kv, d, rope, false);
+    struct kernel_rope arguments = {.q = q, .k = k, .b = b, .t = t, .h = h, .kv = kv, .d = d, .begin = begin, .row_q = h * d,
+                                    .row_k = kv * d, .turned = d, .rope = rope};
+    kernels->rope(kernels, &arguments);
     if (check) {
         check_turned(q, q_before, b, t, begin, h, d, rope);
         check_turned(k, k_before, b, t, begin, kv, d, rope);
@@ -126,7 +128,10 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
     float *q_back = support_floats(q_count), *k_back = support_floats(k_count);
     memcpy(q_back, q, (size_t)q_count * sizeof *q);
     memcpy(k_back, k, (size_t)k_count * sizeof *k);
-    kernels->rope(kernels, q_back, k_back, b, t, begin, h, kv, d, rope, true);
+    arguments.q = q_back;
+    arguments.k = k_back;
+    arguments.back = true;
+    kernels->rope(kernels, &arguments);
     output(out, q, q_count);
     output(out, k, k_count);
     output(out, q_back, q_count);

@@ -1,0 +1,242 @@
+/*
+ * gpt_neox, gptj and phi: blocks whose two parts run side by side. Letters as in models/kernel/work.h; K heads of keys and values.
+ * Weights are stored (out, in). A block, with the names of kept tensors:
+ *
+ *     in(R,C) --+-- norm1 -- q(R,HD), k(R,KD) turned, v(R,KD) -- attention(R,HD) -- projection --+
+ *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection ---------------------------------+-- out(R,C)
+ *               +--------------------------------------------------------------------------------+
+ *
+ * gptj and phi have one norm for both parts. gpt_neox keeps q, k and v as columns of one array; its files have them head by head
+ * (exec/files/weights.c). Only the first numbers of a head turn, in gptj in adjacent pairs.
+ *
+ * Gradients of both parts are made from d_out before d_in is written, as they may be one buffer.
+ *
+ * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; modeling_gpt_neox.py, _gptj.py and _phi.py of
+ * transformers.
+ */
+#include "exec/network/transformer.h"
+#include "models/network/network_traits.h"
+
+/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). Q also stands
+ * for the one tensor of q, k and v. */
+enum block_tensor {
+    NORM1_WEIGHT, NORM1_BIAS, Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
+    NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
+};
+enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT, HEAD_BIAS };
+
+/* In the order of memory_activations(): with one array of q, k and v, and two norms; or with three, and one. */
+enum fused_kept {
+    FUSED_NORM1, FUSED_NORM1_STATS, FUSED_QKV, FUSED_ATTENTION, FUSED_ATTENTION_STATS, FUSED_NORM2, FUSED_NORM2_STATS, FUSED_FC,
+    FUSED_GELU, FUSED_OUTPUT, FUSED_KEPT
+};
+enum apart_kept {
+    APART_NORM1, APART_NORM1_STATS, APART_Q, APART_K, APART_V, APART_ATTENTION, APART_ATTENTION_STATS, APART_FC, APART_GELU,
+    APART_OUTPUT, APART_KEPT
+};
+enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+
+/* A block's kept tensors. */
+struct kept {
+    float *norm1, *norm1_stats, *norm2, *norm2_stats, *q, *k, *v, *attention, *attention_stats, *fc, *gelu;
+    int64_t row_q, row_kv;
+};
+
+static struct kept kept_of(const struct transformer_unit *unit, float *const *kept)
+{
+    if (network_traits(unit->network)->fused_qkv) {
+        float *const q = kept[FUSED_QKV];
+        return (struct kept){.norm1 = kept[FUSED_NORM1], .norm1_stats = kept[FUSED_NORM1_STATS], .norm2 = kept[FUSED_NORM2],
+                             .norm2_stats = kept[FUSED_NORM2_STATS], .q = q, .k = q + unit->inner, .v = q + 2 * unit->inner,
+                             .attention = kept[FUSED_ATTENTION], .attention_stats = kept[FUSED_ATTENTION_STATS],
+                             .fc = kept[FUSED_FC], .gelu = kept[FUSED_GELU], .row_q = 3 * unit->inner, .row_kv = 3 * unit->inner};
+    }
+    return (struct kept){.norm1 = kept[APART_NORM1], .norm1_stats = kept[APART_NORM1_STATS], .norm2 = kept[APART_NORM1],
+                         .norm2_stats = kept[APART_NORM1_STATS], .q = kept[APART_Q], .k = kept[APART_K], .v = kept[APART_V],
+                         .attention = kept[APART_ATTENTION], .attention_stats = kept[APART_ATTENTION_STATS],
+                         .fc = kept[APART_FC], .gelu = kept[APART_GELU], .row_q = unit->inner, .row_kv = unit->shared};
+}
+
+/* Returns true if the family has the tensor. */
+static bool has_tensor(const struct network *network, enum block_tensor tensor)
+{
+    const struct network_traits *const traits = network_traits(network);
+    switch (tensor) {
+    case Q_BIAS: return network->biases;
+    case K_WEIGHT:
+    case V_WEIGHT: return !traits->fused_qkv;
+    case K_BIAS:
+    case V_BIAS: return network->biases && !traits->fused_qkv;
+    case PROJECTION_BIAS: return traits->out_bias;
+    case NORM2_WEIGHT:
+    case NORM2_BIAS: return !traits->one_norm;
+    case FC_BIAS:
+    case OUT_BIAS: return traits->ff_bias;
+    default: return true;
+    }
+}
+
+static uint32_t tensor_index(const struct transformer_unit *unit, enum block_tensor tensor)
+{
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < (uint32_t)tensor; i++) index += has_tensor(unit->network, (enum block_tensor)i);
+    return index;
+}
+
+static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out, int64_t in)
+{
+    return (struct transformer_linear){.weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in,
+                                       .bias = has_tensor(unit->network, (enum block_tensor)(weight + 1))};
+}
+
+static struct kernel_attention attention_of(const struct transformer_unit *unit, const struct kept *kept)
+{
+    struct kernel_attention attention =
+        transformer_attention(unit, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
+    attention.row_q = kept->row_q;
+    attention.row_kv = kept->row_kv;
+    return attention;
+}
+
+static void rotate(const struct transformer_unit *unit, const struct kept *kept, float *q, float *k, bool back)
+{
+    const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = unit->shared / unit->d,
+                                     .d = unit->d, .begin = transformer_first_token(unit), .row_q = kept->row_q,
+                                     .row_k = kept->row_kv, .turned = (int64_t)unit->network->rotary_width / 2 * 2,
+                                     .adjacent = unit->network->family == NETWORK_GPTJ, .back = back, .rope = &unit->network->rope};
+    unit->kernels->rope(unit->kernels, &rope);
+}
+
+/* --- products to and from q, k and v ---------------------------------------------------------------- */
+
+static void heads_forward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
+{
+    const int64_t c = unit->c;
+    if (network_traits(unit->network)->fused_qkv) {
+        transformer_linear_forward(unit, kept->q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c));
+    } else {
+        transformer_linear_forward(unit, kept->q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
+        transformer_linear_forward(unit, kept->k, kept->norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+        transformer_linear_forward(unit, kept->v, kept->norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+    }
+    rotate(unit, kept, kept->q, kept->k, false);
+}
+
+/* The gradients of q, k and v. */
+struct heads {
+    float *q, *k, *v;
+};
+
+static struct heads heads_of(const struct transformer_unit *unit)
+{
+    const bool fused = network_traits(unit->network)->fused_qkv;
+    float *const q = unit->d_qkv, *const k = q + (fused ? unit->inner : unit->r * unit->inner);
+    return (struct heads){q, k, k + (fused ? unit->inner : unit->r * unit->shared)};
+}
+
+/* Adds what comes from q, k and v to d_norm, or sets it. */
+static void heads_backward(const struct transformer_unit *unit, float *d_norm, uint64_t layer, const struct kept *kept, bool adds)
+{
+    const struct heads d = heads_of(unit);
+    const int64_t c = unit->c;
+    rotate(unit, kept, d.q, d.k, true);
+    if (network_traits(unit->network)->fused_qkv) {
+        transformer_linear_backward(unit, d_norm, d.q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c), adds);
+        return;
+    }
+    transformer_linear_backward(unit, d_norm, d.q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, unit->inner, c), adds);
+    transformer_linear_backward(unit, d_norm, d.k, kept->norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c), true);
+    transformer_linear_backward(unit, d_norm, d.v, kept->norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c), true);
+}
+
+/* --- blocks ----------------------------------------------------------------------------------------- */
+
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in, float *out)
+{
+    const struct kernels *k = unit->kernels;
+    const struct kept kept = kept_of(unit, all);
+    const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->r, layer, NORM1_WEIGHT);
+    heads_forward(unit, layer, &kept);
+    const struct kernel_attention attention = attention_of(unit, &kept);
+    transformer_attend(unit, layer, &attention);
+    if (!network_traits(unit->network)->one_norm)
+        transformer_norm_forward(unit, kept.norm2, NULL, kept.norm2_stats, in, NULL, unit->r, layer,
+                                 tensor_index(unit, NORM2_WEIGHT));
+    transformer_linear_forward(unit, kept.fc, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c));
+    k->gelu_forward(k, kept.gelu, kept.fc, unit->r * f, unit->network->gelu_tanh);
+    if (!out) return;
+    float *const branch = unit->scratch;
+    transformer_linear_forward(unit, branch, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_linear_forward(unit, out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f));
+    k->residual(k, out, branch, out, unit->r * c);
+    k->residual(k, out, in, out, unit->r * c);
+}
+
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
+                           const float *d_out, float *d_in)
+{
+    const struct kernels *k = unit->kernels;
+    const struct kept kept = kept_of(unit, all);
+    const struct heads d = heads_of(unit);
+    const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    const bool one_norm = network_traits(unit->network)->one_norm;
+    float *const d_branch = unit->d_stream2;
+    transformer_linear_backward(unit, unit->d_wide, d_out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f), false);
+    k->gelu_backward(k, unit->d_wide, unit->d_wide, kept.fc, unit->r * f, unit->network->gelu_tanh);
+    transformer_linear_backward(unit, d_branch, d_out, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner),
+                                false);
+    struct kernel_attention attention = attention_of(unit, &kept);
+    attention.dout = d_branch;
+    attention.dq = d.q;
+    attention.dk = d.k;
+    attention.dv = d.v;
+    transformer_attend_backward(unit, layer, &attention);
+
+    transformer_linear_backward(unit, d_branch, unit->d_wide, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c), false);
+    if (!one_norm)
+        transformer_norm_backward(unit, d_in, d_branch, in, kept.norm2_stats, d_out, unit->r, layer, tensor_index(unit,
+                                                                                                                  NORM2_WEIGHT));
+    heads_backward(unit, d_branch, layer, &kept, one_norm);
+    transformer_norm_backward(unit, d_in, d_branch, in, kept.norm1_stats, one_norm ? d_out : d_in, unit->r, layer, NORM1_WEIGHT);
+}
+
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
+                          const float *d_out)
+{
+    const struct kept kept = kept_of(unit, all);
+    const struct heads d = heads_of(unit);
+    const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    (void)in;
+    transformer_linear_weight(unit, d_out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f));
+    transformer_linear_weight(unit, d_out, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
+    transformer_linear_weight(unit, unit->d_wide, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c));
+    if (network_traits(unit->network)->fused_qkv) {
+        transformer_linear_weight(unit, d.q, kept.norm1, layer, linear_of(unit, Q_WEIGHT, 3 * inner, c));
+        return;
+    }
+    transformer_linear_weight(unit, d.q, kept.norm1, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d.k, kept.norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+    transformer_linear_weight(unit, d.v, kept.norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+}
+
+static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in)
+{
+    struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
+    float *d_normf = d_in ? unit->d_stream2 : NULL;
+    if (network_traits(unit->network)->head_bias && !unit->network->tied_head) words.bias = HEAD_BIAS;
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r, layer, NORMF_WEIGHT);
+    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    if (!d_in) return;
+    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
+}
+
+static const struct transformer_need needs[] = {TRANSFORMER_NEED(rope)};
+
+#define SIDE_BY_SIDE \
+    .head_kept = HEAD_KEPT, .embedding_forward = transformer_tables_forward, \
+    .embedding_backward = transformer_tables_backward, .block_forward = block_forward, .block_backward = block_backward, \
+    .block_weights = block_weights, .head = head, .needs = needs, .need_count = sizeof needs / sizeof *needs
+
+const struct transformer transformer_gpt_neox = {SIDE_BY_SIDE, .block_kept = FUSED_KEPT};
+const struct transformer transformer_gptj = {SIDE_BY_SIDE, .block_kept = APART_KEPT};
