@@ -3,6 +3,9 @@
 #include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/ranks/rank_sum.h"
+#include "exec/state/run_peers.h"
+#include "exec/state/run_shares.h"
 
 const struct unit_split *run_split_of(const struct run *run, const struct plan_walk_op *op)
 {
@@ -66,5 +69,45 @@ enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, st
     call.meets = call.paced_s > 0 && unit_group_is_paced(call.split->group) && op->op->stream == STREAM_COMPUTE;
     flight->within = true;
     device_call(call.stream, call_exchanged, &call, sizeof call, &flight->timing);
+    return STATUS_OK;
+}
+
+/* --- several processes ------------------------------------------------------------------------ */
+
+struct split_reach {
+    struct ranks *ranks;
+    uint64_t number; /* of messages, before that of the exchange */
+    uint32_t members, here; /* here: of this process */
+    uint32_t *ranks_of;
+};
+
+static bool reach(void *context, const struct unit_group_exchange *exchange)
+{
+    const struct split_reach *const reach = context;
+    const struct rank_sum sum = {.ranks = reach->ranks, .number = reach->number + exchange->number,
+                                 .members = reach->members, .ranks_of = reach->ranks_of,
+                                 .values = (float *const *)(const void *)exchange->values, .add = exchange->combine,
+                                 .count = exchange->count, .workers = reach->here};
+    if (exchange->combine) return rank_sum_work(&sum, exchange->worker);
+    return exchange->worker > 0 || rank_sum_doubles(&sum);
+}
+
+enum status run_split_divide(struct run *run, uint32_t shard, uint32_t first, struct unit_group *group, struct error *err)
+{
+    const uint32_t members = run_slices_members(run, shard);
+    struct split_reach *context;
+    bool *here;
+    if (!run->peers) return STATUS_OK;
+    TRY(ARENA_NEW(&run->arena, 1, context, err));
+    TRY(ARENA_NEW(&run->arena, members, here, err));
+    *context = (struct split_reach){.ranks = run->peers->ranks, .members = members};
+    context->number = run_peers_number(PEERS_EXCHANGES, (uint64_t)(run->peers->first_home[shard] + first) << 32);
+    TRY(ARENA_NEW(&run->arena, members, context->ranks_of, err));
+    for (uint32_t m = 0; m < members; m++) {
+        context->ranks_of[m] = run_peers_home(run, shard, first + m);
+        here[m] = context->ranks_of[m] == run->peers->own;
+        context->here += here[m];
+    }
+    if (context->here < members) unit_group_divide(group, here, reach, context);
     return STATUS_OK;
 }

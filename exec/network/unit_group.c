@@ -30,6 +30,10 @@ struct unit_group {
     double begun_s;     /* ... and its time */
     double met_s;       /* when the last member came to the last exchange over memory or links */
     void **values;      /* by member */
+    unit_group_reach *reach; /* to members of other processes; NULL: there are none */
+    void *context;           /* of that */
+    const bool *here;        /* by member: of this process */
+    uint64_t met;            /* number of the last exchange */
     struct exchanged *exchanged; /* by member */
 };
 
@@ -51,6 +55,15 @@ enum status unit_group_create(uint32_t members, bool looks, bool paced, struct u
     }
     *out = group;
     return STATUS_OK;
+}
+
+void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context)
+{
+    group->reach = reach;
+    group->context = context;
+    group->here = here;
+    group->meeting.members = 0;
+    for (uint32_t m = 0; m < group->members; m++) group->meeting.members += here[m];
 }
 
 void unit_group_destroy(struct unit_group *group)
@@ -108,6 +121,7 @@ static void note_last(struct meeting *meeting, void *group)
 {
     (void)meeting;
     ((struct unit_group *)group)->met_s = clock_s();
+    ((struct unit_group *)group)->met++;
 }
 
 bool unit_group_meet(struct unit_group *group, double *met_s)
@@ -158,7 +172,6 @@ static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double b
 
 /* --- exchanges -------------------------------------------------------------------------------- */
 
-typedef void combine(float *restrict result, const float *x, uint64_t count);
 typedef void combine_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end);
 
 CLONES static void take_larger(float *restrict largest, const float *x, uint64_t count)
@@ -166,7 +179,8 @@ CLONES static void take_larger(float *restrict largest, const float *x, uint64_t
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
-static void combine_floats(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end, combine *each)
+static void combine_floats(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end,
+                           unit_group_combine *each)
 {
     float *const *const values = (float *const *)(void *)group->values;
     float result[PIECE_FLOATS];
@@ -198,14 +212,10 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
     }
 }
 
-/* Exchanges `count` numbers of `size` bytes. */
-static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
-                     combine_slice *combine_own)
+/* Combines values over the memory of this process. */
+static void exchange_here(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
+                          combine_slice *combine_own)
 {
-    const double begun_s = group->paced ? clock_thread_s() : clock_s();
-    group->values[rank] = values;
-    double met_s;
-    if (!unit_group_meet(group, &met_s)) return;
     combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
     if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {
@@ -213,6 +223,26 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
         const uint64_t end = size * kernels_sum_slice(count, m + 1, group->members);
         if (m != rank) memcpy((char *)values + begin, (const char *)group->values[m] + begin, end - begin);
     }
+}
+
+/* Combines values with those of other processes. */
+static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine)
+{
+    struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values, .count = count};
+    for (uint32_t m = 0; m < rank; m++) exchange.worker += group->here[m];
+    (void)group->reach(group->context, &exchange); /* after a cancellation the meeting that follows ends, too */
+}
+
+/* Exchanges `count` numbers of `size` bytes. */
+static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
+                     combine_slice *combine_own, unit_group_combine *combine)
+{
+    const double begun_s = group->paced ? clock_thread_s() : clock_s();
+    group->values[rank] = values;
+    double met_s;
+    if (!unit_group_meet(group, &met_s)) return;
+    if (group->reach) exchange_afar(group, rank, count, combine);
+    else exchange_here(group, rank, values, count, size, combine_own);
     (void)meet(group); /* a member's slice stays until all have it */
     if (group->paced) group->exchanged[rank].processor_s += clock_thread_s() - begun_s;
     else count_exchange(&group->exchanged[rank], count * size, begun_s, met_s);
@@ -220,15 +250,15 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
-    exchange(group, rank, values, count, sizeof *values, sum_slice);
+    exchange(group, rank, values, count, sizeof *values, sum_slice, kernels_sum_add);
 }
 
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
-    exchange(group, rank, values, count, sizeof *values, maximum_slice);
+    exchange(group, rank, values, count, sizeof *values, maximum_slice, take_larger);
 }
 
 void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count)
 {
-    exchange(group, rank, values, count, sizeof *values, sum_slice_of_doubles);
+    exchange(group, rank, values, count, sizeof *values, sum_slice_of_doubles, NULL);
 }

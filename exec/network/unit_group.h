@@ -3,6 +3,8 @@
  * exchanges in the same order, on its compute stream; each call waits for all members, and each member
  * computes its slice of the result from all members' memory.
  *
+ * Members of other processes are reached by a function that the run gives (exec/group/run_split.h).
+ *
  * Order of sums: by rank, ((x0 + x1) + x2) + ..., whatever the timing. All members get the same bits.
  *
  * Exchanges take the time that they take, unless devices are dilated and links between them paced: then the links' time
@@ -23,6 +25,23 @@ struct unit_group; /* opaque */
 MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, bool paced, struct unit_group **out,
                                          struct error *err);
 void unit_group_destroy(struct unit_group *group);
+
+/* Combines `count` numbers with those of the next member. */
+typedef void unit_group_combine(float *restrict result, const float *x, uint64_t count);
+
+/* An exchange with members in other processes: `values` of all members in this one become results. */
+struct unit_group_exchange {
+    uint64_t number;             /* of the group's exchanges, as in all processes */
+    uint32_t worker;             /* among the members of this process: it does its share */
+    unit_group_combine *combine; /* by rank, as in one process; NULL: sums of fp64 numbers */
+    void *const *values;         /* by member; NULL: of another process */
+    uint64_t count;
+};
+/* Returns false after a cancellation. Other workers' shares may not be done. */
+typedef bool unit_group_reach(void *context, const struct unit_group_exchange *exchange);
+
+/* Divides a new group among processes. `here`: by member, those of this process, or none; borrowed, as `context` is. */
+void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context);
 
 /* Replace `values` of `count` numbers by the sum or the maximum over all members. */
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);

@@ -77,7 +77,7 @@ static void add_members(const struct work *w, const struct station *station, uin
     uint32_t m = station->first;
     if (first) memcpy(w->partial, sum->values[m++] + at, n * sizeof(float));
     for (; m < station->end; m++)
-        if (!sum->repeats || !sum->repeats[m]) kernels_sum_add(w->partial, sum->values[m] + at, n);
+        if (!sum->repeats || !sum->repeats[m]) (sum->add ? sum->add : kernels_sum_add)(w->partial, sum->values[m] + at, n);
     memcpy(into, w->partial, n * sizeof(float));
 }
 

@@ -22,6 +22,7 @@ struct rank_sum {
     const uint32_t *ranks_of; /* by member: the rank that has it */
     float *const *values;  /* by member; NULL: of another rank */
     const bool *repeats;   /* by member: another one has the same values, which are added once; NULL: none, as in trees */
+    void (*add)(float *restrict sum, const float *x, uint64_t count); /* another way to combine values; NULL: they are added */
     uint64_t count;
     uint32_t workers;      /* members of this rank: each takes its share of the pieces */
 };

@@ -279,7 +279,13 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
-/* Returns a member's data in a sum or gathering over replicas. A member of another process has only its ranges: its addresses
+/* Returns true for an exchange of a tensor group within a pass. */
+static bool is_within(const struct plan_walk_op *op)
+{
+    return op->op->axes == 1u << AXIS_TENSOR && op->op->collective != COLLECTIVE_ALL_GATHER;
+}
+
+/* Returns a member's data in a sum or gathering over replicas, or in the gathering of a boundary. A member of another process has only its ranges: its addresses
  * are not used. */
 static struct run_collective_data collective_data_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
@@ -288,6 +294,7 @@ static struct run_collective_data collective_data_of(struct run_loop *loop, cons
     assert(op->use_count <= ARRAY_COUNT(at));
     for (uint32_t i = 0; i < op->use_count; i++)
         at[i] = run_has_device(loop->run, op->device) ? address_of(loop, op, &op->uses[i]) : loop->run->host;
+    if (op->op->axes == 1u << AXIS_TENSOR) return run_members_boundary(loop->run, op, at[0]);
     const bool adds = op->unit->pass == PLAN_REDUCE && passes_of(loop, op, shard)->reduced++ > 0;
     return run_members_data(loop->run, op, at, adds);
 }
@@ -295,11 +302,7 @@ static struct run_collective_data collective_data_of(struct run_loop *loop, cons
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
-    if (op->op->axes == 1u << AXIS_TENSOR && op->op->collective == COLLECTIVE_ALL_GATHER) {
-        const struct run_collective_data boundary = run_members_boundary(loop->run, op, address_of(loop, op, &op->uses[0]));
-        return run_collective_enqueue(loop->run, op, &boundary, &flight->omitted, &flight->timing, err);
-    }
-    if (op->op->axes == 1u << AXIS_TENSOR) return run_split_enqueue(loop->run, op, flight, err);
+    if (is_within(op)) return run_split_enqueue(loop->run, op, flight, err);
     const struct run_collective_data data = collective_data_of(loop, op);
     return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
@@ -354,7 +357,8 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     const bool raises = op->unit->pass == PLAN_REFRESH || (op->unit->pass == PLAN_GATHER && loop->plan->buffers[from->buffer].kind == BUFFER_STATE);
     if (raises && enqueue_raised(loop, op, guard, flight)) return;
     if (op->op->stream == STREAM_P2P && !run_has_device(loop->run, from->place - 1)) {
-        run_ranks_receive_copy(loop->run, op, target, guard.value, &flight->omitted, &flight->timing);
+        run_ranks_receive_copy(loop->run, op, target + run_members_scattered(loop->run, op, op->op->bytes), guard.value,
+                               &flight->omitted, &flight->timing);
         return;
     }
     if (op->op->stream == STREAM_P2P) {
@@ -373,12 +377,15 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
 /* Does this rank's part in an operation of another rank's device: it sends, receives norms, or is a member of a sum. */
 static enum status enqueue_elsewhere(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
 {
+    if (op->op->kind == OP_COLLECTIVE && is_within(op)) return STATUS_OK;
     if (op->op->kind == OP_COLLECTIVE) {
         const struct run_collective_data data = collective_data_of(loop, op);
         return run_collective_enqueue_elsewhere(loop->run, op, &data, err);
     }
     if (op->op->kind == OP_COPY && op->op->stream == STREAM_P2P && run_has_device(loop->run, op->uses[0].place - 1))
-        run_ranks_send_copy(loop->run, op, address_of(loop, op, &op->uses[0]), run_copied_minibatch(loop, op));
+        run_ranks_send_copy(loop->run, op,
+                            address_of(loop, op, &op->uses[0]) + run_members_scattered(loop->run, op, op->op->bytes),
+                            run_copied_minibatch(loop, op));
     if (is_of_norms(loop, op)) run_ranks_spread(loop->run, op, address_of(loop, op, &op->uses[1]));
     return STATUS_OK;
 }

@@ -40,7 +40,6 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     const bool parallel = parallel_is_set(&job->parallel);
     if (job->keep_best) return "weights of the best evaluation to keep";
     if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
-    if (parallel && job->parallel.tensor > 1) return "tensor groups";
     return NULL;
 }
 

@@ -20,6 +20,7 @@
 #include "exec/files/weights.h"
 #include "exec/group/run_collective.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/group/run_split.h"
 #include "exec/group/run_staged.h"
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_checks.h"
@@ -136,6 +137,7 @@ static enum status make_splits(struct run *run, uint32_t s, struct error *err)
         struct unit_group *group;
         TRY(unit_group_create(members, !dilated, paced, &group, err));
         for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
+        TRY(run_split_divide(run, s, d * members, group, err));
     }
     return STATUS_OK;
 }

@@ -82,11 +82,13 @@ enum status run_peers_move(struct run *run, const struct run_peers_data *data, s
 
 /* --- failures -------------------------------------------------------------------------------------- */
 
-/* Returns true for an operation that waits for the rank: a copy to or from it, or a sum, which waits for all members. */
+/* Returns true for an operation that waits for the rank: a copy to or from it, or a sum or a pass of a tensor group, which wait for
+ * all members. */
 static bool waits_for(const struct run_loop *loop, const struct run_flight *flight, uint32_t rank)
 {
     const struct run_peers *const peers = loop->run->peers;
     if (flight->op->kind == OP_COLLECTIVE) return true;
+    if (flight->op->kind == OP_COMPUTE) return loop->plan->jobs.jobs[flight->unit->job].parallel.tensor > 1 && !flight->elsewhere;
     return flight->peer != flight->device &&
            (peers->rank_of[flight->peer] == rank || peers->rank_of[flight->device] == rank);
 }

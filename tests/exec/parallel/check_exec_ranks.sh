@@ -71,7 +71,8 @@ JSON
 plan late 4 '"minibatches": 8, "network": "untied.json", "parallel": {"pipeline": 4, "schedule": "2bw"}'
 plan uneven 4 '"minibatches": 3, "parallel": {"pipeline": 2, "replicas": [3, 1], "schedule": "1f1b"}'
 plan shares 4 '"minibatches": 3, "optimizer": {"kind": "adamw", "lr": 0.001, "clip": 0.3}, "parallel": {"data": 4, "zero": 2}'
-all=(both deep wide tree held clip wild late uneven shares)
+plan split 4 '"minibatches": 3, "parallel": {"tensor": 2, "pipeline": 2, "schedule": "1f1b"}'
+all=(both deep wide tree held clip wild late uneven shares split)
 declare -A options=([wild]="--on-nan skip")
 for name in "${all[@]}"; do
     rm -f a.safetensors
@@ -131,8 +132,9 @@ fi
 
 # A rank that is killed ends the others, by name, and nothing is written.
 plan long 4 '"minibatches": 100000, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
+plan group 4 '"minibatches": 100000, "parallel": {"tensor": 2, "data": 2}'
 for ((victim = 0; victim < 4; victim++)); do
-    begin 4 long.json --patience 6s
+    begin 4 "$([[ $victim -lt 2 ]] && echo long || echo group).json" --patience 6s
     sleep "$((RANDOM % 3)).$((RANDOM % 10))"
     kill -KILL "${ranks[victim]}"
     begun=$SECONDS

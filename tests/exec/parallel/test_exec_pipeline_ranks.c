@@ -156,6 +156,13 @@ static void draw_shares(uint64_t seed, uint64_t *key, struct way *w)
     p->prefetch = (uint32_t)random_below(seed, (*key)++, 3);
 }
 
+static void draw_tensor(uint64_t seed, uint64_t *key, struct way *w)
+{
+    struct parallel *const p = &w->parallel;
+    p->tensor = 2;
+    p->scatter = p->pipeline > 1 && random_below(seed, (*key)++, 2);
+}
+
 static bool is_tied(const char *config)
 {
     return !strstr(config, "vit") && !strstr(config, "\"tie_word_embeddings\": false");
@@ -182,6 +189,7 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
         w->job.clip = 0.05 + 0.5 * random_unit(seed, key++);
     draws[kind](seed, &key, w);
     draw_shares(seed, &key, w);
+    if (random_below(seed, key++, 2) && kind != WAY_SLICES && parallel_devices(&w->parallel) <= 6) draw_tensor(seed, &key, w);
     w->job.parallel = &w->parallel;
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);
 }
