@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
 #include "exec/network/unit.h"
@@ -49,6 +50,20 @@ enum status run_check_machine(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Refuses a job whose stale weights are never the newest, of which no checkpoint can be taken. */
+static enum status check_flushes(const struct job *job, struct error *err)
+{
+    if (!parallel_is_stale(&job->parallel) || job->parallel.flush > 0 || job->evaluation.every > 0) return STATUS_OK;
+    if (job->parallel.delayed)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' has delayed updates without a flush, whose minibatches never begin with the newest weights, "
+                         "so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')", job->name);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "job '%s' has the asynchronous schedule '%s' without a flush, whose stages are never in the same "
+                     "minibatch, so it has no checkpoints (expected 'flush', a run without them, or another schedule)",
+                     job->name, pipeline_schedule_names[job->parallel.schedule]);
+}
+
 enum status run_check_jobs(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -66,12 +81,7 @@ enum status run_check_jobs(struct run *run, struct error *err)
                              "job '%s' begins at minibatch %" PRIu64
                              ", and there is no folder of checkpoints to continue from",
                              job->name, job->first_minibatch);
-        if (run->options->checkpoints && pipeline_is_asynchronous(job->parallel.schedule) && job->parallel.flush == 0 &&
-            job->evaluation.every == 0)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' has the asynchronous schedule '%s' without a flush, whose stages are never in the same "
-                             "minibatch, so it has no checkpoints (expected 'flush', a run without them, or another schedule)",
-                             job->name, pipeline_schedule_names[job->parallel.schedule]);
+        if (run->options->checkpoints) TRY(check_flushes(job, err));
         if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' makes a part of a step before it is known whether to skip it "

@@ -72,7 +72,7 @@ static void say_what_is_left(struct run *run, uint32_t j)
     const uint64_t last = run->result->jobs[j].minibatches;
     const struct job *const job = &run->plan->jobs.jobs[j];
     const bool by_loss = atomic_load(&run->jobs[j].guard.state) == UNIT_GUARD_LOSS;
-    const bool whole = job_clips(job) || (by_loss && !pipeline_is_asynchronous(job->parallel.schedule));
+    const bool whole = (job_clips(job) || by_loss) && !parallel_is_stale(&job->parallel);
     const size_t used = strlen(failure->text), room = sizeof failure->text - used;
     if (whole && last > 1)
         snprintf(failure->text + used, room, "; it keeps its weights after minibatch %" PRIu64, last - 1);

@@ -206,7 +206,7 @@ uint64_t parallel_microbatches_read(const struct job *job)
 bool parallel_flushes_after(const struct job *job, uint64_t minibatch)
 {
     const struct parallel *p = &job->parallel;
-    if (!pipeline_is_asynchronous(p->schedule) || minibatch + 1 == job->minibatches) return true;
+    if (!parallel_is_stale(p) || minibatch + 1 == job->minibatches) return true;
     if (p->flush > 0 && (job->first_minibatch + minibatch + 1) % p->flush == 0) return true;
     return evaluation_follows(job, minibatch);
 }
@@ -220,7 +220,7 @@ static uint64_t multiple_before(const struct job *job, uint64_t every, uint64_t 
 
 uint64_t parallel_flushed_before(const struct job *job, uint64_t done)
 {
-    if (!pipeline_is_asynchronous(job->parallel.schedule) || done == job->minibatches) return done;
+    if (!parallel_is_stale(&job->parallel) || done == job->minibatches) return done;
     const uint64_t flushed = multiple_before(job, job->parallel.flush, done);
     const uint64_t evaluated = multiple_before(job, job->evaluation.every, done);
     return flushed > evaluated ? flushed : evaluated;
@@ -267,7 +267,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->offload == OFFLOAD_WEIGHTS && pipeline_has_halves(p->schedule), "offloaded weights of backward passes in two units"},
         {p->storage, "states in storage"},
-        {p->delayed, "delayed updates"},
         {sliced && !job->network.causal, "its network"},
         {p->tensor > 1 && !network_is_listed(&job->network) && network_traits(&job->network)->qk_norm,
          "tensor groups over norms of heads"},

@@ -51,8 +51,8 @@
  * Offloading (models/job/parallel_offload.h). Sharded state does not have to stay on the devices. `offload` moves the
  * optimizer states and the step to the host ("states", ZeRO-Offload), or the weights as well ("weights",
  * ZeRO-Infinity), in host memory or, with `storage`, on disk. With `delayed` the host updates during the next
- * minibatch: W(t+1) = W(t) - v grad f(W(t-1)) on all stages. With "weights" and `zero` 0 hosts have all weights and
- * add up gradients themselves (KARMA).
+ * minibatch: W(t+1) = W(t) - v grad f(W(t-1)) on all stages, but for the first minibatch after a flush. With "weights"
+ * and `zero` 0 hosts have all weights and add up gradients themselves (KARMA).
  *
  * Swapping. With `swap`, activations of the first chunks go to the host after their forward passes and return for the
  * backward pass; activations of the last chunks stay, as far as memory allows
@@ -95,7 +95,8 @@
  * Flushes. After every `flush`-th minibatch since the training began, and before each evaluation, the pipeline runs
  * empty: all stages have the weights of the same minibatch, and the next one begins with them. With F the last flush
  * before update t, its microbatches use the version after max(t - staleness, F) updates. Only there can a checkpoint be
- * taken. A flush costs the bubble of a synchronous pipeline.
+ * taken. A flush costs the bubble of a synchronous pipeline. Delayed updates are flushed likewise: the next minibatch
+ * waits for the newest weights.
  *
  * Replicas. In asynchronous schedules, gpipe and 1f1b, stages may have unequal numbers of `replicas` instead of
  * `data`,
@@ -235,7 +236,7 @@ struct parallel {
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
-    uint32_t flush;                  /* asynchronous: minibatches between flushes; 0: only where the job is evaluated */
+    uint32_t flush;                  /* asynchronous, delayed: minibatches between flushes; 0: only where it is evaluated */
     bool tree;                       /* gradients and losses are added up as a tree ("sum": "tree") */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
     uint32_t carrying;               /* enum parallel_carrying */
@@ -399,8 +400,14 @@ static inline uint32_t parallel_staleness(const struct parallel *parallel, uint3
     return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, chunk).stage) - 1 : 0;
 }
 
-/* Returns true if all stages of an asynchronous schedule have the weights of the same minibatch after `minibatch`, counted
- * from 0 among the remaining ones. Other schedules flush after every one. */
+/* Returns true if passes may lack updates of their weights: in asynchronous schedules, and with delayed updates. */
+static inline bool parallel_is_stale(const struct parallel *parallel)
+{
+    return pipeline_is_asynchronous(parallel->schedule) || parallel->delayed;
+}
+
+/* Returns true if all stages of a job with stale weights have those of the same minibatch after `minibatch`, counted from
+ * 0 among the remaining ones. Other jobs flush after every one. */
 bool parallel_flushes_after(const struct job *job, uint64_t minibatch);
 
 /* Returns the minibatches, of `done`, before the last such flush; 0: there was none. */
@@ -432,7 +439,8 @@ uint64_t parallel_microbatches_read(const struct job *job);
  * - chunks: with several stages, schedules without chunks have one; zb-h1 and zb-h2 always one, zb-v two, interleaved
  *   at least two, and for interleaved `pipeline` divides a replica's microbatches;
  * - buckets: only gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer per bucket;
- * - flush: an asynchronous schedule, whose stages have equal numbers of replicas; likewise where it is evaluated;
+ * - flush: an asynchronous schedule, whose stages have equal numbers of replicas, or delayed updates that are carried
+ *   out; likewise where it is evaluated;
  * - pipedream: one microbatch per replica; 2bw: at least one microbatch per stage (with `replicas`: as in
  *   flight); both need `zero` 0;
  * - replicas: they divide the microbatches that they take in turn; for gpipe and 1f1b, which have no other

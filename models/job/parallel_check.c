@@ -120,9 +120,9 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
-    if (!pipeline_is_asynchronous(p->schedule) && p->flush > 0)
-        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'flush' (expected 'pipedream' or '2bw': others flush after "
-                         "every minibatch)", pipeline_schedule_names[p->schedule]);
+    if (!parallel_is_stale(p) && p->flush > 0)
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'flush' (expected 'pipedream', '2bw' or 'delayed': others "
+                         "flush after every minibatch)", pipeline_schedule_names[p->schedule]);
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
     if (p->replicated > 0 && (p->flush > 0 || job->evaluation.every > 0))
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' and %s (expected none: stages update at their "
@@ -239,8 +239,10 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 /* Refuses features that parallel jobs lack. */
 static enum status check_wishes(const struct job *job, struct error *err)
 {
-    if (job->evaluation.every == 0 && !job_clips(job)) return STATUS_OK;
-    const char *wish = job_clips(job) ? "'clip'" : "'evaluate'", *why = parallel_only_simulated(NULL, job);
+    const bool flushes = job->parallel.flush > 0 && job->parallel.delayed;
+    if (job->evaluation.every == 0 && !job_clips(job) && !flushes) return STATUS_OK;
+    const char *wish = job_clips(job) ? "'clip'" : job->evaluation.every > 0 ? "'evaluate'" : "'flush'";
+    const char *why = parallel_only_simulated(NULL, job);
     if (why) return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job with %s (expected none)", wish, why);
     if (job->parallel.carrying == PARALLEL_SIMULATED)
         return error_set(err, STATUS_BAD_INPUT, "%s in a parallel job that is only simulated (expected none)", wish);

@@ -24,7 +24,9 @@
  * microbatch's activations is refused.
  *
  * With delayed updates a pass claims the version of one update less (parallel_staleness()), on the device until the
- * next REFRESH. A REFRESH too early or too late breaks the claims of passes.
+ * next REFRESH. A REFRESH too early or too late breaks the claims of passes. Where they are carried out, a REFRESH before
+ * the minibatch's UPDATE leaves the gradient alone, which one of its own gives to the next sum before the next backward
+ * pass; where the job flushes, another one after the UPDATE is as without a delay.
  */
 #include <inttypes.h>
 
@@ -112,6 +114,13 @@ bool check_is_offload_op(const struct checker *c)
     if (c->op->kind == OP_COMPUTE) return pass == PLAN_UPDATE || pass == PLAN_REDUCE;
     return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
            pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(job));
+}
+
+bool check_is_reset(const struct checker *c)
+{
+    const struct plan_unit *unit = c->unit;
+    return unit->pass == PLAN_REFRESH && check_is_carried_out(c, unit->job) && c->plan->jobs.jobs[unit->job].parallel.delayed &&
+           unit->op_count == 1 && c->plan->ops[unit->first_op].kind == OP_COMPUTE;
 }
 
 /* --- claims --------------------------------------------------------------------------------- */

@@ -256,7 +256,7 @@ static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t j
 }
 
 /* Returns true for units that end a minibatch: a chunk's last update, or last evaluation; where hosts update, the last
- * refresh; if stages update independently, the backward pass over the first run. */
+ * refresh, unless it is delayed; if stages update independently, the backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
@@ -267,14 +267,17 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     if (is_evaluated(r, unit->job)) return unit->pass == PLAN_EVALUATE && evaluated_all(r);
     if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
         return unit->pass == PLAN_BACKWARD && unit->shard == 0;
-    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&r->plan->jobs.jobs[unit->job].parallel) &&
-                           !parallel_drains(&r->plan->jobs.jobs[unit->job]);
+    const struct job *job = &r->plan->jobs.jobs[unit->job];
+    const uint64_t minibatch = r->jobs[unit->job].minibatch;
+    if (minibatch >= job->minibatches) return false;
+    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&job->parallel) && !parallel_drains(job) &&
+                           parallel_flushes_after(job, minibatch);
     const bool may_end = unit->pass == (refreshes ? PLAN_REFRESH : PLAN_UPDATE);
     for (uint32_t s = 0; may_end && s < runs; s++) {
         const struct check_parallel_progress *progress = check_progress(r, first + s, 0);
         least = min_u64(least, refreshes ? progress->refreshed : progress->updates);
     }
-    return may_end && least > r->jobs[unit->job].minibatch;
+    return may_end && least > minibatch;
 }
 
 static enum status end_parallel_unit(struct check_walk *r)
@@ -297,7 +300,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
     progress->evaluated += unit->pass == PLAN_EVALUATE;
-    progress->refreshed += unit->pass == PLAN_REFRESH;
+    progress->refreshed += unit->pass == PLAN_REFRESH && !check_is_reset(r->c);
     progress->kept += unit->pass == PLAN_KEEP;
     TRY(check_parallel_so_far(r->c, job, rank, progress));
     const uint64_t passes = parallel_slices(&job->parallel) *

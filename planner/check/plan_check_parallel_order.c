@@ -154,8 +154,14 @@ static uint64_t last_held_out(const struct job *job)
  * not have. */
 static uint64_t flushed_before(const struct job *job, uint64_t minibatch)
 {
-    const uint64_t last = job->minibatches > 0 ? job->minibatches - 1 : 0;
-    return job->parallel.delayed ? 0 : parallel_flushed_before(job, min_u64(minibatch, last));
+    return parallel_flushed_before(job, min_u64(minibatch, job->minibatches));
+}
+
+/* Returns how often the weights of a chunk are gathered for a microbatch: for a forward and a backward pass, whose second unit
+ * passes over the embedding again. */
+static uint64_t gathers_each(const struct job *job, uint32_t chunk)
+{
+    return parallel_is_carried_out(&job->parallel) && pipeline_has_halves(job->parallel.schedule) && chunk == 0 ? 3 : 2;
 }
 
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
@@ -168,7 +174,9 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                  : pass == PLAN_EVALUATE        ? progress->evaluated
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
-    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
+    const bool gathers = pass == PLAN_GATHER && stale > 0; /* for a pass over a microbatch, or an evaluation's */
+    if (gathers) n = (progress->gathered - progress->evaluated) / gathers_each(job, rank.chunk);
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || (pass == PLAN_GATHER && !gathers) ||
                     pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
                     pass == PLAN_KEEP;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(job);
@@ -247,8 +255,7 @@ enum status check_parallel_done(struct checker *c, const struct job *job, struct
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
                           job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
-    const bool thrice = parallel_is_carried_out(&job->parallel) && pipeline_has_halves(job->parallel.schedule) && chunk == 0;
-    const uint64_t gathered = gathers ? (thrice ? 3 : 2) * wanted + progress->evaluated : 0;
+    const uint64_t gathered = gathers ? gathers_each(job, chunk) * wanted + progress->evaluated : 0;
     if (progress->gathered == gathered) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
                       ")", job->name, chunk, progress->gathered, gathered);

@@ -95,7 +95,8 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
         return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_LOAD: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
     case PLAN_REFRESH:
-        return v->job->parallel.offload == OFFLOAD_WEIGHTS ? 0 : chunk_memory(v->job, v->layers).raised_bytes;
+        if (v->job->parallel.offload == OFFLOAD_WEIGHTS || check_is_reset(c)) return 0;
+        return chunk_memory(v->job, v->layers).raised_bytes;
     case PLAN_KEEP: return parallel_offloads(&v->job->parallel) ? 0 : chunk_memory(v->job, v->layers).value_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
     case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
@@ -342,12 +343,13 @@ enum status check_parallel_unit(struct checker *c)
                  v.unit->pass == PLAN_JOIN;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSION_GRADIENTS]);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
-    bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum */
+    bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum ... */
+    bool early = resets && v.job->parallel.delayed && !check_is_reset(c); /* ... unless it is before the minibatch's update */
     uint32_t computes = 0, expected = moves && !sums && !resets ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
                     !check_holds_place(c, o) && !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
-    if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD && !v.carried_out))
+    if (computes != expected && !(early && computes == 0) && !(computes == 3 && v.unit->pass == PLAN_BACKWARD && !v.carried_out))
         return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {
     case PLAN_EVALUATE:
@@ -381,7 +383,7 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES && (!v.carried_out || v.drains || !offloads))
             return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, whole_weights(c, &v));
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !check_is_reset(c), whole_weights(c, &v));
         break;
     case PLAN_NORM:
         if (!v.carried_out || !job_clips(v.job)) return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");

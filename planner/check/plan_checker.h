@@ -234,6 +234,8 @@ static inline bool check_is_carried_out(const struct checker *c, uint32_t job)
 {
     return parallel_is_carried_out(&c->plan->jobs.jobs[job].parallel);
 }
+/* Returns true for a REFRESH that only begins the next sum of a gradient, of a carried-out job with delayed updates. */
+bool check_is_reset(const struct checker *c);
 /* Returns true for a copy of those from or to the host that belongs in a unit like this. */
 bool check_is_carried_copy(const struct checker *c);
 

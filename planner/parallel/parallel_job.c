@@ -17,7 +17,8 @@
  * Offloaded states (models/job/parallel_offload.h): a chunk's gradient is copied down after each backward pass, and its
  * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
  * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied
- * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more:
+ * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more; where the job
+ * flushes, those of the minibatch itself are copied up after it, too:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
@@ -59,13 +60,17 @@ static void gather_next(struct parallel_job *s, struct parallel_job_stage *stage
     parallel_job_emit_gather(s, &s->order.steps[step]);
 }
 
-static void begin_minibatch(struct parallel_job *s)
+static void begin_minibatch(struct parallel_job *s, uint64_t done)
 {
-    s->completed_count = 0;
+    const bool delayed = s->parallel->delayed;
+    s->refreshes = delayed && done > 0 && !(s->carried_out && parallel_flushes_after(s->job, done - 1));
+    s->flushes = delayed && s->carried_out && parallel_flushes_after(s->job, done);
+    s->completed_count = s->stepped = 0;
     s->ends_left = s->joined_bytes > 0 ? 2 : 0;
     for (uint32_t r = 0; r < s->chunks; r++) {
         s->of[r].passes_left = s->microbatches;
         s->of[r].updated = false;
+        s->of[r].resets = s->carried_out && s->refreshes;
     }
     for (uint32_t i = 0; i < s->parallel->pipeline; i++) {
         struct parallel_job_stage *stage = &s->stages[i];
@@ -80,11 +85,18 @@ static void begin_minibatch(struct parallel_job *s)
         if (s->of[r].brings_batch) parallel_job_emit_batch(s, r);
 }
 
-/* Emits the updates of both ends of a tied table, by the host. */
-static void update_ends(struct parallel_job *s)
+/* Emits a chunk's update by the host. The last one ends the minibatch unless weights come up after it, or it is evaluated. */
+static void update_below(struct parallel_job *s, uint32_t r, bool evaluated)
 {
-    parallel_job_emit_update(s, s->chunks - 1, false);
-    parallel_job_emit_update(s, 0, false);
+    const bool refreshes = s->carried_out && !parallel_drains(s->job) && (!s->parallel->delayed || s->flushes);
+    parallel_job_emit_update(s, r, ++s->stepped == s->chunks && !evaluated && !refreshes);
+}
+
+/* Emits the updates of both ends of a tied table, by the host. */
+static void update_ends(struct parallel_job *s, bool evaluated)
+{
+    update_below(s, s->chunks - 1, evaluated);
+    update_below(s, 0, evaluated);
 }
 
 /* Chunks after each pass that makes a gradient of chunk r. */
@@ -99,8 +111,8 @@ static void follow_gradient(struct parallel_job *s, uint32_t r, bool evaluated)
     if (!parallel_offloads(s->parallel)) return;
     if (s->refreshes) parallel_job_emit_refresh(s, r, false);
     if (job_clips(s->job)) return; /* clip_and_finish() */
-    if (!chunk->tied) parallel_job_emit_update(s, r, s->completed_count == s->chunks && !evaluated);
-    else if (s->ends_left == 0) update_ends(s);
+    if (!chunk->tied) update_below(s, r, evaluated);
+    else if (s->ends_left == 0) update_ends(s, evaluated);
 }
 
 /* Emits updates after a stage's last pass, or copies up weights that the host has updated. */
@@ -124,21 +136,40 @@ static void clip_and_finish(struct parallel_job *s, bool evaluated)
 {
     for (uint32_t c = 0; c < s->completed_count; c++) parallel_job_emit_norm(s, s->completed[c]);
     for (uint32_t c = 0; c < s->completed_count && parallel_offloads(s->parallel); c++)
-        parallel_job_emit_update(s, s->completed[c], false);
+        update_below(s, s->completed[c], evaluated);
     for (uint32_t c = 0; c < s->completed_count; c++)
         finish_chunk(s, s->completed[c], c + 1 == s->completed_count && !evaluated);
 }
 
-/* Emits a minibatch, with the evaluation that follows it. */
-static void emit_minibatch(struct parallel_job *s, bool evaluated)
+/* Begins the sum of a chunk's gradient before the first backward pass that adds to it, after the copy of a delayed
+ * update's. */
+static void reset_before(struct parallel_job *s, const struct pipeline_step *step)
 {
+    struct parallel_job_chunk *chunk = &s->of[step->chunk];
+    if (step->pass == PIPELINE_FORWARD || !chunk->resets) return;
+    chunk->resets = false;
+    parallel_job_emit_reset(s, step->chunk);
+}
+
+/* Copies up all weights of a minibatch whose updates are not delayed into the next one. */
+static void flush(struct parallel_job *s, bool evaluated)
+{
+    for (uint32_t c = 0; c < s->completed_count; c++)
+        parallel_job_emit_refresh(s, s->completed[c], c + 1 == s->completed_count && !evaluated);
+}
+
+/* Emits minibatch `done`, with the evaluation that follows it. */
+static void emit_minibatch(struct parallel_job *s, uint64_t done)
+{
+    const bool evaluated = evaluation_follows(s->job, done);
     uint32_t updates = 0;
-    begin_minibatch(s);
+    begin_minibatch(s, done);
     for (uint64_t i = 0; i < s->order.count; i++) {
         const struct pipeline_step *step = &s->order.steps[i];
         struct parallel_job_chunk *chunk = &s->of[step->chunk];
         struct parallel_job_stage *stage = &s->stages[chunk->stage];
         parallel_job_acquire(s, step);
+        reset_before(s, step);
         parallel_job_emit_pass(s, step);
         parallel_job_release(s, step);
         if (chunk->gathers && parallel_job_uses_weights(s, step)) gather_next(s, stage);
@@ -151,6 +182,7 @@ static void emit_minibatch(struct parallel_job *s, bool evaluated)
         }
     }
     if (job_clips(s->job)) clip_and_finish(s, evaluated);
+    if (s->flushes) flush(s, evaluated);
     if (evaluated) parallel_job_emit_evaluation(s);
 }
 
@@ -212,12 +244,14 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (job->parallel.carrying != PARALLEL_SIMULATED)
         job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
-    if ((job->evaluation.every > 0 || job_clips(job) || job->parallel.tree) && !s->carried_out)
+    const bool flushes = job->parallel.delayed && job->parallel.flush > 0;
+    if ((job->evaluation.every > 0 || job_clips(job) || job->parallel.tree || flushes) && !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and %s",
                          job->name, parallel_only_simulated(&s->plan->hardware, job),
-                         job->parallel.tree  ? "has no 'sum' 'tree'"
-                         : job_clips(job) ? "does not clip"
-                                          : "has no evaluations");
+                         job->parallel.tree            ? "has no 'sum' 'tree'"
+                         : job_clips(job)              ? "does not clip"
+                         : job->evaluation.every > 0 ? "has no evaluations"
+                                                     : "does not flush delayed updates");
     if (job->parallel.offload == OFFLOAD_STATES && job->parallel.data > 1 && job->parallel.zero < ZERO_GRADIENTS &&
         !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT,
@@ -258,36 +292,55 @@ static bool has_more(const struct parallel_job *s, uint64_t done)
     return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
-/* Returns the end of the equal minibatches after `done`: all are evaluated, or none is. With delayed updates the first
- * one differs. */
+/* Returns the last minibatch, or the next one after `done` with something after every `every` of the training. */
+static uint64_t next_multiple(const struct parallel_job *s, uint64_t every, uint64_t done)
+{
+    const uint64_t last = s->job->minibatches - 1;
+    return every > 0 ? min_u64(done + every - 1 - (s->job->first_minibatch + done) % every, last) : last;
+}
+
+/* Returns the end of the equal minibatches after `done` of delayed updates: none is flushed, or comes after a flush. */
+static uint64_t delayed_end(const struct parallel_job *s, uint64_t done)
+{
+    if (!s->carried_out) return done == 0 ? 1 : s->job->minibatches;
+    if (done == 0 || parallel_flushes_after(s->job, done) || parallel_flushes_after(s->job, done - 1)) return done + 1;
+    return min_u64(next_multiple(s, s->parallel->flush, done), next_multiple(s, s->job->evaluation.every, done));
+}
+
+/* Returns the end of the equal minibatches after `done`: all are evaluated, or none is. */
 static uint64_t segment_end(const struct parallel_job *s, uint64_t done)
 {
-    const uint64_t last = s->job->minibatches - 1, every = s->job->evaluation.every;
-    if (s->parallel->delayed && done == 0) return 1;
-    if (every <= 1) return last + 1;
-    if (evaluation_follows(s->job, done)) return done + 1;
-    return min_u64(done + every - 1 - (s->job->first_minibatch + done) % every, last);
+    const uint64_t every = s->job->evaluation.every;
+    if (s->parallel->delayed) return delayed_end(s, done);
+    if (every <= 1) return s->job->minibatches;
+    return evaluation_follows(s->job, done) ? done + 1 : next_multiple(s, every, done);
 }
 
 static void emit_minibatches_of_all(struct parallel_job *all, uint32_t count, uint64_t done)
 {
-    for (uint32_t j = 0; j < count; j++) {
-        all[j].refreshes = all[j].parallel->delayed && done > 0;
-        if (has_more(&all[j], done)) emit_minibatch(&all[j], evaluation_follows(all[j].job, done));
-    }
+    for (uint32_t j = 0; j < count; j++)
+        if (has_more(&all[j], done)) emit_minibatch(&all[j], done);
 }
 
-/* Returns the number of minibatches after which all unfinished jobs are evaluated in the same way again, or 0: too many. */
-static uint64_t evaluation_cycle(const struct parallel_job *all, uint32_t count, uint64_t done)
+/* Returns the least common multiple of a cycle and a number of minibatches; both may be 0, which is too many or none. */
+static uint64_t lengthen(uint64_t cycle, uint64_t every)
 {
     enum { CYCLE_MAX = 64 };
+    uint64_t longer = cycle;
+    if (every == 0) return cycle;
+    while (longer > 0 && longer <= CYCLE_MAX && longer % every != 0) longer += cycle;
+    return longer <= CYCLE_MAX ? longer : 0;
+}
+
+/* Returns the number of minibatches after which all unfinished jobs are evaluated and flushed in the same way again, or 0: too
+ * many, or the first one of delayed updates differs. */
+static uint64_t evaluation_cycle(const struct parallel_job *all, uint32_t count, uint64_t done)
+{
     uint64_t cycle = 1;
     for (uint32_t j = 0; j < count; j++) {
-        const uint64_t every = all[j].job->evaluation.every, before = cycle;
-        if (!has_more(&all[j], done) || every == 0) continue;
-        if (all[j].parallel->delayed) return 0;
-        while (cycle <= CYCLE_MAX && cycle % every != 0) cycle += before;
-        if (cycle > CYCLE_MAX) return 0;
+        if (!has_more(&all[j], done)) continue;
+        if (all[j].parallel->delayed && done == 0) return 0;
+        cycle = lengthen(lengthen(cycle, all[j].job->evaluation.every), all[j].parallel->flush);
     }
     return cycle;
 }
@@ -375,10 +428,11 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
                          evaluations_s(s);
 }
 
-/* Copies up the weights of a delayed last update and ends all lives. */
+/* Copies up the weights of a delayed last update, unless the last minibatch did, and ends all lives. */
 static void end_job(struct parallel_job *s)
 {
-    for (uint32_t r = s->chunks; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r, false);
+    const bool refreshes = s->parallel->delayed && !s->carried_out;
+    for (uint32_t r = s->chunks; refreshes && r-- > 0;) parallel_job_emit_refresh(s, r, false);
     for (uint32_t r = 0; r < s->chunks; r++) parallel_job_emit_resident(s, r, false);
 }
 

@@ -148,15 +148,27 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
     gang_end(&u);
 }
 
+/* Gives the gradient's buffer to the next minibatch's sum. */
+static void reset_sum(struct gang_unit *u)
+{
+    struct gang_accesses gradient = {0};
+    gang_access_gradient(u, &gradient, GANG_CHANGE);
+    gang_compute(u, PLAN_REFRESH, PLAN_NONE, &gradient);
+}
+
+void parallel_job_emit_reset(struct parallel_job *s, uint32_t r)
+{
+    struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, false);
+    reset_sum(&u);
+    gang_end(&u);
+}
+
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (s->of[r].whole_weight_bytes == 0 || (s->carried_out && parallel_drains(s->job))) return;
     struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, ends_minibatch);
-    struct gang_accesses up = {0}, whole = {0}, gradient = {0};
-    if (s->carried_out) {
-        gang_access_gradient(&u, &gradient, GANG_CHANGE); /* for the next minibatch's sum */
-        gang_compute(&u, PLAN_REFRESH, PLAN_NONE, &gradient);
-    }
+    struct gang_accesses up = {0}, whole = {0};
+    if (s->carried_out && (!s->parallel->delayed || s->stepped == s->chunks)) reset_sum(&u); /* it is on the host */
     if (s->parallel->offload == OFFLOAD_STATES) {
         gang_access_raised(&u, &up);
         gang_access_state(&u, &up, ACCESS_WRITE);

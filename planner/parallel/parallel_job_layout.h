@@ -124,6 +124,7 @@ struct parallel_job_chunk {
     bool joins;             /* ranks sum its gradient */
     bool tied;              /* both end stages sum it, too */
     bool updated;           /* in this minibatch */
+    bool resets;            /* its next backward pass begins another sum after that of a delayed update */
     uint32_t passes_left;   /* backward passes of this minibatch */
     uint32_t versions;      /* asynchronous: versions of its weights; 0: in the state */
     uint64_t version_bytes, version_offset;
@@ -161,6 +162,7 @@ struct parallel_job {
     uint64_t *gathering_behind; /* per step: its stage's next step that multiplies by gathered weights */
     uint32_t *completed;        /* chunks with complete gradients in this minibatch, in that order */
     uint32_t completed_count;
+    uint32_t stepped;           /* chunks that the host has updated in this minibatch */
     struct parallel_job_times times;
     struct pipeline_order order;
     uint32_t ends_gang;      /* of both end stages, if they sum a tied table's gradients */
@@ -168,7 +170,8 @@ struct parallel_job {
     uint32_t ends_left;      /* chunks with such a gradient not complete in this minibatch */
     uint64_t base_bytes;     /* where earlier jobs' memory on these devices ends ... */
     uint64_t staged_base_bytes; /* ... and what their ranks stage */
-    bool refreshes;          /* this minibatch copies up the weights of a delayed update */
+    bool refreshes;          /* this minibatch copies up the weights of a delayed update ... */
+    bool flushes;            /* ... and also those of its own, before the next minibatch or an evaluation */
     double in_s, out_s; /* of the first stage's states (planner/plan_charges.h) */
     double estimated_end_s;
 };

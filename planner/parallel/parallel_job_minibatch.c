@@ -103,7 +103,7 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {
-        if (s->carried_out) emit_update_below(s, r, ends_minibatch && parallel_drains(s->job));
+        if (s->carried_out) emit_update_below(s, r, ends_minibatch);
         else parallel_job_emit_host_update(s, r, ends_minibatch);
         return;
     }

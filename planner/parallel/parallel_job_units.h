@@ -31,6 +31,9 @@ void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends
 /* Emits the copy of host-updated weights to the devices. Jobs that are carried out may end the minibatch with it. */
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch);
 
+/* Emits the beginning of the next sum in chunk r's gradient, of a carried-out job with delayed updates. */
+void parallel_job_emit_reset(struct parallel_job *s, uint32_t r);
+
 /* Reads a minibatch's data and brings them to the chunk's stage. */
 void parallel_job_emit_batch(struct parallel_job *s, uint32_t r);
 

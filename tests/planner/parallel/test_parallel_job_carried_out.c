@@ -20,7 +20,7 @@ enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
        HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500,
-       SLICES_HELD_OUT = 1600 };
+       SLICES_HELD_OUT = 1600, DELAYS = 1700 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -31,7 +31,8 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * groups of two; from BELOW on weights come up whole, for one microbatch of each replica, to
  * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave; from
  * SLICES on sequences are in three slices of tokens; from HALVES_SHARES on instead backward passes have two units, and
- * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated. */
+ * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated;
+ * from DELAYS on the host updates a minibatch later, flushed after two. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -50,7 +51,7 @@ static void make_plan(struct plan *out, uint32_t variant)
     if ((variant >= HOSTS && variant < SHARES_CLIP) || variant >= HOSTS_CLIP) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
     if (variant >= HOSTS) jobs.jobs[0].parallel.zero = ZERO_STATES;
     if (variant >= HOSTS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
-    if ((variant >= 100 && variant < HALVES) || variant >= SLICES_HELD_OUT)
+    if ((variant >= 100 && variant < HALVES) || (variant >= SLICES_HELD_OUT && variant < DELAYS))
         jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if ((variant >= CLIPS && variant < TREES) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
         variant >= SHARES_CLIP)
@@ -71,13 +72,17 @@ static void make_plan(struct plan *out, uint32_t variant)
     jobs.jobs[0].parallel.swap = variant >= SWAPS && variant < SLICES;
     if (variant >= SWAPS && variant < SLICES) jobs.jobs[0].microbatches = jobs.jobs[0].parallel.data;
     const struct parallel swapped = jobs.jobs[0].parallel;
-    if (variant >= SLICES)
+    if (variant >= DELAYS)
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES,
+                                                  .zero = ZERO_STATES, .delayed = true, .flush = 2};
+    else if (variant >= HALVES_SHARES && variant < SLICES_HELD_OUT)
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS};
+    else if (variant >= SLICES)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_TERAPIPE, .slices = 3,
                                                   .slice_tokens = {6, 7, 3}};
-    if (variant >= HALVES_SHARES && variant < SLICES_HELD_OUT)
-        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
-                                                  .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
     if (variant < SWAPS || variant >= SLICES) return;
@@ -651,6 +656,36 @@ static void refresh_not_last(struct plan *p)
     for (uint32_t u = 0; u < p->unit_count; u++)
         if (p->units[u].pass == PLAN_REFRESH) p->units[u].ends_minibatch = false;
 }
+/* The first refresh of the second minibatch begins a sum; the next one brings weights up. */
+static void sum_begins_late(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 0), test_parallel_task(p, PLAN_BACKWARD, 1, 2));
+}
+static void sum_begins_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 0), test_parallel_task(p, PLAN_UPDATE, 1, 0));
+}
+static void delayed_raised_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 1), test_parallel_task(p, PLAN_REFRESH, 1, 0));
+}
+static void delayed_raised_late(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 1), test_parallel_task(p, PLAN_UPDATE, 1, 1));
+}
+static void delayed_raised_short(struct plan *p)
+{
+    const struct plan_unit *const unit = &p->units[test_parallel_task(p, PLAN_REFRESH, 1, 1)->unit];
+    p->ops[unit->first_op].bytes -= 64;
+}
+static void flush_forgotten(struct plan *p) { p->jobs.jobs[0].parallel.flush = 0; }
+static void flush_elsewhere(struct plan *p) { p->jobs.jobs[0].parallel.flush = 1; }
+static void delay_unsaid(struct plan *p) { p->jobs.jobs[0].parallel.delayed = false; }
+static void flushed_early(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_REFRESH, 1, 2), test_parallel_task(p, PLAN_UPDATE, 1, 1));
+}
+
 static void weights_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 0, true)->bytes -= 64; }
 static void down_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 0, false)->bytes -= 64; }
 
@@ -827,6 +862,17 @@ static void broken(void **state)
         {held_out_context_of_training, SLICES_HELD_OUT + 2, "lifetimes: accesses the workspace of job-0 shard 1"},
         {held_out_loss_lost, SLICES_HELD_OUT + 2, "copies 4 bytes of the loss in an evaluation"},
         {held_out_ends_late, SLICES_HELD_OUT + 2, "does not end the minibatch"},
+        {sum_begins_late, DELAYS + 12, "finds joined gradient of job-0 shard 1, microbatch 2 (expected gradient of job-0 shard 1"},
+        {sum_begins_early, DELAYS + 12, "job-0 shard 1"},
+        {delayed_raised_early, DELAYS + 12, "finds state of job-0 shard 1, version 1 (expected state of job-0 shard 1, version 0)"},
+        {delayed_raised_late, DELAYS + 12, "job-0 shard 1"},
+        {delayed_raised_short, DELAYS + 12, "bytes of the state (expected"},
+        {flush_forgotten, DELAYS + 12, "job-0"},
+        {flush_elsewhere, DELAYS + 12, "job-0"},
+        {flushed_early, DELAYS + 12, "job-0 shard 1"},
+        {delay_unsaid, DELAYS + 12, "job-0"},
+        {refresh_not_last, DELAYS + 12, "does not end the minibatch"},
+        {step_on_device, DELAYS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }

@@ -152,7 +152,7 @@ static void texts(void **state)
         {"pp=2,flush=5", PIPELINE_PIPEDREAM, 3, NULL},
         {"pp=2", PIPELINE_2BW, 3, NULL},
         {"pp=2,flush=5", PIPELINE_1F1B, 0,
-         "schedule '1f1b' with 'flush' (expected 'pipedream' or '2bw': others flush after every minibatch)"},
+         "schedule '1f1b' with 'flush' (expected 'pipedream', '2bw' or 'delayed': others flush after every minibatch)"},
         {"replicas=2-1,flush=5", PIPELINE_2BW, 0,
          "schedule '2bw' with 'replicas' and 'flush' (expected none: stages update at their own pace)"},
     };

@@ -1,0 +1,207 @@
+/* label: medium
+ * Delayed updates (ZeRO-Offload) have the bits of a slow reference that keeps every version of the weights
+ * (tests/support/exec/support_stale_job.h): a minibatch computes with the weights before the last update, which the host
+ * makes meanwhile, but for the first minibatch after a flush.
+ *
+ * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes and evaluations; the runs
+ * have random pauses on every stream and NaN in all memory that was released. Tensor groups, and shares that clip, have the
+ * reference's losses to rounding, and equal bits from run to run. A stopped run has the weights of a shorter run. A run with
+ * checkpoints goes on from each with the bits of the run that was not interrupted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "tests/support/exec/support_cut_job.h"
+#include "tests/support/exec/support_stale_job.h"
+#include "tests/support/exec/support_stop.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
+#include "tests/support/support_seed.h"
+
+enum { CASES = 6, MINIBATCHES_MAX = 7 };
+
+/* Draws a job; `exactly`: without what has the reference's bits only to rounding. */
+static struct job draw(uint64_t seed, uint64_t n, const char *config, const struct job *from, bool exactly)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    struct job job = *from;
+    uint64_t key = 64 * n;
+    const bool replicated = random_below(seed, key++, 3) > 0;
+    const struct job_cut *cut = replicated ? &job_cuts_replicated[random_below(seed, key++, JOB_CUTS_REPLICATED)]
+                                           : &job_cuts[random_below(seed, key++, JOB_CUTS)];
+    struct parallel p = {.tensor = 1, .prefetch = 1, .pipeline = cut->pipeline, .chunks = cut->chunks, .buckets = cut->buckets,
+                         .schedule = cut->schedule, .data = cut->data, .offload = OFFLOAD_STATES, .delayed = true};
+    p.zero = (uint32_t)random_below(seed, key++, 4);
+    p.prefetch = 1 + (uint32_t)random_below(seed, key++, 2);
+    p.recompute = recompute[random_below(seed, key++, 4)];
+    p.blocking = random_below(seed, key++, 4) == 0;
+    job.microbatch = 2;
+    job.microbatches = p.data * (1 + random_below(seed, key++, 4));
+    if (p.schedule == PIPELINE_INTERLEAVED) job.microbatches = p.data * p.pipeline * (1 + random_below(seed, key++, 2));
+    job.minibatches = 1 + random_below(seed, key++, MINIBATCHES_MAX);
+    job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    job.optimizer.learning_rate = 0.01;
+    job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
+    const bool clips = cut_job_clips(config) && random_below(seed, key++, 2) && (!exactly || p.zero == 0 || p.data == 1);
+    if (clips) job.optimizer.clip = 0.05 + 0.5 * random_unit(seed, key++);
+    if (random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key++, 5);
+    if (random_below(seed, key++, 3) == 0) job.evaluation = (struct job_evaluation){.every = 1 + random_below(seed, key++, 4)};
+    if (job.evaluation.every > 0) job.evaluation.minibatches = 1 + random_below(seed, key++, 2);
+    job.parallel = p;
+    return job;
+}
+
+static void describe(const struct job *job, const char *config, char what[240])
+{
+    const struct parallel *p = &job->parallel;
+    char how[PARALLEL_TEXT_BYTES];
+    snprintf(what, 240, "%.24s: %s, %s, recompute %s, clip %g, %u microbatches, %u minibatches, evaluation %u", config,
+             pipeline_schedule_names[p->schedule], parallel_text(p, how), recompute_names[p->recompute], job->optimizer.clip,
+             (unsigned)job->microbatches, (unsigned)job->minibatches, (unsigned)job->evaluation.every);
+    print_message("%s\n", what);
+}
+
+static void test_bits_of_the_reference(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("delayed");
+    for (uint64_t n = 0; n < CUT_JOB_CONFIGS * CASES; n++) {
+        const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
+        struct job_set jobs;
+        struct stale_job_outcome wanted;
+        char what[240];
+        test_network_jobs(&jobs, 1, config, 1);
+        const struct job job = draw(seed, n, config, &jobs.jobs[0], true);
+        describe(&job, config, what);
+        stale_job_reference(&job, &wanted);
+        const struct run_options options = {.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true};
+        stale_job_run(&job, config, &options, what, &wanted);
+        job_set_release(&jobs);
+    }
+}
+
+static void test_tensor_groups(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("delayed tensor groups");
+    for (uint64_t n = 0; n < 8; n++) {
+        const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
+        struct job_set jobs;
+        struct stale_job_outcome wanted;
+        char what[240];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, config, &jobs.jobs[0], false);
+        stale_job_reference(&job, &wanted);
+        if (n % 3 > 0 && parallel_devices(&job.parallel) * 2 <= STALE_JOB_DEVICES) job.parallel.tensor = 2;
+        describe(&job, config, what);
+        stale_job_close(&job, config, seed + n, what, &wanted);
+        job_set_release(&jobs);
+    }
+}
+
+/* Stops each run at some time of a whole one. */
+static void test_stop(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("delayed stops");
+    for (uint64_t n = 0; n < 8; n++) {
+        const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
+        struct job_set jobs;
+        struct stale_job_outcome wanted;
+        char what[240];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, config, &jobs.jobs[0], true);
+        job.minibatches = STALE_JOB_UPDATES_MAX;
+        describe(&job, config, what);
+        stale_job_reference(&job, &wanted);
+        struct run_options options = {.poison = true, .delay_seed = seed + n};
+        const double seconds = stale_job_run(&job, config, &options, what, &wanted);
+        options.stop = &support_stop;
+        support_stop_after((long)(fmin(seconds, 0.9) * 1e6 * (0.2 + 0.8 * random_unit(seed, n))));
+        stale_job_run(&job, config, &options, what, &wanted);
+        support_stop_after(0);
+        job_set_release(&jobs);
+    }
+}
+
+/* Without a flush the devices never have the newest weights, so no checkpoint has the weights that a minibatch begins with. */
+static void test_no_checkpoints(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    test_network_jobs(&jobs, 1, cut_job_configs[0], 3);
+    struct job job = jobs.jobs[0];
+    job.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1, .delayed = true,
+                                     .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES};
+    stale_job_plan(&job, cut_job_configs[0], &plan);
+    const struct run_checkpoints checkpoints = {.folder = "/tmp/never", .keep = 2};
+    assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "job 'job-0' has delayed updates without a flush, whose minibatches never begin with the newest "
+                                  "weights, so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')");
+    run_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    job_set_release(&jobs);
+}
+
+/* Takes checkpoints wherever the updates are flushed, and goes on from each. */
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("delayed checkpoints");
+    for (uint64_t n = 0; n < 8; n++) {
+        const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
+        struct job_set jobs;
+        struct stale_job_outcome wanted;
+        char what[240], folder[SUPPORT_FOLDER_BYTES];
+        test_network_jobs(&jobs, 1, config, 1);
+        struct job job = draw(seed, n, config, &jobs.jobs[0], true);
+        job.parallel.flush = 2 + (uint32_t)random_below(seed, 1000 + n, 4);
+        job.minibatches = 10;
+        describe(&job, config, what);
+        stale_job_reference(&job, &wanted);
+        support_folder_make(folder);
+        const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
+        const struct run_options options = {.poison = true, .delay_seed = seed + n, .checkpoints = &checkpoints};
+        stale_job_run(&job, config, &options, what, &wanted);
+        for (uint64_t done = 1; done < 10; done++) {
+            struct job rest = job;
+            char path[160];
+            snprintf(path, sizeof path, "%s/job-0/step-%010u.safetensors", folder, (unsigned)done);
+            const uint64_t every = job.evaluation.every;
+            const bool flushed = done % job.parallel.flush == 0 || (every > 0 && done % every == 0);
+            assert_int_equal(access(path, F_OK) == 0, flushed);
+            if (!flushed) continue;
+            rest.first_minibatch = done;
+            rest.minibatches = 10 - done;
+            stale_job_run(&rest, config, &options, what, &wanted);
+        }
+        support_folder_remove(folder);
+        job_set_release(&jobs);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits_of_the_reference),
+        cmocka_unit_test(test_tensor_groups),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_no_checkpoints),
+        cmocka_unit_test(test_checkpoints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
