@@ -40,6 +40,9 @@ void parallel_job_emit_batch(struct parallel_job *s, uint32_t r);
 /* Emits the held-out minibatches after a minibatch, the last unit of which ends it. */
 void parallel_job_emit_evaluation(struct parallel_job *s);
 
+/* Emits the minibatch after `done` others, of a synchronous schedule, with the evaluation that follows it. */
+void parallel_job_emit_minibatch(struct parallel_job *s, uint64_t done);
+
 /* Emits the load, or the end, of states' and gradients' lives, and of data and loss. */
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load);
 
