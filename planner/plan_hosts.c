@@ -171,7 +171,8 @@ static bool may_be_on_several(uint32_t kind)
            kind == BUFFER_BOUNDARY_GRADIENT || kind == BUFFER_TABLE_GRADIENT;
 }
 
-static enum status survey(const struct plan *plan, struct plan_host_use *uses, struct error *err)
+/* `staged`: out, the ends of all arenas of staged buffers, device by device, then host by host; or NULL. */
+static enum status survey(const struct plan *plan, struct plan_host_use *uses, uint64_t *staged_ends, struct error *err)
 {
     uint32_t hosts = hardware_host_count(&plan->hardware), devices = plan->hardware.device_count;
     struct survey s = {.plan = plan, .uses = uses, .err = err};
@@ -195,6 +196,8 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
         status = error_memory(err, "what hosts have", plan->buffer_count * sizeof *s.first);
     else
         status = survey_tasks(&s, seen, staged);
+    for (uint32_t i = 0; staged_ends && status == STATUS_OK && i < devices + hosts; i++)
+        staged_ends[i] = i < devices ? s.staged_end[i] : s.end_byte[i - devices];
     free(seen);
     free(s.first);
     free(s.own);
@@ -205,11 +208,27 @@ static enum status survey(const struct plan *plan, struct plan_host_use *uses, s
     return status;
 }
 
+enum status plan_host_staged(const struct plan *plan, uint64_t *offsets, struct error *err)
+{
+    const uint32_t hosts = hardware_host_count(&plan->hardware), count = plan->hardware.device_count + hosts;
+    struct plan_host_use *uses = alloc_zeroed(hosts, sizeof *uses);
+    if (!uses) return error_memory(err, "what hosts have", hosts * sizeof *uses);
+    const enum status status = survey(plan, uses, offsets, err);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t bytes = offsets[i];
+        offsets[i] = at;
+        at += bytes;
+    }
+    free(uses);
+    return status;
+}
+
 enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err)
 {
     uint32_t hosts = hardware_host_count(&plan->hardware);
     for (uint32_t h = 0; h < hosts; h++) uses[h] = (struct plan_host_use){0};
-    if (hosts > 1) return survey(plan, uses, err);
+    if (hosts > 1) return survey(plan, uses, NULL, err);
     uses[0] = (struct plan_host_use){plan_host_bytes(plan), plan_stored_bytes(plan)};
     return STATUS_OK;
 }

@@ -23,6 +23,14 @@ struct plan_host_use {
  */
 MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err);
 
+/*
+ * offsets: out, device_count + hosts entries: where the staged buffers of the rank on each device begin in
+ * plan_staged_bytes(), and then those of each host's other users.
+ *
+ * Errors as plan_host_uses().
+ */
+MUST_CHECK enum status plan_host_staged(const struct plan *plan, uint64_t *offsets, struct error *err);
+
 /* Returns the use of the fullest host, by memory, then by storage; UINT64_MAX in both for a plan that plan_host_uses()
  * refuses. */
 struct plan_host_use plan_host_fullest(const struct plan *plan);

@@ -82,6 +82,10 @@ enum status run_check_jobs(struct run *run, struct error *err)
                              ", and there is no folder of checkpoints to continue from",
                              job->name, job->first_minibatch);
         if (run->options->checkpoints) TRY(check_flushes(job, err));
+        if (run->options->checkpoints && job->parallel.storage)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' is parallel with states in storage, and such jobs have no checkpoints (expected a run "
+                             "without them, or no 'storage')", job->name);
         if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' makes a part of a step before it is known whether to skip it "

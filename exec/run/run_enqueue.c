@@ -28,7 +28,7 @@ static void call_nothing(void *argument)
 static char *address_of(const struct run_loop *loop, const struct plan_walk_op *op, const struct plan_place_use *use)
 {
     if (use->place == 0 && use->slot != PLAN_NONE)
-        return loop->run->host + loop->run->stage_offset + use->address;
+        return loop->run->host + loop->run->stage_offset + run_storage_staged(loop->run, op) + use->address;
     const uint32_t rank = plan_buffer_rank(loop->plan, &loop->plan->buffers[use->buffer], op->rank);
     if (use->place == 0) return run_host_buffer_of(loop->run, use->buffer, rank) + use->address;
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
@@ -354,7 +354,9 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     char *const target = address_of(loop, op, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
-    const bool raises = op->unit->pass == PLAN_REFRESH || (op->unit->pass == PLAN_GATHER && loop->plan->buffers[from->buffer].kind == BUFFER_STATE);
+    const uint32_t source = loop->plan->buffers[from->buffer].kind;
+    const bool raises = op->unit->pass == PLAN_REFRESH ||
+                        (op->unit->pass == PLAN_GATHER && (source == BUFFER_STATE || source == BUFFER_STAGED));
     if (raises && enqueue_raised(loop, op, guard, flight)) return;
     if (op->op->stream == STREAM_P2P && !run_has_device(loop->run, from->place - 1)) {
         run_ranks_receive_copy(loop->run, op, target + run_members_scattered(loop->run, op, op->op->bytes), guard.value,

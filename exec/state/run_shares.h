@@ -25,9 +25,17 @@ static inline uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
     return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
 }
 
-/* Returns a rank's share on the host. */
+/* Returns a rank's share that is on storage, while it is in memory (run_storage.c); else NULL. */
+char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank);
+
+/* Counts the ranks' states of a stored shard. */
+uint32_t run_stored_ranks(const struct run *run, uint32_t shard);
+
+/* Returns a rank's share on the host, or where it was brought from storage. */
 static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_t rank)
 {
+    char *const aside = run_stored_at(run, shard, rank);
+    if (aside) return aside;
     return run_host_buffer_of(run, run->state_buffers[shard], rank);
 }
 

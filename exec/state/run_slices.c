@@ -8,7 +8,8 @@
 /* Counts the shares on the host. */
 static uint32_t buffers_of(const struct run *run, uint32_t shard)
 {
-    return plan_buffer_ranks(run->plan, &run->plan->buffers[run->state_buffers[shard]]);
+    const uint32_t buffer = run->state_buffers[shard];
+    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
 }
 
 /* --- tensors ---------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@
 #include "exec/device/storage.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_shares.h"
+#include "planner/plan_hosts.h"
 
 enum queue { QUEUE_READ, QUEUE_WRITE, QUEUE_ASIDE, QUEUE_COUNT };
 
@@ -34,6 +35,9 @@ struct run_storage {
     struct run *run;
     struct storage *file;
     uint64_t *offset;           /* per shard; UINT64_MAX: not stored */
+    uint32_t *buffers;          /* per shard: of the plan */
+    uint64_t *staged;           /* plan_host_staged() */
+    char **aside_shares;        /* per shard: all ranks' states, while they are in memory; else NULL */
     struct device *streams[2];  /* QUEUE_READ and QUEUE_WRITE */
     pthread_mutex_t aside;      /* who uses QUEUE_ASIDE */
     pthread_mutex_t lent;       /* who has borrowed states */
@@ -54,6 +58,41 @@ static uint64_t value_bytes(const struct run *run, uint32_t shard)
 bool run_is_stored(const struct run *run, uint32_t shard)
 {
     return run->storage && run->storage->offset[shard] != UINT64_MAX;
+}
+
+static const struct plan_buffer *buffer_of(const struct run *run, uint32_t shard)
+{
+    return &run->plan->buffers[run->storage->buffers[shard]];
+}
+
+/* Returns the bytes of each rank's state in the file. */
+static uint64_t stored_bytes(const struct run *run, uint32_t shard)
+{
+    return size_align(buffer_of(run, shard)->bytes, STORAGE_BLOCK);
+}
+
+uint32_t run_stored_ranks(const struct run *run, uint32_t shard)
+{
+    return plan_buffer_ranks(run->plan, buffer_of(run, shard));
+}
+
+char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank)
+{
+    char *const first = run->storage ? run->storage->aside_shares[shard] : NULL;
+    return first ? first + rank % run_stored_ranks(run, shard) * stored_bytes(run, shard) : NULL;
+}
+
+uint64_t run_storage_staged(const struct run *run, const struct plan_walk_op *op)
+{
+    const struct hardware *const hardware = &run->plan->hardware;
+    const uint32_t device = op->device, host = hardware->devices[device].host;
+    return run->storage->staged[op->gang != PLAN_NONE ? device : hardware->device_count + host];
+}
+
+/* Returns the bytes of all ranks' states of a shard of a parallel job. */
+static uint64_t ranks_bytes(const struct run *run, uint32_t shard)
+{
+    return run_stored_ranks(run, shard) * stored_bytes(run, shard);
 }
 
 /* Returns true for a state that no single buffer of host memory has. */
@@ -82,9 +121,10 @@ uint64_t run_storage_bytes_aside(const struct run *run)
         uint64_t filled = 0, kept = 0;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
             if (!is_away(run, s)) continue;
-            const uint64_t own = lent_bytes(run, s, RUN_STATES_FILL);
+            const uint64_t shares = run_is_stored(run, s) && run_is_split(run, s) ? 2 * ranks_bytes(run, s) : 0;
+            const uint64_t own = lent_bytes(run, s, RUN_STATES_FILL) + shares;
             filled = filled_at_once(&plan->jobs.jobs[j]) ? filled + own : own > filled ? own : filled;
-            kept += lent_bytes(run, s, RUN_STATES_PARAMETERS);
+            kept += lent_bytes(run, s, RUN_STATES_PARAMETERS) + shares;
         }
         if (filled > most) most = filled;
         if (kept > most) most = kept;
@@ -128,11 +168,12 @@ void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *s
     const bool write = op->op->stream == STREAM_WRITE;
     const struct plan_place_use *const stored = &op->uses[write ? 1 : 0];
     const struct plan_buffer *const buffer = &plan->buffers[stored->buffer];
+    const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
     const struct transfer_call call = {
         .run = run,
         .staged = staged,
         .omitted = omitted,
-        .offset = run->storage->offset[plan->job_first_shard[buffer->job] + buffer->shard] +
+        .offset = run->storage->offset[shard] + plan_buffer_rank(plan, buffer, op->rank) * stored_bytes(run, shard) +
                   stored->address,
         .bytes = op->op->bytes,
         .minibatch = minibatch,
@@ -161,6 +202,73 @@ static enum status save_state(struct run *run, uint32_t shard, const void *from,
                                              state_bytes(run, shard), err);
     pthread_mutex_unlock(&storage->aside);
     return status;
+}
+
+/* --- shares ------------------------------------------------------------------------------------- */
+
+/* Moves all ranks' states of a shard between storage and their memory aside. */
+static enum status move_shares(struct run *run, uint32_t shard, bool save, struct error *err)
+{
+    struct run_storage *const storage = run->storage;
+    const uint64_t bytes = ranks_bytes(run, shard);
+    char *const memory = storage->aside_shares[shard];
+    pthread_mutex_lock(&storage->aside);
+    const enum status status = save ? storage_write(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err)
+                                    : storage_read(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err);
+    pthread_mutex_unlock(&storage->aside);
+    return status;
+}
+
+/* Makes room in memory for all ranks' states of a shard, and loads them. The caller leaves them, also after an error. */
+static enum status bring_shares(struct run *run, uint32_t shard, bool load, struct error *err)
+{
+    void *memory;
+    TRY(host_memory_map("the states of ranks", ranks_bytes(run, shard), &memory, err));
+    run->storage->aside_shares[shard] = memory;
+    return load ? move_shares(run, shard, false, err) : STATUS_OK;
+}
+
+/* Gives the room back; with `save`, writes the states to storage first. */
+static enum status leave_shares(struct run *run, uint32_t shard, bool save, struct error *err)
+{
+    if (!run->storage->aside_shares[shard]) return STATUS_OK;
+    const enum status status = save ? move_shares(run, shard, true, err) : STATUS_OK;
+    host_memory_unmap(run->storage->aside_shares[shard], ranks_bytes(run, shard));
+    run->storage->aside_shares[shard] = NULL;
+    return status;
+}
+
+/* Gathers a whole state, or its first `bytes`, from shares on storage. */
+static enum status gather_stored(struct run *run, uint32_t shard, void *whole, uint64_t bytes, struct error *err)
+{
+    struct error ignored = {0};
+    const enum status status = bring_shares(run, shard, true, err);
+    if (status == STATUS_OK) run_shares_gather(run, shard, whole, bytes);
+    (void)leave_shares(run, shard, false, &ignored);
+    return status;
+}
+
+/* Scatters a whole state to shares on storage. */
+static enum status scatter_stored(struct run *run, uint32_t shard, const void *whole, struct error *err)
+{
+    const enum status status = bring_shares(run, shard, false, err);
+    if (status == STATUS_OK) run_shares_scatter(run, shard, whole);
+    const enum status saved = leave_shares(run, shard, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
+}
+
+enum status run_storage_fill_table(struct run *run, uint32_t job, struct error *err)
+{
+    const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
+    const struct chunk_memory *const m = &run->chunks[last].memory;
+    struct error ignored = {0};
+    if (!parallel_is_set(&run->plan->jobs.jobs[job].parallel) || !m->copies_table || !m->has_head) return STATUS_OK;
+    enum status status = bring_shares(run, first, true, err);
+    if (status == STATUS_OK) status = bring_shares(run, last, true, err);
+    if (status == STATUS_OK) run_shares_fill_table(run, job);
+    (void)leave_shares(run, first, false, &ignored);
+    const enum status saved = leave_shares(run, last, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
 }
 
 /* --- states in memory --------------------------------------------------------------------------- */
@@ -202,7 +310,8 @@ enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
         if (use == RUN_STATES_FILL) continue;
         const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
                                                         : value_bytes(run, s);
-        if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
+        if (run_is_split(run, s) && run_is_stored(run, s)) TRY(gather_stored(run, s, out->states[s - first], wanted, err));
+        else if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
         else TRY(run_storage_load(run, s, out->states[s - first], wanted, err));
     }
     return STATUS_OK;
@@ -213,8 +322,11 @@ enum status run_states_give_back(struct run *run, struct run_states *states, boo
 {
     enum status status = STATUS_OK;
     for (uint32_t s = states->first; save && s < states->first + states->count; s++) {
-        if (run_is_split(run, s)) run_shares_scatter(run, s, states->states[s - states->first]);
-        else if (run_is_stored(run, s) && status == STATUS_OK)
+        const bool stored = run_is_stored(run, s);
+        if (stored && run_is_split(run, s) && status == STATUS_OK)
+            status = scatter_stored(run, s, states->states[s - states->first], err);
+        else if (!stored && run_is_split(run, s)) run_shares_scatter(run, s, states->states[s - states->first]);
+        else if (stored && status == STATUS_OK)
             status = save_state(run, s, states->states[s - states->first], err);
     }
     if (states->mapped_bytes > 0) host_memory_unmap(states->memory, states->mapped_bytes);
@@ -230,15 +342,22 @@ static enum status place_states(struct run_storage *storage, uint64_t *bytes, st
 {
     const struct plan *const plan = storage->run->plan;
     TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->offset, err));
+    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->buffers, err));
+    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->aside_shares, err));
+    const uint32_t arenas = plan->hardware.device_count + hardware_host_count(&plan->hardware);
+    TRY(ARENA_NEW(&storage->run->arena, arenas, storage->staged, err));
+    TRY(plan_host_staged(plan, storage->staged, err));
     for (uint32_t s = 0; s < plan->shard_count; s++) storage->offset[s] = UINT64_MAX;
     *bytes = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->kind != BUFFER_STORED) continue;
         storage->offset[plan->job_first_shard[buffer->job] + buffer->shard] = *bytes;
-        if (*bytes > INT64_MAX - buffer->bytes - STORAGE_BLOCK)
+        storage->buffers[plan->job_first_shard[buffer->job] + buffer->shard] = b;
+        const uint64_t ranks = plan_buffer_ranks(plan, buffer);
+        if (buffer->bytes > (INT64_MAX - *bytes) / ranks - STORAGE_BLOCK)
             return error_set(err, STATUS_LIMIT, "the stored states are more than a file can hold");
-        *bytes = size_align(*bytes + buffer->bytes, STORAGE_BLOCK);
+        *bytes += ranks * size_align(buffer->bytes, STORAGE_BLOCK);
     }
     return STATUS_OK;
 }

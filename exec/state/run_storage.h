@@ -25,11 +25,17 @@ bool run_is_stored(const struct run *run, uint32_t shard);
 /* Returns the most that run_states_borrow() will map. */
 uint64_t run_storage_bytes_aside(const struct run *run);
 
+/* Returns where an operation's staged buffers begin in the arena of staged states: a rank of a parallel job has its own. */
+uint64_t run_storage_staged(const struct run *run, const struct plan_walk_op *op);
+
 /* Enqueues a copy on the read or write stream. It is skipped if, at its turn, minibatch >= the
  * job's limit; *omitted says so. A failure fails the job (run_fail_damaged()). `staged` is its
  * place in memory. */
 void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *staged,
                          uint64_t minibatch, bool *omitted, struct device_timing *timing);
+
+/* Fills the copy of a tied table of a parallel job whose states are on storage, if it has one. */
+MUST_CHECK enum status run_storage_fill_table(struct run *run, uint32_t job, struct error *err);
 
 /* Loads a shard's state, or its first bytes. From any thread. */
 MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,

@@ -15,7 +15,8 @@ static bool meets_nothing(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
     return p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_STATES) && job->microbatches == p->data &&
-           parallel_slices(p) == 1 && !job_clips(job) && !(job->network.tied_head && p->pipeline > 1);
+           parallel_slices(p) == 1 && !job_clips(job) && !(job->network.tied_head && p->pipeline > 1) &&
+           !pipeline_has_halves(p->schedule);
 }
 
 bool parallel_drains(const struct job *job)

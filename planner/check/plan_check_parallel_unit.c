@@ -108,6 +108,7 @@ bool check_is_carried_copy(const struct checker *c)
 {
     const uint32_t pass = c->unit->pass, stream = c->op->stream;
     if (!check_is_carried_out(c, c->unit->job)) return false;
+    if (stream == STREAM_READ) return pass == PLAN_LOAD && c->plan->jobs.jobs[c->unit->job].parallel.storage;
     const bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
     if (stream == STREAM_H2D)
         return pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE || (clips && pass == PLAN_UPDATE);
@@ -168,14 +169,52 @@ static enum status check_norm_copies(struct checker *c, const struct check_paral
                       has_loss);
 }
 
-/* Checks the copies of an update by the host: of the gradient, and of the last chunk's loss. */
+/* Checks a copy between storage and host memory of a chunk's state, or of its beginning. Contents show whether it comes in
+ * time. */
+static enum status check_stored_copy(struct checker *c, const struct plan_op *op, uint32_t chunk, uint64_t bytes)
+{
+    const struct plan_access *ends = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
+    if (from->shard == chunk && to->shard == chunk && ends[0].offset_bytes + ends[1].offset_bytes == 0 && op->bytes == bytes)
+        return STATUS_OK;
+    return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s of shard %u (expected %" PRIu64 " of shard %u)",
+                      op->bytes, plan_buffer_names[from->kind], from->shard, bytes, chunk);
+}
+
+/* Returns true for such a copy. */
+static bool is_of_storage(const struct plan_op *op)
+{
+    return op->kind == OP_COPY && (op->stream == STREAM_READ || op->stream == STREAM_WRITE);
+}
+
+/* Returns the bytes of a chunk's state that go up, or to the device's state, which are read together. */
+static uint64_t read_bytes(const struct check_parallel_view *v)
+{
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
+    return own.raised_bytes > own.device_state_bytes ? own.raised_bytes : own.device_state_bytes;
+}
+
+/* Returns where weights are that go up. */
+static uint32_t home_of_states(const struct check_parallel_view *v)
+{
+    return v->job->parallel.storage ? BUFFER_STAGED : BUFFER_STATE;
+}
+
+/* Checks the copies of an update by the host: of the gradient, and of the last chunk's loss; and of the state, there and
+ * back. */
 static enum status check_step_copies(struct checker *c, const struct check_parallel_view *v)
 {
-    uint32_t copies[2] = {0, 0}; /* gradients, losses */
+    uint32_t copies[2] = {0, 0}, moved[2] = {0, 0}; /* gradients, losses; states from storage, and to it */
+    const uint64_t state = chunk_memory(v->job, v->layers).state_bytes;
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *ends = &c->plan->accesses[op->first_access];
         if (op->kind != OP_COPY) continue;
+        if (is_of_storage(op)) {
+            TRY(check_stored_copy(c, op, v->chunk, state));
+            moved[op->stream == STREAM_WRITE]++;
+            continue;
+        }
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool loss = from->kind == BUFFER_LOSS;
         const uint64_t wanted = check_operand_bytes(c, v, loss ? CHECK_OPERAND_LOSS : CHECK_OPERAND_GRADIENT);
@@ -187,6 +226,10 @@ static enum status check_step_copies(struct checker *c, const struct check_paral
         copies[loss]++;
     }
     const bool last = v->chunk + 1 == v->chunks && !job_clips(v->job); /* a NORM has the loss */
+    const uint32_t stored = v->job->parallel.storage;
+    if (moved[0] != stored || moved[1] != stored)
+        return check_fail(c, CHECK_RULE_TRAINING, "copies states from storage %u times and to it %u times (expected %u)", moved[0],
+                          moved[1], stored);
     if (copies[0] == !v->drains && copies[1] == last) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected %u and %u)", copies[0],
                       copies[1], !v->drains, last);
@@ -226,26 +269,35 @@ static enum status check_swapped_out(struct checker *c, const struct check_paral
 static enum status check_raised_copies(struct checker *c, const struct check_parallel_view *v)
 {
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
-    uint32_t copies[2] = {0, 0}, swapped = 0; /* of own weights, and of the table */
+    uint32_t copies[2] = {0, 0}, swapped = 0, reads[2] = {0, 0}; /* of own weights, and of the table */
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *ends = &c->plan->accesses[op->first_access];
         if (op->kind != OP_COPY) continue;
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool table = from->shard != v->chunk;
+        if (is_of_storage(op)) {
+            TRY(check_stored_copy(c, op, table ? 0 : v->chunk, table ? own.raised_table_bytes : read_bytes(v)));
+            reads[table]++;
+            continue;
+        }
         if (from->kind == BUFFER_ACTIVATIONS && swapped++ == 0) {
             TRY(check_swapped_copy(c, v, op));
             continue;
         }
         const uint64_t wanted = table ? own.raised_table_bytes : own.raised_bytes;
         const uint64_t offset = table ? own.table_weights_offset : 0;
-        if (from->kind != BUFFER_STATE || to->kind != BUFFER_PARAMETERS || (table && (from->shard != 0 || !own.gathers_table)) ||
+        if (from->kind != home_of_states(v) || to->kind != BUFFER_PARAMETERS || (table && (from->shard != 0 || !own.gathers_table)) ||
             op->bytes != wanted || ends[0].offset_bytes != 0 || ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s to %" PRIu64 " (expected %" PRIu64
                               " of the %s to %" PRIu64 ")", op->bytes, plan_buffer_names[from->kind], ends[1].offset_bytes, wanted,
                               plan_buffer_names[BUFFER_STATE], offset);
         copies[table]++;
     }
+    const bool stored = v->job->parallel.storage;
+    if (reads[0] != stored || reads[1] != (stored && own.gathers_table))
+        return check_fail(c, CHECK_RULE_TRAINING, "reads weights from storage %u times and a table %u times (expected %u and %u)",
+                          reads[0], reads[1], stored, stored && own.gathers_table);
     if (copies[0] == 1 && copies[1] == own.gathers_table) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "copies weights %u times and a table %u times (expected 1 and %u)", copies[0],
                       copies[1], own.gathers_table);
@@ -275,7 +327,8 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
                                                     [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS,
                                                     [PLAN_REFRESH] = BUFFER_STATE, [PLAN_KEEP] = BUFFER_STATE};
     const uint64_t wanted = carried_bytes(c, v);
-    uint32_t copies = 0;
+    const bool stored = v->job->parallel.storage && (v->unit->pass == PLAN_LOAD || v->unit->pass == PLAN_REFRESH);
+    uint32_t copies = 0, reads = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel)) return check_step_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_FORWARD) return check_swapped_out(c, v);
@@ -288,12 +341,19 @@ static enum status check_carried_copies(struct checker *c, const struct check_pa
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *from = &c->plan->accesses[op->first_access];
         if (op->kind != OP_COPY || op->stream == STREAM_P2P) continue;
+        if (is_of_storage(op)) {
+            TRY(check_stored_copy(c, op, v->chunk, read_bytes(v)));
+            reads++;
+            continue;
+        }
         const struct plan_buffer *b = check_buffer_of(c, from);
         copies++;
-        if (b->kind != kinds[v->unit->pass] || op->bytes != wanted || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
+        if (b->kind != (stored ? BUFFER_STAGED : kinds[v->unit->pass]) || op->bytes != wanted || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of the %s)",
                               op->bytes, plan_buffer_names[b->kind], wanted, plan_buffer_names[kinds[v->unit->pass]]);
     }
+    if (reads != (stored && wanted > 0))
+        return check_fail(c, CHECK_RULE_TRAINING, "reads from storage %u times (expected %u)", reads, stored && wanted > 0);
     if (copies == (wanted > 0 ? 1 : 0)) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies, wanted > 0);
 }

@@ -8,11 +8,8 @@
 /* Copies the tied table of the first chunk up, to the end of the head's weights. */
 static void raise_table(struct gang_unit *u, uint32_t ring_buffer)
 {
-    struct gang_unit first = *u;
     struct gang_accesses up = {0};
-    first.r = 0;
-    first.chunk = &u->s->of[0];
-    gang_access(&up, gang_shares(&first), ACCESS_READ);
+    gang_access_raised_table(u, &up);
     gang_access(&up, ring_buffer, ACCESS_WRITE);
     up.of[1].offset_bytes = u->chunk->whole_weight_bytes - u->chunk->gathered_table_bytes;
     gang_copy(u, STREAM_H2D, u->chunk->raised_table_bytes, &up);
@@ -36,7 +33,7 @@ static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
         whole.of[0].offset_bytes = bytes - table_bytes;
         if (table_bytes > 0) gang_in_data_group(&u, COLLECTIVE_ALL_GATHER, table_bytes, &whole);
     }
-    if (step->pass != PIPELINE_FORWARD) gang_swap_in(&u, step->microbatch);
+    if (step->pass == PIPELINE_BACKWARD || step->pass == PIPELINE_INPUT) gang_swap_in(&u, step->microbatch);
     gang_end(&u);
 }
 
@@ -123,28 +120,15 @@ void parallel_job_emit_join(struct parallel_job *s)
 void parallel_job_emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, ends_minibatch);
-    struct gang_accesses step = {0}, back = {0}, joined = {0};
-    const struct rank_state *host = &u.chunk->host;
-    struct parallel_job_ring *ring = &u.stage->staged_states;
-    uint64_t bytes = host->weight_bytes + host->state_bytes;
+    struct gang_accesses step = {0}, joined = {0};
     uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.chunk->layers));
-    bool stored = s->parallel->storage;
     gang_access(&joined, gradient, GANG_CHANGE);
     if (u.chunk->joins && parallel_joins_on_hosts(s->job))
-        gang_in_data_group(&u, COLLECTIVE_ALL_REDUCE, host->gradient_bytes, &joined);
-    if (stored) {
-        gang_read(&u, ring, 1, bytes);
-        gang_access_staged(&u, &step, ring, 1, bytes, GANG_CHANGE);
-    } else {
-        gang_access(&step, gang_shares(&u), GANG_CHANGE);
-    }
+        gang_in_data_group(&u, COLLECTIVE_ALL_REDUCE, u.chunk->host.gradient_bytes, &joined);
+    gang_access_stepped(&u, &step);
     gang_access(&step, gradient, ACCESS_READ);
     gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
-    if (stored) {
-        gang_access_staged(&u, &back, ring, 1, bytes, GANG_LAST);
-        gang_access(&back, gang_shares(&u), ACCESS_WRITE);
-        gang_copy(&u, STREAM_WRITE, bytes, &back);
-    }
+    gang_write_stepped(&u);
     gang_end(&u);
 }
 

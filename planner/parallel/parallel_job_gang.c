@@ -388,15 +388,56 @@ void gang_read(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t var
     gang_copy(u, STREAM_READ, bytes, &a);
 }
 
-void gang_access_raised(struct gang_unit *u, struct gang_accesses *a)
+/* Accesses the beginning of the rank's state in host memory, after it was read from storage if it is there. */
+static void access_shares(struct gang_unit *u, struct gang_accesses *a, uint32_t variant, uint64_t bytes)
 {
-    uint64_t bytes = u->chunk->host.weight_bytes;
     if (!u->s->parallel->storage) {
         gang_access(a, gang_shares(u), ACCESS_READ);
         return;
     }
-    gang_read(u, &u->stage->staged_weights, 0, bytes);
-    gang_access_staged(u, a, &u->stage->staged_weights, 0, bytes, GANG_LAST);
+    gang_read(u, &u->stage->staged_weights, variant, bytes);
+    gang_access_staged(u, a, &u->stage->staged_weights, variant, bytes, GANG_LAST);
+}
+
+void gang_access_raised(struct gang_unit *u, struct gang_accesses *a)
+{
+    access_shares(u, a, 0, u->chunk->read_bytes);
+}
+
+void gang_access_raised_table(struct gang_unit *u, struct gang_accesses *a)
+{
+    struct parallel_job_chunk *const own = u->chunk;
+    const uint32_t r = u->r;
+    u->r = 0;
+    u->chunk = &u->s->of[0];
+    access_shares(u, a, 2, own->raised_table_bytes);
+    u->r = r;
+    u->chunk = own;
+}
+
+static uint64_t bytes_below(const struct gang_unit *u)
+{
+    return u->chunk->host.weight_bytes + u->chunk->host.state_bytes;
+}
+
+void gang_access_stepped(struct gang_unit *u, struct gang_accesses *a)
+{
+    struct parallel_job_ring *ring = &u->stage->staged_states;
+    if (!u->s->parallel->storage) {
+        gang_access(a, gang_shares(u), GANG_CHANGE);
+        return;
+    }
+    gang_read(u, ring, 1, bytes_below(u));
+    gang_access_staged(u, a, ring, 1, bytes_below(u), GANG_CHANGE);
+}
+
+void gang_write_stepped(struct gang_unit *u)
+{
+    struct gang_accesses back = {0};
+    if (!u->s->parallel->storage) return;
+    gang_access_staged(u, &back, &u->stage->staged_states, 1, bytes_below(u), GANG_LAST);
+    gang_access(&back, gang_shares(u), ACCESS_WRITE);
+    gang_copy(u, STREAM_WRITE, bytes_below(u), &back);
 }
 
 void gang_swap_out(struct gang_unit *u, uint32_t n)

@@ -71,7 +71,8 @@ void gang_access_sum(struct gang_unit *u, struct gang_accesses *a);
 
 uint32_t gang_shares(const struct gang_unit *u);
 
-/* Accesses the next slot of a ring in host memory. Variant 0 has only weights, variant 1 the whole state. */
+/* Accesses the next slot of a ring in host memory. Variant 0 has only weights, variant 1 the whole state, variant 2 a tied
+ * table for another chunk. */
 void gang_access_staged(struct gang_unit *u, struct gang_accesses *a, struct parallel_job_ring *ring, uint32_t variant,
                         uint64_t bytes, uint32_t flags);
 
@@ -148,6 +149,14 @@ void gang_copy(struct gang_unit *u, enum plan_stream_kind stream, uint64_t bytes
 void gang_read(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes);
 
 void gang_access_raised(struct gang_unit *u, struct gang_accesses *a);
+
+/* Does the same for the first chunk's tied table, which goes up to the head. */
+void gang_access_raised_table(struct gang_unit *u, struct gang_accesses *a);
+
+/* Accesses the rank's whole state for a step by the host, after it was read from storage if it is there; and writes it back
+ * there. */
+void gang_access_stepped(struct gang_unit *u, struct gang_accesses *a);
+void gang_write_stepped(struct gang_unit *u);
 
 /* Copies activations to the rank's host and frees their place; gang_swap_in() copies them back. */
 void gang_swap_out(struct gang_unit *u, uint32_t n);

@@ -86,6 +86,7 @@ static void size_chunk(struct parallel_job *s, uint32_t r)
         chunk->pools[PARALLEL_JOB_GRADIENT].bytes = chunk->pools[PARALLEL_JOB_BOUNDARY].bytes;
     }
     if (s->carried_out) size_carried_out(s, r);
+    chunk->read_bytes = s->carried_out ? max_u64(chunk->state_bytes, chunk->host.weight_bytes) : chunk->host.weight_bytes;
 }
 
 uint64_t parallel_job_range_bytes(uint64_t bytes)
@@ -377,7 +378,7 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     for (uint32_t r = 0; r < s->chunks; r++) {
         const struct rank_state *host = &s->of[r].host;
         if (s->of[r].stage != index) continue;
-        weights->bytes = max_u64(weights->bytes, parallel_job_range_bytes(host->weight_bytes));
+        weights->bytes = max_u64(weights->bytes, parallel_job_range_bytes(max_u64(s->of[r].read_bytes, s->of[r].raised_table_bytes)));
         states->bytes = max_u64(states->bytes, parallel_job_range_bytes(host->weight_bytes + host->state_bytes));
     }
     weights->slots = states->slots = STAGED_SLOTS;

@@ -113,6 +113,7 @@ struct parallel_job_chunk {
     uint64_t gathered_table_bytes;                           /* of whole weights: the tied table of the first chunk */
     uint64_t raised_table_bytes;                             /* of that table, from each rank's host */
     struct rank_state host; /* of each rank, where states are offloaded: the weights are those that go up */
+    uint64_t read_bytes;    /* of these, with storage: what is read to go up, or to the device's state */
     uint64_t level_bytes, level_offset, loss_bytes; /* carried out: partial sums; the loss with its own */
     bool has_batch, has_loss; /* carried out: it has an embedding or a head, or a head */
     bool brings_batch;        /* it is the first on its stage with data */

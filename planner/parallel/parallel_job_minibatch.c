@@ -67,7 +67,7 @@ static void emit_update_below(struct parallel_job *s, uint32_t r, bool ends_mini
     struct gang_accesses step = {0};
     const uint32_t gradient = gang_host_buffer(&u, BUFFER_GRADIENT, 0, u.chunk->host.gradient_bytes);
     bring_gradient(&u, gradient);
-    gang_access(&step, gang_shares(&u), GANG_CHANGE);
+    gang_access_stepped(&u, &step);
     gang_access(&step, gradient, GANG_CHANGE);
     if (job_clips(s->job)) {
         gang_access(&step, gang_job_buffer(&u, BUFFER_NORMS, false, memory_norm_bytes(&s->job->network)), ACCESS_READ);
@@ -77,6 +77,7 @@ static void emit_update_below(struct parallel_job *s, uint32_t r, bool ends_mini
         gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].host.gradient_bytes), ACCESS_READ);
     }
     gang_host_compute(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
+    gang_write_stepped(&u);
     if (!job_clips(s->job)) add_loss(&u);
     gang_end(&u);
 }
@@ -261,12 +262,11 @@ void parallel_job_emit_evaluation(struct parallel_job *s)
 static void add_state_copy(struct gang_unit *u, bool load)
 {
     struct gang_accesses a = {0};
-    const struct rank_state *offloaded = &u->chunk->host;
-    uint64_t all = parallel_offloads(u->s->parallel) ? offloaded->weight_bytes + offloaded->state_bytes : u->chunk->state_bytes;
-    uint32_t host = gang_host_buffer(u, BUFFER_STATE, 0, all);
-    if (load) gang_access(&a, host, ACCESS_READ);
+    const bool offloads = parallel_offloads(u->s->parallel);
+    if (load && offloads) gang_access_raised(u, &a);
+    else if (load) gang_access(&a, gang_host_buffer(u, BUFFER_STATE, 0, u->chunk->state_bytes), ACCESS_READ);
     gang_access_state(u, &a, load ? GANG_MAKE : GANG_LAST);
-    if (!load) gang_access(&a, host, ACCESS_WRITE);
+    if (!load) gang_access(&a, gang_host_buffer(u, BUFFER_STATE, 0, u->chunk->state_bytes), ACCESS_WRITE);
     gang_copy(u, load ? STREAM_H2D : STREAM_D2H, u->chunk->state_bytes, &a);
 }
 

@@ -3,8 +3,8 @@
  * (tests/support/exec/support_stale_job.h): a minibatch computes with the weights before the last update, which the host
  * makes meanwhile, but for the first minibatch after a flush.
  *
- * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes and evaluations; the runs
- * have random pauses on every stream and NaN in all memory that was released. Tensor groups, and shares that clip, have the
+ * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes, evaluations and states in
+ * storage; the runs have random pauses on every stream and NaN in all memory that was released. Tensor groups, and shares that clip, have the
  * reference's losses to rounding, and equal bits from run to run. A stopped run has the weights of a shorter run. A run with
  * checkpoints goes on from each with the bits of the run that was not interrupted.
  */
@@ -44,6 +44,7 @@ static struct job draw(uint64_t seed, uint64_t n, const char *config, const stru
     p.prefetch = 1 + (uint32_t)random_below(seed, key++, 2);
     p.recompute = recompute[random_below(seed, key++, 4)];
     p.blocking = random_below(seed, key++, 4) == 0;
+    p.storage = random_below(seed, key++, 3) == 0;
     job.microbatch = 2;
     job.microbatches = p.data * (1 + random_below(seed, key++, 4));
     if (p.schedule == PIPELINE_INTERLEAVED) job.microbatches = p.data * p.pipeline * (1 + random_below(seed, key++, 2));
@@ -170,6 +171,7 @@ static void test_checkpoints(void **state)
         test_network_jobs(&jobs, 1, config, 1);
         struct job job = draw(seed, n, config, &jobs.jobs[0], true);
         job.parallel.flush = 2 + (uint32_t)random_below(seed, 1000 + n, 4);
+        job.parallel.storage = false;
         job.minibatches = 10;
         describe(&job, config, what);
         stale_job_reference(&job, &wanted);

@@ -80,6 +80,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    if (s->parallel.storage)
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     const struct hardware_options slower = {.dilation = s->dilation, .p2p_bytes_per_s = 1e9};
     if (s->dilation > 0 && hardware_adjust(&hardware, &slower, &err)) fail_msg("%s", err.text);
     test_network_jobs(&jobs, 1, s->config, STEPS);
@@ -145,7 +147,8 @@ static void carry_out_until(const struct setting *s, const char *folder, uint64_
     char text[256];
     const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
     const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
-                                        .checkpoints = folder ? &checkpoints : NULL, .stop = stop};
+                                        .checkpoints = folder ? &checkpoints : NULL, .stop = stop,
+                                        .storage = {.folder = P_tmpdir}};
     make_plan(s, &plan);
     if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
     if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
@@ -225,8 +228,7 @@ static void draw_offload(uint64_t seed, uint64_t n, struct setting *s)
     const bool whole = s->parallel.data > 1 && s->parallel.zero == ZERO_NOTHING;
     s->parallel.offload = (uint32_t)random_below(seed, n, 3);
     if (s->parallel.offload != OFFLOAD_WEIGHTS) return;
-    if (pipeline_has_halves(s->parallel.schedule) ||
-        (s->parallel.zero > 0 && s->parallel.data > 1 && s->parallel.zero < ZERO_WEIGHTS) ||
+    if ((s->parallel.zero > 0 && s->parallel.data > 1 && s->parallel.zero < ZERO_WEIGHTS) ||
         (whole && s->parallel.schedule == PIPELINE_INTERLEAVED))
         s->parallel.offload = OFFLOAD_STATES;
     else if (whole) s->microbatches = s->parallel.data;
@@ -278,7 +280,8 @@ static void test_one_device(void **state)
             alone.parallel = (struct parallel){0};
             carry_out(&alone, one, 0, &wanted);
             carry_out(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
-            whole.parallel.scatter = false; /* sends whole boundaries, with the same bits */
+            whole.parallel.scatter = false; /* sends whole boundaries, and has states in storage, with the same bits */
+            whole.parallel.storage = s.parallel.offload != OFFLOAD_NOTHING;
             carry_out(&whole, NULL, seed + 1000 + n, &again);
             compare_losses(&s, &wanted, &found);
             if (s.precision == PRECISION_FP32) compare_checkpoints(&s, one, many);

@@ -74,6 +74,7 @@ static void test_bits_of_shares(void **state)
             cut = draw_cut(seed, at + 6, data, each, true);
             s.zero = zero;
             s.offload = random_below(seed, at + 15, 2);
+            s.stored = random_below(seed, 1000000 + at, 2);
             s.prefetch = (uint32_t)random_below(seed, at + 10, 2);
             s.recompute = random_below(seed, at + 11, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             s.blocking = random_below(seed, at + 12, 4) == 0;
@@ -182,6 +183,7 @@ static void test_bits_of_weights_below(void **state)
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             s.weights_below = true;
+            s.stored = random_below(seed, 1000000 + at, 2);
             s.prefetch = (uint32_t)random_below(seed, at + 13, 3);
             s.recompute = random_below(seed, at + 14, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             s.blocking = random_below(seed, at + 15, 4) == 0;
@@ -247,6 +249,7 @@ static void test_bits_of_swapping(void **state)
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             s.swaps = true;
+            s.stored = random_below(seed, 1000000 + at, 3) == 0;
             s.prefetch = (uint32_t)random_below(seed, at + 8, 2);
             s.recompute = random_below(seed, at + 9, 3) == 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
             cut_job_plan(&s, &plan);

@@ -20,7 +20,7 @@ enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
        HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500,
-       SLICES_HELD_OUT = 1600, DELAYS = 1700 };
+       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -32,7 +32,7 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave; from
  * SLICES on sequences are in three slices of tokens; from HALVES_SHARES on instead backward passes have two units, and
  * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated;
- * from DELAYS on the host updates a minibatch later, flushed after two. */
+ * from DELAYS on the host updates a minibatch later, flushed after two; from STORES on it updates states in storage. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -75,7 +75,10 @@ static void make_plan(struct plan *out, uint32_t variant)
     if (variant >= DELAYS)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES,
-                                                  .zero = ZERO_STATES, .delayed = true, .flush = 2};
+                                                  .zero = ZERO_STATES, .delayed = variant < STORES,
+                                                  .flush = variant < STORES ? 2 : 0, .storage = variant >= STORES};
+    if (variant >= STORES)
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     else if (variant >= HALVES_SHARES && variant < SLICES_HELD_OUT)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS};
@@ -678,6 +681,29 @@ static void delayed_raised_short(struct plan *p)
     const struct plan_unit *const unit = &p->units[test_parallel_task(p, PLAN_REFRESH, 1, 1)->unit];
     p->ops[unit->first_op].bytes -= 64;
 }
+static void stored_read_short(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_READ)->bytes -= 64; }
+static void stored_written_short(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_WRITE)->bytes -= 64; }
+static void stored_read_twice(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_WRITE)->stream = STREAM_READ; }
+static void stored_read_late(struct plan *p)
+{
+    struct plan_op *const read = op_on(p, PLAN_UPDATE, 1, STREAM_READ), kept = *read;
+    *read = *(read + 1);
+    *(read + 1) = kept;
+}
+static void stored_not_written(struct plan *p)
+{
+    struct plan_op *const write = op_on(p, PLAN_UPDATE, 1, STREAM_WRITE);
+    *write = *(write + 1); /* the loss */
+    p->units[test_parallel_task(p, PLAN_UPDATE, 1, 0)->unit].op_count--;
+}
+static void stored_raised_of_another(struct plan *p)
+{
+    p->accesses[op_on(p, PLAN_REFRESH, 1, STREAM_READ)->first_access].buffer =
+        p->accesses[op_on(p, PLAN_REFRESH, 0, STREAM_READ)->first_access].buffer;
+}
+static void stored_raised_short(struct plan *p) { op_on(p, PLAN_REFRESH, 1, STREAM_READ)->bytes -= 64; }
+static void stored_small(struct plan *p) { buffer_of(p, BUFFER_STORED, 1, false)->bytes -= 64; }
+
 static void flush_forgotten(struct plan *p) { p->jobs.jobs[0].parallel.flush = 0; }
 static void flush_elsewhere(struct plan *p) { p->jobs.jobs[0].parallel.flush = 1; }
 static void delay_unsaid(struct plan *p) { p->jobs.jobs[0].parallel.delayed = false; }
@@ -862,6 +888,14 @@ static void broken(void **state)
         {held_out_context_of_training, SLICES_HELD_OUT + 2, "lifetimes: accesses the workspace of job-0 shard 1"},
         {held_out_loss_lost, SLICES_HELD_OUT + 2, "copies 4 bytes of the loss in an evaluation"},
         {held_out_ends_late, SLICES_HELD_OUT + 2, "does not end the minibatch"},
+        {stored_read_short, STORES + 12, "bytes of the stored_state of shard 1 (expected"},
+        {stored_written_short, STORES + 12, "bytes of the staged_state of shard 1 (expected"},
+        {stored_read_twice, STORES + 12, "form: a copy on the read stream of something else than a state"},
+        {stored_read_late, STORES + 12, "staged state of job-0 shard 1"},
+        {stored_not_written, STORES + 12, "the staged state of job-0 shard 1 variant 1 is live at its end"},
+        {stored_raised_of_another, STORES + 12, "form: a copy on the read stream of something else than a state"},
+        {stored_raised_short, STORES + 12, "bytes of the stored_state of shard 1 (expected"},
+        {stored_small, STORES + 12, "stored state of job-0 shard 1 on storage has"},
         {sum_begins_late, DELAYS + 12, "finds joined gradient of job-0 shard 1, microbatch 2 (expected gradient of job-0 shard 1"},
         {sum_begins_early, DELAYS + 12, "job-0 shard 1"},
         {delayed_raised_early, DELAYS + 12, "finds state of job-0 shard 1, version 1 (expected state of job-0 shard 1, version 0)"},

@@ -61,6 +61,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    if (s->stored) hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     test_network_jobs(&jobs, 1, s->config, steps_of(s));
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
@@ -83,7 +84,8 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
                                           .swap = s->swaps, .choose = s->chooses,
                                           .offload = s->weights_below ? OFFLOAD_WEIGHTS
                                                      : s->offload     ? OFFLOAD_STATES
-                                                                      : OFFLOAD_NOTHING};
+                                                                      : OFFLOAD_NOTHING,
+                                          .storage = s->stored && (s->offload || s->weights_below)};
     if (s->cut) job->parallel.slices = s->slices;
     for (uint32_t i = 0; s->cut && i < s->slices; i++) job->parallel.slice_tokens[i] = s->slice_tokens[i];
     if (s->parallel) job->parallel = *s->parallel;
@@ -101,7 +103,9 @@ void cut_job_run(struct plan *plan, const struct run_options *options, struct cu
     struct run_result result = {0};
     struct trace trace = {0};
     struct error err = {0};
-    if (run_plan(plan, options, &result, &trace, &err)) fail_msg("%s", err.text);
+    struct run_options stored = *options;
+    stored.storage.folder = P_tmpdir;
+    if (run_plan(plan, &stored, &result, &trace, &err)) fail_msg("%s", err.text);
     if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s", err.text);
     if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(plan));
     out->minibatches = result.jobs[0].minibatches;
@@ -126,7 +130,10 @@ void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_out
              "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
              "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
              s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
-             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip, s->weights_below ? ", weights come up" : s->offload ? ", the host updates" : "");
+             recompute_names[s->recompute], (unsigned)s->microbatches, s->clip,
+             s->weights_below ? (s->stored ? ", weights come up from storage" : ", weights come up")
+             : s->offload     ? (s->stored ? ", the host updates storage" : ", the host updates")
+                              : "");
     assert_int_equal(found->minibatches, steps_of(s));
     for (uint32_t i = 0; i < steps_of(s); i++)
         if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
@@ -157,7 +164,8 @@ struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
     if (n % 2 == 0 && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);
     const uint64_t place = random_below(seed, 1000000 + n, 3);
     s.offload = place > 0;
-    s.weights_below = place > 1 && !pipeline_has_halves(s.cut->schedule);
+    s.weights_below = place > 1;
+    s.stored = random_below(seed, 3000000 + n, 2);
     s.prefetch = (uint32_t)random_below(seed, 2000000 + n, 3);
     s.every = random_below(seed, 7 * n + 5, 4);
     s.held_out = 1 + random_below(seed, 7 * n + 6, 3);

@@ -33,6 +33,7 @@ struct cut_job {
     uint32_t tensor;              /* devices of a tensor group; 0: 1 */
     bool blocking, tree, offload; /* offload: the host updates ... */
     bool weights_below;           /* ... and weights come up for each pass ... */
+    bool stored;                  /* ... from storage ... */
     bool swaps, chooses;          /* ... and activations, or they are recomputed as the planner chooses */
     bool scatters;                /* members of a tensor group send parts of boundaries */
     uint64_t device_bytes;        /* of each device; 0: enough */

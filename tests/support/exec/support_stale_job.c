@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,8 @@ void stale_job_plan(const struct job *wanted, const char *config, struct plan *p
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    if (wanted->parallel.storage)
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     test_network_jobs(&jobs, 1, config, wanted->minibatches);
     struct job *job = &jobs.jobs[0];
     job->microbatch = wanted->microbatch;
@@ -359,7 +362,9 @@ double stale_job_run(const struct job *job, const char *config, const struct run
     struct error err = {0};
     stale_job_plan(job, config, &plan);
     const double begin_s = clock_s();
-    if (run_plan(&plan, options, &result, &trace, &err)) fail_msg("%s: %s", what, err.text);
+    struct run_options stored = *options;
+    stored.storage.folder = P_tmpdir;
+    if (run_plan(&plan, &stored, &result, &trace, &err)) fail_msg("%s: %s", what, err.text);
     const double seconds = clock_s() - begin_s;
     if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s: %s", what, err.text);
     if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(&plan));
@@ -379,7 +384,8 @@ double stale_job_run(const struct job *job, const char *config, const struct run
 static void run_close(const struct job *job, const char *config, uint64_t delay_seed, double losses[STALE_JOB_UPDATES_MAX],
                       uint64_t *fingerprint)
 {
-    const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true};
+    const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
+                                        .storage = {.folder = P_tmpdir}};
     struct plan plan = {0};
     struct run_result result = {0};
     struct trace trace = {0};
