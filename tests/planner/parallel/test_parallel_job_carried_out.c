@@ -51,6 +51,8 @@ static void make_plan(struct plan *out, uint32_t variant)
     if ((variant >= HOSTS && variant < SHARES_CLIP) || variant >= HOSTS_CLIP) jobs.jobs[0].parallel.offload = OFFLOAD_STATES;
     if (variant >= HOSTS) jobs.jobs[0].parallel.zero = ZERO_STATES;
     if (variant >= HOSTS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    if (variant >= STORES)
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     if ((variant >= 100 && variant < HALVES) || (variant >= SLICES_HELD_OUT && variant < DELAYS))
         jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if ((variant >= CLIPS && variant < TREES) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
@@ -77,8 +79,6 @@ static void make_plan(struct plan *out, uint32_t variant)
                                                   .chunks = 1, .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES,
                                                   .zero = ZERO_STATES, .delayed = variant < STORES,
                                                   .flush = variant < STORES ? 2 : 0, .storage = variant >= STORES};
-    if (variant >= STORES)
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
     else if (variant >= HALVES_SHARES && variant < SLICES_HELD_OUT)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS};
