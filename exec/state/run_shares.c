@@ -68,10 +68,16 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
         run_shares_join(run, shard, rank, run_shares_at(run, shard, rank), whole, bytes);
 }
 
+uint32_t run_shares_copies(const struct run *run, uint32_t shard)
+{
+    const uint32_t buffer = run->state_buffers[shard];
+    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
+}
+
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
 {
-    const uint32_t shares = plan_buffer_ranks(run->plan, &run->plan->buffers[run->state_buffers[shard]]);
-    for (uint32_t rank = 0; rank < shares; rank++) run_shares_cut(run, shard, rank, whole, run_shares_at(run, shard, rank));
+    for (uint32_t rank = 0; rank < run_shares_copies(run, shard); rank++)
+        run_shares_cut(run, shard, rank, whole, run_shares_at(run, shard, rank));
 }
 
 void run_shares_fill_table(const struct run *run, uint32_t job)

@@ -31,6 +31,9 @@ char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank);
 /* Counts the ranks' states of a stored shard. */
 uint32_t run_stored_ranks(const struct run *run, uint32_t shard);
 
+/* Counts the states of all ranks, equal replicas included, on the host or on storage. */
+uint32_t run_shares_copies(const struct run *run, uint32_t shard);
+
 /* Returns a rank's share on the host, or where it was brought from storage. */
 static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_t rank)
 {

@@ -5,13 +5,6 @@
 #include "base/extreme.h"
 #include "models/network/tensor_share.h"
 
-/* Counts the shares on the host. */
-static uint32_t buffers_of(const struct run *run, uint32_t shard)
-{
-    const uint32_t buffer = run->state_buffers[shard];
-    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
-}
-
 /* --- tensors ---------------------------------------------------------------------------------- */
 
 /* Numbers of a tensor in a part of a rank's state, and the tensor in the same part of the whole state. */
@@ -152,7 +145,7 @@ void run_slices_fill_table(const struct run *run, uint32_t job)
 {
     const uint32_t first = run->plan->job_first_shard[job], last = run->plan->job_first_shard[job + 1] - 1;
     const uint32_t members = run_slices_members(run, first); /* the stages' numbers of replicas may differ */
-    for (uint32_t buffer = 0; buffer < buffers_of(run, last); buffer++)
+    for (uint32_t buffer = 0; buffer < run_shares_copies(run, last); buffer++)
         chunk_fill_table(&run->chunks[last], run_shares_at(run, last, buffer), &run->chunks[first],
                          run_shares_at(run, first, buffer % members));
 }
