@@ -55,7 +55,8 @@
  * Jobs that are carried out (parallel_is_carried_out()) find a minibatch's data, of its step, and add each microbatch
  * to its loss, as to a gradient.
  *
- * Operands: plan_check_parallel_view.c. Contents of units: plan_check_parallel_unit.c. Devices, and counts of passes:
+ * Operands: plan_check_parallel_view.c. Contents of units: plan_check_parallel_unit.c, their copies:
+ * plan_check_parallel_copies.c. Devices, and counts of passes:
  * plan_check_parallel_order.c.
  *
  * Cost: units once; the order as in plan_check_run.c.

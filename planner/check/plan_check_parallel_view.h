@@ -55,6 +55,9 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
 bool check_brings_batch(const struct check_parallel_view *v);
 bool check_brings_norms(const struct check_parallel_view *v);
 
+/* Checks the copies of states, data and losses in a unit of a job that is carried out. */
+MUST_CHECK enum status check_carried_copies(struct checker *c, const struct check_parallel_view *v);
+
 /* Checks the computation that keeps a chunk's best weights: it finds the rank's values and the held-out loss on the host. */
 MUST_CHECK enum status check_parallel_keep(struct checker *c, const struct check_parallel_view *v);
 
