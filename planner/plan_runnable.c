@@ -34,30 +34,23 @@ static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint3
 }
 
 /* Returns what of a parallel job only the host's devices do; or NULL. */
-static const char *only_on_host(const struct job *job)
+static const char *only_on_host(const struct plan *plan, uint32_t job)
 {
-    if (job->parallel.tensor > 1) return "tensor groups";
-    if (job->parallel.replicated > 0) return "unequal replicas";
-    if (job->parallel.schedule == PIPELINE_TERAPIPE) return "slices of tokens";
-    if (job->keep_best) return "best weights to keep";
-    if (job->parallel.tree) return "sums as a tree";
-    if (job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
-    if (job_clips(job)) return "clipping";
-    return NULL;
+    const struct parallel *const p = &plan->jobs.jobs[job].parallel;
+    if (!parallel_is_set(p)) return NULL;
+    if (plan_goes_on_from(plan, job) != PLAN_NONE) return "states that move";
+    return p->storage ? "states in storage" : p->delayed ? "delayed updates" : NULL;
 }
 
 static enum status check_backend(const struct plan *plan, struct error *err)
 {
     if (strcmp(plan->hardware.backend, "host") == 0) return STATUS_OK;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const struct job *job = &plan->jobs.jobs[j];
-        const char *what = !parallel_is_set(&job->parallel)        ? NULL
-                           : plan_goes_on_from(plan, j) != PLAN_NONE ? "states that move"
-                                                                     : only_on_host(job);
+        const char *const what = only_on_host(plan, j);
         if (what)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' is parallel with %s on devices of backend '%s', which can be simulated, not run "
-                             "(expected 'host')", job->name, what, plan->hardware.backend);
+                             "(expected 'host')", plan->jobs.jobs[j].name, what, plan->hardware.backend);
     }
     return STATUS_OK;
 }

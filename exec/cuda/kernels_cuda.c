@@ -289,14 +289,13 @@ static const char *without_cudnn(struct cuda_context *context, const struct kern
 #ifdef SPILLWAY_CUDNN
 static bool by_cudnn(struct cuda_context *context, const struct kernel_attention *attention)
 {
-    return attention->rounded && !without_cudnn(context, attention);
+    return attention->rounded && attention->held == 0 && !without_cudnn(context, attention);
 }
 #endif
 
 static void attention_forward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
-    assert(attention->earlier == 0);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
         ranges_push("cudnn_attention_forward");
@@ -312,7 +311,6 @@ static void attention_forward(const struct kernels *kernels, const struct kernel
 static void attention_backward(const struct kernels *kernels, const struct kernel_attention *attention)
 {
     struct cuda_context *const context = context_of(kernels);
-    assert(attention->earlier == 0);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
         ranges_push("cudnn_attention_backward");
@@ -379,7 +377,6 @@ static void loss_labels(const struct kernels *kernels, double *result, float *lo
                         int64_t v, struct kernel_loss_rows rows)
 {
     struct cuda_context *const context = context_of(kernels);
-    assert(!rows.continues);
     const struct cuda_loss arguments = {.loss = result,
                                         .logits = logits,
                                         .labels = labels,
@@ -391,7 +388,8 @@ static void loss_labels(const struct kernels *kernels, double *result, float *lo
                                         .count = rows.count,
                                         .part = rows.part,
                                         .parts = rows.targets > 0 ? 1 : rows.parts,
-                                        .targets = rows.targets};
+                                        .targets = rows.targets,
+                                        .continues = rows.continues};
     RUN(cuda_loss, &arguments, context->workspace);
 }
 
@@ -400,6 +398,49 @@ static void loss(const struct kernels *kernels, double *result, float *logits,
                  struct kernel_loss_rows rows)
 {
     loss_labels(kernels, result, logits, tokens + 1, token_stride, b, t, v, rows);
+}
+
+/* --- the loss of a tensor group ---------------------------------------------------------------------------- */
+
+static struct cuda_loss_share share_of(const struct kernel_loss_share *s)
+{
+    return (struct cuda_loss_share){.logits = s->logits,
+                                    .labels = s->labels,
+                                    .label_stride = s->label_stride,
+                                    .b = s->b,
+                                    .t = s->t,
+                                    .v = s->v,
+                                    .first_word = s->first_word,
+                                    .masked = s->masked,
+                                    .first = s->rows.first,
+                                    .count = s->rows.count,
+                                    .part = s->rows.continues ? 1 : s->rows.part, /* not the first */
+                                    .parts = s->rows.targets > 0 ? 1 : s->rows.parts,
+                                    .targets = s->rows.targets,
+                                    .largest = s->largest,
+                                    .sums = s->sums,
+                                    .at_target = s->at_target};
+}
+
+static void loss_largest(const struct kernels *kernels, const struct kernel_loss_share *share)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_loss_share own = share_of(share);
+    RUN(cuda_loss_largest, &own);
+}
+
+static void loss_sums(const struct kernels *kernels, const struct kernel_loss_share *share)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_loss_share own = share_of(share);
+    RUN(cuda_loss_sums, &own);
+}
+
+static void loss_gradient(const struct kernels *kernels, double *result, const struct kernel_loss_share *share)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_loss_share own = share_of(share);
+    RUN(cuda_loss_gradient, result, &own, context->workspace);
 }
 
 /* --- images ------------------------------------------------------------------------------------------------ */
@@ -477,21 +518,60 @@ static void residual(const struct kernels *kernels, float *z, const float *x, co
     RUN(cuda_residual, z, x, y, n);
 }
 
-static void update(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                   const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
-                   uint64_t step)
+static void update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                          const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
+                          uint64_t step, float scale)
 {
     struct cuda_context *const context = context_of(kernels);
     const struct kernel_step coefficients = kernel_step_of(optimizer, decays, step);
     assert((parameters->m != NULL) == (optimizer_moments(optimizer->kind) > 0));
     assert((parameters->v != NULL) == (optimizer_moments(optimizer->kind) > 1));
-    RUN(cuda_update, parameters, g, n, &coefficients);
+    RUN(cuda_update, parameters, g, n, &coefficients, scale);
+}
+
+static void update(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                   const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
+                   uint64_t step)
+{
+    update_scaled(kernels, parameters, g, n, optimizer, decays, step, 1);
+}
+
+static void squares(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_squares, sum, g, n, adds, context->workspace);
+}
+
+static void copy_rows(const struct kernels *kernels, float *to, int64_t to_row, const float *from, int64_t from_row,
+                      int64_t rows, int64_t width)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_copy_rows, to, to_row, from, from_row, rows, width);
+}
+
+static void add_double(const struct kernels *kernels, double *sum, const double *x)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_add_double, sum, x);
 }
 
 static void zero(const struct kernels *kernels, void *at, uint64_t bytes)
 {
     struct cuda_context *const context = context_of(kernels);
     check(context, "cudaMemsetAsync", cudaMemsetAsync(at, 0, bytes, context->stream));
+}
+
+static void to_host(const struct kernels *kernels, void *host, const void *at, uint64_t bytes)
+{
+    struct cuda_context *const context = context_of(kernels);
+    check(context, "cudaMemcpyAsync", cudaMemcpyAsync(host, at, bytes, cudaMemcpyDeviceToHost, context->stream));
+    check(context, "cudaStreamSynchronize", cudaStreamSynchronize(context->stream));
+}
+
+static void to_device(const struct kernels *kernels, void *at, const void *host, uint64_t bytes)
+{
+    struct cuda_context *const context = context_of(kernels);
+    check(context, "cudaMemcpyAsync", cudaMemcpyAsync(at, host, bytes, cudaMemcpyHostToDevice, context->stream));
 }
 
 static void finish(const struct kernels *kernels)
@@ -520,6 +600,10 @@ static const struct kernels table = {
     .gelu_backward = gelu_backward,
     .residual = residual,
     .zero = zero,
+    .copy_rows = copy_rows,
+    .add_double = add_double,
+    .squares = squares,
+    .update_scaled = update_scaled,
     .loss = loss,
     .update = update,
     .round = round_to_bf16,
@@ -533,6 +617,11 @@ static const struct kernels table = {
     .swiglu_forward = swiglu_forward,
     .swiglu_backward = swiglu_backward,
     .loss_labels = loss_labels,
+    .to_host = to_host,
+    .to_device = to_device,
+    .loss_largest = loss_largest,
+    .loss_sums = loss_sums,
+    .loss_gradient = loss_gradient,
     .patches = patches,
     .join_forward = join_forward,
     .join_backward = join_backward,
@@ -549,6 +638,7 @@ static cudaError_t load_kernels(void)
 {
     cudaError_t failed = cuda_elementwise_load();
     if (failed == cudaSuccess) failed = cuda_rows_load();
+    if (failed == cudaSuccess) failed = cuda_loss_share_load();
     if (failed == cudaSuccess) failed = cuda_embed_load();
     if (failed == cudaSuccess) failed = cuda_attention_load();
     if (failed == cudaSuccess) failed = cuda_rope_load();

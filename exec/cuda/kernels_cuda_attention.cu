@@ -20,6 +20,9 @@
  * Heads may share keys and values, in groups: a block that holds a tile of keys processes the queries of all heads of
  * the group in turn, and so adds up their dK and dV.
  *
+ * Queries may follow earlier tokens of their sample: keys are numbered from the first of these, and the keys kernel adds to
+ * what later queries have made.
+ *
  * delta is recomputed by every block that needs it: one dot product of D.
  *
  * A block is SIDE x SIDE threads, SIDE = TILE / EACH; a thread makes EACH x EACH results, SIDE apart: it reads 2 EACH
@@ -45,6 +48,7 @@ struct head {
     int64_t q, kv, out;
     int64_t width; /* of a row of out */
     int t, d;
+    int earlier, keys; /* tokens before the first query; keys that count */
     float scale;
 };
 
@@ -55,12 +59,26 @@ __device__ static inline struct head head_of(const struct kernel_attention &a, i
     struct head head;
     head.width = a.h * a.d;
     head.q = sample * a.t * a.row_q + number * a.d;
-    head.kv = sample * a.t * a.row_kv + number / (a.h / a.kv) * a.d;
+    head.kv = sample * (a.held > 0 ? a.held : a.t) * a.row_kv + number / (a.h / a.kv) * a.d;
     head.out = sample * a.t * head.width + number * a.d;
     head.t = (int)a.t;
     head.d = (int)a.d;
+    head.earlier = (int)a.earlier;
+    head.keys = (int)(a.earlier + a.t);
     head.scale = (float)(1.0 / sqrt((double)a.d));
     return head;
+}
+
+/* Returns the end of the keys that the query sees. */
+__device__ static inline int seen_by(const struct kernel_attention &a, const struct head &head, int query)
+{
+    return a.causal && query < head.t ? head.earlier + query + 1 : head.keys;
+}
+
+/* Returns the number of tiles of keys that a tile of queries sees. */
+template <int TILE> __device__ static inline int seen_tiles(const struct kernel_attention &a, const struct head &head, int first)
+{
+    return (seen_by(a, head, first + TILE - 1) - 1) / TILE + 1;
 }
 
 /* --- tiles ---------------------------------------------------------------------------------------------- */
@@ -136,11 +154,11 @@ add_product(float sum[EACH][shape<D, TILE, EACH>::COLUMNS], const float *weights
     }
 }
 
-/* Writes a thread's part, times a factor. */
+/* Writes a thread's part, times a factor, or adds it; for a bf16 job rows from `complete` on are rounded. */
 template <int D, int TILE, int EACH>
 __device__ static inline void store_tile(float *to, int64_t stride, int first, int t, int d,
                                          const float sum[EACH][shape<D, TILE, EACH>::COLUMNS],
-                                         const float factor[EACH], bool rounded)
+                                         const float factor[EACH], bool rounded, bool adds = false, int complete = 0)
 {
     typedef struct shape<D, TILE, EACH> S;
     const int tx = threadIdx.x % S::SIDE, ty = threadIdx.x / S::SIDE;
@@ -149,8 +167,10 @@ __device__ static inline void store_tile(float *to, int64_t stride, int first, i
         if (row >= t) continue;
         for (int c = 0; c < S::COLUMNS; c++) {
             const int column = tx + S::SIDE * c;
-            if (column < d)
-                to[(int64_t)row * stride + column] = as_stored(sum[r][c] * factor[r], rounded);
+            if (column >= d) continue;
+            float *const at = to + (int64_t)row * stride + column;
+            const float own = sum[r][c] * factor[r];
+            *at = as_stored(adds ? *at + own : own, rounded && row >= complete);
         }
     }
 }
@@ -217,25 +237,25 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         for (int c = 0; c < S::COLUMNS; c++) sum[r][c] = 0;
     }
     load_tile<D, TILE, EACH>(queries, a.q + head.q, a.row_q, first, head.t, head.d, a.rounded);
-    const int end = a.causal ? tile + 1 : (int)tiles;
+    const int end = seen_tiles<TILE>(a, head, first);
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the values of the tile before have been read */
-        load_tile<D, TILE, EACH>(other, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
+        load_tile<D, TILE, EACH>(other, a.k + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
         __syncthreads();
         float score[EACH][EACH];
         multiply_rows<D, TILE, EACH>(score, queries, other);
         for (int r = 0; r < EACH; r++) {
             const int query = first + ty + S::SIDE * r;
             /* rows past T: finite, never stored */
-            const int seen = a.causal && query < head.t ? query + 1 : head.t;
+            const int seen = seen_by(a, head, query);
             const float rescale =
                 weigh_row<S::SIDE, EACH>(score[r], seen - key - tx, head.scale, a.rounded, &largest[r], &total[r],
                                          weights + (ty + S::SIDE * r) * S::WEIGHT_ROW + tx);
             for (int c = 0; c < S::COLUMNS; c++) sum[r][c] *= rescale;
         }
         __syncthreads(); /* the keys have been read, the weights are there */
-        load_tile<D, TILE, EACH>(other, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
+        load_tile<D, TILE, EACH>(other, a.v + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
         __syncthreads();
         add_product<D, TILE, EACH, false>(sum, weights, other);
     }
@@ -290,7 +310,7 @@ __device__ static inline void make_weights(float *weights, float *slopes, const 
     multiply_rows<D, TILE, EACH>(gradient, gradients, values);
     for (int r = 0; r < EACH; r++) {
         const int row = ty + S::SIDE * r, query = first + row;
-        const int seen = query >= head.t ? 0 : a.causal ? query + 1 : head.t;
+        const int seen = query >= head.t ? 0 : seen_by(a, head, query);
         for (int c = 0; c < EACH; c++) {
             const int column = tx + S::SIDE * c;
             const float weight =
@@ -338,9 +358,10 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         one[r] = 1.0f;
         for (int c = 0; c < S::COLUMNS; c++) d_keys[r][c] = d_values[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
-    load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
-    const int64_t begin = a.causal ? tile : 0, each = tiles - begin;
+    load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
+    load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
+    const int64_t begin = a.causal && key > head.earlier ? (key - head.earlier) / TILE : 0;
+    const int64_t each = (head.t + TILE - 1) / TILE - begin;
     for (int64_t round = 0; round < group * each; round++) { /* a head's tiles, then the next head's */
         const int64_t index = first_index + round / each;
         const int first = (int)(begin + round % each) * TILE;
@@ -359,8 +380,9 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         add_product<D, TILE, EACH, true>(d_values, memory.weights, memory.gradients);
         add_product<D, TILE, EACH, true>(d_keys, memory.slopes, memory.queries);
     }
-    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.t, head.d, d_keys, one, a.rounded);
-    store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.t, head.d, d_values, one, a.rounded);
+    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.keys, head.d, d_keys, one, a.rounded, a.adds, head.earlier);
+    store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.keys, head.d, d_values, one, a.rounded, a.adds,
+                              head.earlier);
 }
 
 template <int D, int TILE, int EACH>
@@ -384,12 +406,12 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
                              head.d, a.rounded);
     __syncthreads();
     load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, head, index, first);
-    const int end = a.causal ? tile + 1 : (int)tiles;
+    const int end = seen_tiles<TILE>(a, head, first);
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the keys and slopes of the round before have been read */
-        load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
-        load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
+        load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
+        load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.keys, head.d, a.rounded);
         __syncthreads();
         make_weights<D, TILE, EACH>(nullptr, memory.slopes, memory.queries, memory.keys,
                                     memory.gradients, memory.values, memory.lse, memory.delta,
@@ -425,10 +447,10 @@ static cudaError_t run_forward(cudaStream_t stream, const struct kernel_attentio
 template <int D, int TILE, int EACH>
 static cudaError_t run_backward(cudaStream_t stream, const struct kernel_attention &a)
 {
-    const int64_t tiles = blocks_for(a.t, TILE);
+    const int64_t tiles = blocks_for(a.t, TILE), key_tiles = blocks_for(a.earlier + a.t, TILE);
     const dim3 threads(shape<D, TILE, EACH>::THREADS);
-    const cudaError_t failed = launch(attention_keys<D, TILE, EACH>, tiles * a.b * a.kv, threads,
-                                      backward_bytes<D, TILE, EACH>(), stream, a, tiles);
+    const cudaError_t failed = launch(attention_keys<D, TILE, EACH>, key_tiles * a.b * a.kv, threads,
+                                      backward_bytes<D, TILE, EACH>(), stream, a, key_tiles);
     if (failed != cudaSuccess) return failed;
     return launch(attention_queries<D, TILE, EACH>, tiles * a.b * a.h, threads,
                   backward_bytes<D, TILE, EACH>(), stream, a, tiles);
@@ -438,7 +460,7 @@ extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
                                               const struct kernel_attention *attention)
 {
     const int64_t d = attention->d;
-    if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
+    if (d > CUDA_HEAD_WIDTH_MAX || attention->earlier + attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
     if (d <= 32) return run_forward<32, 64, 4>(stream, *attention);
     if (d <= 64) return run_forward<64, 64, 4>(stream, *attention);
     if (d <= 128) return run_forward<128, 32, 4>(stream, *attention);
@@ -449,7 +471,7 @@ extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
                                                const struct kernel_attention *attention)
 {
     const int64_t d = attention->d;
-    if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
+    if (d > CUDA_HEAD_WIDTH_MAX || attention->earlier + attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
     if (d <= 32) return run_backward<32, 32, 4>(stream, *attention);
     if (d <= 64) return run_backward<64, 32, 4>(stream, *attention);
     if (d <= 128) return run_backward<128, 16, 2>(stream, *attention);

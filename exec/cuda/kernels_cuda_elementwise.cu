@@ -121,10 +121,10 @@ __global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, 
     }
 }
 
-/* MOMENTS is a constant, so that no unused moments are loaded. */
+/* MOMENTS is a constant, so that no unused moments are loaded. `scale` is a factor of the gradient. */
 template <int MOMENTS>
 __global__ static void update(struct kernel_parameters parameters, const float *g, int64_t n,
-                              struct kernel_step s)
+                              struct kernel_step s, float scale)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
     struct step_numbers numbers[EACH];
@@ -135,7 +135,7 @@ __global__ static void update(struct kernel_parameters parameters, const float *
         const int64_t i = first + e * THREADS;
         if (i >= n) break;
         numbers[e] = step_load(parameters, i, s);
-        gradient[e] = g[i];
+        gradient[e] = step_scaled(g[i], scale);
     }
     for (int e = 0; e < EACH; e++) {
         const int64_t i = first + e * THREADS;
@@ -164,6 +164,11 @@ __global__ static void widen_rows(float *out, const bf16 *x, int64_t width, int6
 {
     for (int64_t i = threadIdx.x; i < width; i += THREADS)
         out[blockIdx.x * stride + i] = bf16_widen(x[blockIdx.x * width + i]);
+}
+
+__global__ static void copy_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t width)
+{
+    for (int64_t i = threadIdx.x; i < width; i += THREADS) to[blockIdx.x * to_row + i] = from[blockIdx.x * from_row + i];
 }
 
 __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
@@ -230,11 +235,12 @@ extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float 
 
 extern "C" cudaError_t cuda_update(cudaStream_t stream,
                                    const struct kernel_parameters *parameters, const float *g,
-                                   int64_t n, const struct kernel_step *step)
+                                   int64_t n, const struct kernel_step *step, float scale)
 {
     const int moments = !parameters->m ? 0 : !parameters->v ? 1 : 2;
     return launch(moments == 0 ? update<0> : moments == 1 ? update<1> : update<2>,
-                  blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, *parameters, g, n, *step);
+                  blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, *parameters, g, n, *step,
+                  scale);
 }
 
 extern "C" cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n)
@@ -252,6 +258,12 @@ extern "C" cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf
                                        int64_t rows, int64_t width, int64_t stride)
 {
     return launch(widen_rows, rows, dim3(THREADS), 0, stream, out, x, width, stride);
+}
+
+extern "C" cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from, int64_t from_row,
+                                      int64_t rows, int64_t width)
+{
+    return launch(copy_rows, rows, dim3(THREADS), 0, stream, to, to_row, from, from_row, width);
 }
 
 extern "C" cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m,
@@ -275,7 +287,7 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)update<1>,                (const void *)update<2>,
         (const void *)round_to_bf16,            (const void *)add_bias,
         (const void *)pause_for,                (const void *)round_rows,
-        (const void *)widen_rows,
+        (const void *)widen_rows,               (const void *)copy_rows,
     };
     return cuda_load_kernels(kernels);
 }

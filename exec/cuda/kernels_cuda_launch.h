@@ -26,6 +26,7 @@ extern "C" {
 /* Load all kernels of a file onto the current device before the first launch. */
 cudaError_t cuda_elementwise_load(void);
 cudaError_t cuda_rows_load(void);
+cudaError_t cuda_loss_share_load(void);
 cudaError_t cuda_embed_load(void);
 cudaError_t cuda_attention_load(void);
 cudaError_t cuda_rope_load(void);
@@ -44,13 +45,16 @@ cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, 
 cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                           int64_t n);
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
-                        const float *g, int64_t n, const struct kernel_step *step);
+                        const float *g, int64_t n, const struct kernel_step *step, float scale);
 cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
 /* Convert between an array without gaps and one with rows `stride` apart. */
 cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
                             int64_t width, int64_t stride);
 cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
                             int64_t width, int64_t stride);
+/* Copies rows of `width` numbers. */
+cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
+                           int64_t width);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
 /* Keeps the stream busy in tests. */
@@ -83,8 +87,30 @@ struct cuda_loss {
     int64_t first, count;
     uint32_t part, parts;
     int64_t targets; /* of the minibatch; 0: each part counts its own */
+    bool continues;  /* adds to the loss in any case */
 };
 cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *arguments, void *workspace);
+/* *sum = (adds: +=) the sum of squares */
+cudaError_t cuda_squares(cudaStream_t stream, double *sum, const float *g, int64_t n, bool adds, void *workspace);
+/* *sum += *x */
+cudaError_t cuda_add_double(cudaStream_t stream, double *sum, const double *x);
+
+/* --- kernels_cuda_loss_share.cu ------------------------------------------------------------------- */
+
+/* struct kernel_loss_share; `parts` is 1 where `targets` is not 0. */
+struct cuda_loss_share {
+    float *logits;
+    const int32_t *labels;
+    int64_t label_stride, b, t, v, first_word;
+    bool masked;
+    int64_t first, count;
+    uint32_t part, parts;
+    int64_t targets;
+    float *largest, *sums, *at_target;
+};
+cudaError_t cuda_loss_largest(cudaStream_t stream, const struct cuda_loss_share *share);
+cudaError_t cuda_loss_sums(cudaStream_t stream, const struct cuda_loss_share *share);
+cudaError_t cuda_loss_gradient(cudaStream_t stream, double *loss, const struct cuda_loss_share *share, void *workspace);
 
 /* --- kernels_cuda_embed.cu ------------------------------------------------------------------------ */
 

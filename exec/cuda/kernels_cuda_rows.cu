@@ -1,5 +1,5 @@
 /*
- * Kernels over rows and columns of a matrix: layer norm and RMS norm, column sums, the loss.
+ * Kernels over rows and columns of a matrix: layer norm and RMS norm, column sums, the loss. Also sums of squares.
  *
  * Rows: a block takes a row, which is read from DRAM once. Threads sum numbers THREADS apart, then the block adds in a
  * fixed order.
@@ -22,6 +22,7 @@
 #include "exec/cuda/kernels_cuda_launch.h"
 
 enum { THREADS = 256, LOSS_THREADS = 512, LOSS_BLOCKS = 65536 };
+enum { SQUARE_BLOCKS = 1024, SQUARE_RANGE_MIN = 2048 };
 enum { COLUMNS = 32, LANES = 8, CHUNKS_MAX = 64, CHUNK_ROWS_MIN = 64 };
 
 /* --- layer norm --------------------------------------------------------------------------------------- */
@@ -275,6 +276,42 @@ __global__ static void loss_mean(double *loss, const double *partials, int64_t c
     *loss = more ? *loss + mean : mean;
 }
 
+/* --- sums of squares ---------------------------------------------------------------------------------------- */
+
+/* Adds up doubles in the order of threads. Only thread 0 gets the sum. */
+__device__ static inline double sum_in_order(double x)
+{
+    __shared__ double sums[THREADS];
+    sums[threadIdx.x] = x;
+    __syncthreads();
+    double sum = 0;
+    for (int i = 0; threadIdx.x == 0 && i < THREADS; i++) sum += sums[i];
+    return sum;
+}
+
+/* A block takes `range` numbers. */
+__global__ static void square_range(double *partials, const float *g, int64_t n, int64_t range)
+{
+    const int64_t begin = (int64_t)blockIdx.x * range, end = begin + range < n ? begin + range : n;
+    double sum = 0;
+    for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) sum += (double)g[i] * (double)g[i];
+    sum = sum_in_order(sum);
+    if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+}
+
+__global__ static void add_squares(double *sum, const double *partials, int64_t count, bool adds)
+{
+    double own = 0;
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) own += partials[i];
+    own = sum_in_order(own);
+    if (threadIdx.x == 0) *sum = adds ? *sum + own : own;
+}
+
+__global__ static void add_double(double *sum, const double *x)
+{
+    *sum += *x;
+}
+
 /* --- launchers ---------------------------------------------------------------------------------------------- */
 
 extern "C" cudaError_t cuda_norm_forward(cudaStream_t stream, float *out, float *sum, float *stats,
@@ -331,7 +368,7 @@ extern "C" cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *ar
     int64_t *const counted = (int64_t *)workspace;
     double *const partials = (double *)workspace + 1;
     const int64_t blocks = a.count < LOSS_BLOCKS ? a.count : (int64_t)LOSS_BLOCKS;
-    const bool more = a.part > 0 || a.first > 0;
+    const bool more = a.part > 0 || a.first > 0 || a.continues;
     cudaError_t failed =
         launch(count_targets, 1, dim3(LOSS_THREADS), 0, stream, counted, a);
     if (failed == cudaSuccess)
@@ -340,6 +377,23 @@ extern "C" cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *ar
     if (failed != cudaSuccess) return failed;
     return launch(loss_mean, 1, dim3(THREADS), 0, stream, a.loss, (const double *)partials, blocks,
                   (const int64_t *)counted, a.parts, more);
+}
+
+extern "C" cudaError_t cuda_squares(cudaStream_t stream, double *sum, const float *g, int64_t n, bool adds,
+                                    void *workspace)
+{
+    double *const partials = (double *)workspace;
+    int64_t range = blocks_for(n, SQUARE_BLOCKS);
+    if (range < SQUARE_RANGE_MIN) range = SQUARE_RANGE_MIN;
+    const int64_t blocks = n > 0 ? blocks_for(n, range) : 1;
+    const cudaError_t failed = launch(square_range, blocks, dim3(THREADS), 0, stream, partials, g, n, range);
+    if (failed != cudaSuccess) return failed;
+    return launch(add_squares, 1, dim3(THREADS), 0, stream, sum, (const double *)partials, blocks, adds);
+}
+
+extern "C" cudaError_t cuda_add_double(cudaStream_t stream, double *sum, const double *x)
+{
+    return launch(add_double, 1, dim3(1), 0, stream, sum, x);
 }
 
 extern "C" cudaError_t cuda_rows_load(void)
@@ -356,6 +410,9 @@ extern "C" cudaError_t cuda_rows_load(void)
         (const void *)count_targets,
         (const void *)loss_rows,
         (const void *)loss_mean,
+        (const void *)square_range,
+        (const void *)add_squares,
+        (const void *)add_double,
     };
     return cuda_load_kernels(kernels);
 }

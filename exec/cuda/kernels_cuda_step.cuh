@@ -45,6 +45,12 @@ __device__ static inline void step_store(const struct kernel_parameters &paramet
     if (parameters.v) ((float *)parameters.v)[i] = x.v;
 }
 
+/* Returns a clipped gradient. The product is rounded by itself, so that a factor of 1 changes no bit. */
+__device__ static inline float step_scaled(float g, float scale)
+{
+    return __fmul_rn(g, scale);
+}
+
 /* The moments determine the kind of optimizer. */
 __device__ static inline void step_apply(struct step_numbers *x, float g, bool has_m, bool has_v,
                                          const struct kernel_step &s)

@@ -228,9 +228,14 @@ static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end,
 
 /* --- all-reduce ------------------------------------------------------------------------------- */
 
+static uint64_t number_bytes(const struct run_collective *c)
+{
+    return c->doubles ? sizeof(double) : sizeof(float);
+}
+
 static void copy_other_slices(const struct run_collective *c, uint32_t member)
 {
-    const uint64_t size = c->doubles ? sizeof(double) : sizeof(float);
+    const uint64_t size = number_bytes(c);
     for (uint32_t m = 0; m < c->members; m++) {
         const uint64_t begin = slice_begin(c, m) * size, bytes = slice_begin(c, m + 1) * size - begin;
         if (m != member) memcpy(c->data[member].to + begin, c->data[m].to + begin, bytes);
@@ -373,7 +378,7 @@ static void call_join(void *argument)
     struct run_collective *const c = call->collective;
     const double came_s = call->timing->start_s;
     struct run_collective_data *const own = &c->data[call->member], on_device = *own;
-    if (call->staged) run_staged_bring(call->stream, c->kind, own, call->staged);
+    if (call->staged) run_staged_bring(call->stream, c->kind, number_bytes(c), own, call->staged);
     bool met = meet_first(call->run, c);
     if (met) call->timing->start_s = c->begun_s;
     if (met) call->timing->waited_s = fmax(0, c->begun_s - came_s);
@@ -383,7 +388,7 @@ static void call_join(void *argument)
               : c->kind == COLLECTIVE_REDUCE_SCATTER ? reduce_scatter(c, call->member)
               : c->kind == COLLECTIVE_ALL_GATHER     ? all_gather(call)
                                                      : all_reduce(c, call->member);
-        if (met && call->staged) run_staged_return(call->stream, c->kind, own, &on_device);
+        if (met && call->staged) run_staged_return(call->stream, c->kind, number_bytes(c), own, &on_device);
         if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);

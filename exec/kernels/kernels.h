@@ -26,7 +26,7 @@ struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
     int64_t targets;
-    bool continues; /* only on hosts: adds to the loss, also in the first rows of part 0 */
+    bool continues; /* adds to the loss, also in the first rows of part 0 */
 };
 
 /*
@@ -147,8 +147,13 @@ struct kernels {
                                int64_t c, int64_t v, int64_t first_row, int64_t row_count);
 
     void (*zero)(const struct kernels *kernels, void *at, uint64_t bytes);
+    /* Copies rows of `width` numbers; rows begin to_row and from_row numbers apart. */
+    void (*copy_rows)(const struct kernels *kernels, float *to, int64_t to_row, const float *from, int64_t from_row,
+                      int64_t rows, int64_t width);
+    /* *sum += *x */
+    void (*add_double)(const struct kernels *kernels, double *sum, const double *x);
 
-    /* --- gradients that are not applied at once, and clipping: squares and update_scaled only by the host's processor */
+    /* --- gradients that are not applied at once, and clipping ------------------------------- */
 
     /* The gradient that embed_update would apply to its range of rows. `continues`: `gradient` has the sums of
      * earlier tokens, and the result those of all tokens (head_gradient NULL). */
@@ -156,8 +161,8 @@ struct kernels {
                            const float *head_gradient, const float *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                            int64_t first_row, int64_t row_count, int64_t padded, float *scratch);
-    /* Sum of squares, in an order that depends only on n. */
-    double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
+    /* *sum = the sum of squares, in an order that depends only on n; `adds`: it is added to *sum. */
+    void (*squares)(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds);
     /* g is multiplied by `scale` */
     void (*update_scaled)(const struct kernels *kernels,
                           const struct kernel_parameters *parameters, const float *g, int64_t n,
@@ -203,7 +208,12 @@ struct kernels {
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v, struct kernel_loss_rows rows);
 
-    /* --- tensor groups, only by the host's processor -------------------------------------- */
+    /* --- tensor groups -------------------------------------------------------------------- */
+
+    /* Copy between host memory and the device's. to_host() waits for all calls so far and the copy; the caller keeps what
+     * to_device() reads until the next to_host(). NULL: the host reads and writes the device's memory. */
+    void (*to_host)(const struct kernels *kernels, void *host, const void *at, uint64_t bytes);
+    void (*to_device)(const struct kernels *kernels, void *at, const void *host, uint64_t bytes);
 
     /* The loss in three steps, between which the devices take the maximum of `largest` and add up `sums` and
      * `at_target`: the largest logit of each row (minus infinity without words); the sum of exponentials of logits less

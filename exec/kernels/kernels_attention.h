@@ -28,7 +28,7 @@ struct kernel_attention {
     float *scratch;            /* the workspace entry `scratch` (models/job/memory.h) */
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv;     /* from one token to the next */
-    int64_t earlier, held;     /* only on hosts; held 0: T, and no earlier tokens */
+    int64_t earlier, held;     /* held 0: T, and no earlier tokens */
     int64_t window;            /* only causal, and on hosts; 0: all tokens */
     bool adds;                 /* with earlier tokens: to dk and dv, instead of writing them */
     bool causal;               /* a token sees itself and earlier ones; false: all */

@@ -77,7 +77,10 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, bool co
                          int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
                          float *scratch);
 void host_zero(const struct kernels *kernels, void *at, uint64_t bytes);
-double host_squares(const struct kernels *kernels, const float *g, int64_t n);
+void host_copy_rows(const struct kernels *kernels, float *to, int64_t to_row, const float *from, int64_t from_row,
+                    int64_t rows, int64_t width);
+void host_add_double(const struct kernels *kernels, double *sum, const double *x);
+void host_squares(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                         uint64_t step, float scale);

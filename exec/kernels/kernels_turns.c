@@ -26,12 +26,11 @@ static void update_scaled_in_turn(const struct kernels *kernels, const struct ke
     pthread_mutex_unlock(&turn);
 }
 
-static double squares_in_turn(const struct kernels *kernels, const float *g, int64_t n)
+static void squares_in_turn(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds)
 {
     pthread_mutex_lock(&turn);
-    const double sum = host_squares(kernels, g, n);
+    host_squares(kernels, sum, g, n, adds);
     pthread_mutex_unlock(&turn);
-    return sum;
 }
 
 static void residual_in_turn(const struct kernels *kernels, float *z, const float *x, const float *y, int64_t n)

@@ -207,9 +207,9 @@ CLONES static double squares_of(const float *restrict g, int64_t n)
     return lanes[0];
 }
 
-double host_squares(const struct kernels *kernels, const float *g, int64_t n)
+void host_squares(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds)
 {
-    double sums[SQUARE_RANGES], sum = 0;
+    double sums[SQUARE_RANGES], total = 0;
     int64_t range = host_blocks(n, SQUARE_RANGES);
     if (range < HOST_BLOCK) range = HOST_BLOCK;
     int64_t ranges = host_blocks(n, range);
@@ -217,6 +217,6 @@ double host_squares(const struct kernels *kernels, const float *g, int64_t n)
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
     for (int64_t i = 0; i < ranges; i++)
         sums[i] = squares_of(g + i * range, host_min(range, n - i * range));
-    for (int64_t i = 0; i < ranges; i++) sum += sums[i];
-    return sum;
+    for (int64_t i = 0; i < ranges; i++) total += sums[i];
+    *sum = adds ? *sum + total : total;
 }

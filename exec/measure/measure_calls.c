@@ -316,9 +316,7 @@ static void call_embed_step(const struct measure_call *c)
 /* Sums gradients that just came from a device. */
 static void call_squares(const struct measure_call *c)
 {
-    static _Thread_local volatile double keep; /* else there is nothing to do */
-    keep = c->kernels->squares(c->kernels, hot(c, 0, c->m), c->m);
-    (void)keep;
+    c->kernels->squares(c->kernels, c->bench->loss, hot(c, 0, c->m), c->m, false);
 }
 
 static void call_loss(const struct measure_call *c)
@@ -340,7 +338,6 @@ static void update_tensors(const struct measure_call *c, const struct job_optimi
     /* a bf16 moment takes half of its room */
     float *const cold = moments > 0 || apart ? state(c, (moments + (apart ? 2 : 0)) * c->m) : NULL;
     char *const first = moments > 0 ? (char *)(cold + (apart ? 2 * c->m : 0)) : NULL;
-    static _Thread_local volatile double keep; /* else there is nothing to do */
     int64_t at = 0;
     struct kernel_parameters all = {.m = first,
                                     .v = moments > 1 ? first + (uint64_t)c->m * bytes : NULL};
@@ -350,12 +347,11 @@ static void update_tensors(const struct measure_call *c, const struct job_optimi
                                  : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
         const float *const gradients = apart ? cold + c->m + at : hot(c, 0, n);
         all.p = apart ? cold + at : hot(c, 1, n);
-        if (apart && c->kernels->squares) keep = c->kernels->squares(c->kernels, gradients, n);
+        if (apart && c->kernels->threads > 0) c->kernels->squares(c->kernels, c->bench->loss, gradients, n, false);
         c->kernels->update(c->kernels, &all, gradients, n, optimizer, matrix, 1);
         all = kernel_parameters_from(all, n, rounded);
         at += n;
     }
-    (void)keep;
 }
 
 static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)

@@ -251,7 +251,7 @@ static void add_level(const struct kernels *kernels, const struct chunk_argument
     const int64_t count = (int64_t)(a->tables->memory.gradient_bytes / sizeof(float));
     if (a->pass == PLAN_BACKWARD)
         kernels->residual(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
-    if (a->loss) *loss_at(a, to) += *loss_at(a, from);
+    if (a->loss) kernels->add_double(kernels, loss_at(a, to), loss_at(a, from));
 }
 
 /* Adds a microbatch's value, which was made at its level, to the tree; the last one completes the sum. */

@@ -5,7 +5,6 @@
  * of each tensor; a collective of the replicas adds these up.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/extreme.h"
 #include "exec/network/chunk.h"
@@ -147,7 +146,7 @@ static void square_range(const struct kernels *kernels, const struct chunk_argum
         const struct memory_entry *entry = &parameters->entries[i];
         const uint64_t first = entry->offset_bytes / sizeof(float), end = first + entry->bytes / sizeof(float);
         const uint64_t from = max_u64(first, own->first), to = min_u64(end, own->first + own->count);
-        if (from < to) sums[i] += kernels->squares(kernels, gradient + (from - own->first), (int64_t)(to - from));
+        if (from < to) kernels->squares(kernels, &sums[i], gradient + (from - own->first), (int64_t)(to - from), true);
     }
 }
 
@@ -159,7 +158,7 @@ void chunk_norm_share(const struct kernels *kernels, const struct chunk_argument
     const uint64_t first_layer = a->tables->shards[0].first_layer;
     const uint32_t count = a->tables->parameters.count;
     double *const sums = a->norms + memory_tensor_count(network, 0, first_layer);
-    memset(sums, 0, count * sizeof *sums);
+    kernels->zero(kernels, sums, count * sizeof *sums);
     for (uint32_t i = 0; i < m->section_count; i++) {
         const struct chunk_share_section *own = &share->sections[i];
         if (own->count == 0 || m->sections[i].kind == CHUNK_SECTION_HEAD) continue; /* a table counts once */
@@ -169,5 +168,5 @@ void chunk_norm_share(const struct kernels *kernels, const struct chunk_argument
     if (!a->split) return;
     uint64_t layers = 0;
     for (uint32_t i = 0; i < m->piece_count; i++) layers += a->tables->shards[i].layer_count;
-    transformer_join_squares(a->split, network, first_layer, layers, sums);
+    transformer_join_squares(kernels, a->split, network, first_layer, layers, sums);
 }

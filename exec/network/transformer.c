@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "models/job/learning_rate.h"
@@ -125,9 +124,11 @@ static bool may_step(const struct transformer_unit *unit, const float *gradient,
     const struct unit_arguments *a = unit->arguments;
     if (!a->guard) return true;
     transformer_shut_by_loss(a);
-    if (atomic_load(&a->guard->state) == UNIT_GUARD_OPEN && !job_clips(a->job) &&
-        !fits(unit, unit->kernels->squares(unit->kernels, gradient, count)))
-        shut(a->guard, UNIT_GUARD_GRADIENT);
+    if (atomic_load(&a->guard->state) == UNIT_GUARD_OPEN && !job_clips(a->job)) {
+        double squares;
+        unit->kernels->squares(unit->kernels, &squares, gradient, count, false);
+        if (!fits(unit, squares)) shut(a->guard, UNIT_GUARD_GRADIENT);
+    }
     return atomic_load(&a->guard->state) == UNIT_GUARD_OPEN;
 }
 
@@ -243,7 +244,7 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
 
 void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count)
 {
-    if (unit->split) unit_group_sum(unit->split->group, unit->split->rank, values, (uint64_t)count);
+    if (unit->split) transformer_exchange_sum(unit->kernels, unit->split, values, (uint64_t)count);
 }
 
 static struct transformer_product product_of(struct transformer_weights w, const struct transformer_linear *l)
@@ -497,7 +498,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
             (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                        words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
-        if (v == 0) memset(d_normf + rows.first * c, 0, (size_t)(rows.count * c) * sizeof *d_normf);
+        if (v == 0) k->zero(k, d_normf + rows.first * c, (uint64_t)(rows.count * c) * sizeof *d_normf);
         if (v == 0) continue;
         /* The embedding's gradient has the sums of earlier microbatches. */
         bool more = rows.first > 0, weight_more = more || (tied && unit->adds);

@@ -8,8 +8,6 @@
  *
  *     slices 0 1 2      forward   keys 0 | 0 1 | 0 1 2      backward   dkeys 0 1 2 = | 0 1 += | 0 +=
  */
-#include <string.h>
-
 #include "exec/network/transformer.h"
 #include "models/job/chunk_memory.h"
 
@@ -33,12 +31,12 @@ static struct transformer_context context_of(const struct transformer_unit *unit
 static void copy_rows(const struct transformer_unit *unit, int64_t tokens, float *all, float *own, int64_t row, bool back)
 {
     const int64_t begin = transformer_first_token(unit), width = unit->shared;
-    for (int64_t sample = 0; sample < unit->b; sample++)
-        for (int64_t token = 0; token < unit->t; token++) {
-            float *const here = own + (sample * unit->t + token) * row;
-            float *const there = all + (sample * tokens + begin + token) * width;
-            memcpy(back ? here : there, back ? there : here, (size_t)width * sizeof *own);
-        }
+    for (int64_t sample = 0; sample < unit->b; sample++) {
+        float *const here = own + sample * unit->t * row;
+        float *const there = all + (sample * tokens + begin) * width;
+        unit->kernels->copy_rows(unit->kernels, back ? here : there, back ? row : width, back ? there : here,
+                                 back ? width : row, unit->t, width);
+    }
 }
 
 /* Returns attention to the keys and values of all tokens so far. */

@@ -178,18 +178,21 @@ float transformer_clip_scale(const struct unit_arguments *a)
     return scale >= 1 ? 1 : (float)scale;
 }
 
-void transformer_join_squares(const struct unit_split *split, const struct network *network, uint64_t first_layer,
-                              uint64_t layer_count, double *sums)
+void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split, const struct network *network,
+                              uint64_t first_layer, uint64_t layer_count, double *sums)
 {
+    double *const values = split->room ? split->room : sums;
     uint64_t index = 0;
+    if (split->room) kernels->to_host(kernels, values, sums, memory_tensor_count(network, first_layer, layer_count) * sizeof *sums);
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
         const uint32_t count = network_layer_shapes(split->whole, layer, whole);
         (void)network_layer_shapes(network, layer, parts);
         for (uint32_t i = 0; i < count; i++, index++)
-            if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) sums[index] = 0;
+            if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) values[index] = 0;
     }
-    unit_group_sum_doubles(split->group, split->rank, sums, index);
+    unit_group_sum_doubles(split->group, split->rank, values, index);
+    if (split->room) kernels->to_device(kernels, sums, values, index * sizeof *sums);
 }
 
 static void compute_norm(const struct transformer_unit *unit)
@@ -199,11 +202,12 @@ static void compute_norm(const struct transformer_unit *unit)
     double *sums = a->norms + memory_tensor_count(unit->network, 0, a->shard->first_layer);
     for (uint32_t i = 0; i < parameters->count; i++) {
         const struct memory_entry *entry = &parameters->entries[i];
-        sums[i] = unit->kernels->squares(unit->kernels, transformer_at(a->gradient, entry->offset_bytes),
-                                         (int64_t)(entry->bytes / sizeof(float)));
+        unit->kernels->squares(unit->kernels, &sums[i], transformer_at(a->gradient, entry->offset_bytes),
+                               (int64_t)(entry->bytes / sizeof(float)), false);
     }
     if (unit->split)
-        transformer_join_squares(unit->split, unit->network, a->shard->first_layer, a->shard->layer_count, sums);
+        transformer_join_squares(unit->kernels, unit->split, unit->network, a->shard->first_layer, a->shard->layer_count,
+                                 sums);
 }
 
 static void compute_update(const struct transformer_unit *unit)

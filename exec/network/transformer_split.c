@@ -10,7 +10,25 @@
  */
 #include "exec/network/transformer.h"
 
-#include <string.h>
+/* Brings a GPU's values to the host, where the members exchange them, and back. */
+static void exchange(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count,
+                     void (*each)(struct unit_group *group, uint32_t rank, float *values, uint64_t count))
+{
+    float *const here = split->room ? split->room : values;
+    if (split->room) kernels->to_host(kernels, here, values, count * sizeof *values);
+    each(split->group, split->rank, here, count);
+    if (split->room) kernels->to_device(kernels, values, here, count * sizeof *values);
+}
+
+void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count)
+{
+    exchange(kernels, split, values, count, unit_group_sum);
+}
+
+void transformer_exchange_maximum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count)
+{
+    exchange(kernels, split, values, count, unit_group_maximum);
+}
 
 static int64_t slice_words(const struct transformer_unit *unit)
 {
@@ -43,7 +61,7 @@ void transformer_gather_split(const struct transformer_unit *unit, float *x, con
 {
     const struct transformer_table_rows words = words_of(unit, rows), rest = rest_of(unit, rows);
     const int64_t count = unit->r * unit->c;
-    if (words.first_row > 0) memset(x, 0, (size_t)count * sizeof *x);
+    if (words.first_row > 0) unit->kernels->zero(unit->kernels, x, (uint64_t)count * sizeof *x);
     if (words.row_count > 0) transformer_gather(unit, x, &words);
     transformer_sum(unit, x, count);
     if (rest.row_count > 0) transformer_gather(unit, x, &rest);
@@ -60,10 +78,11 @@ void transformer_rows_backward_split(const struct transformer_unit *unit, const 
 
 void transformer_zero_padding(const struct transformer_unit *unit, float *d_table, float *d_bias)
 {
-    const size_t padding = (size_t)(slice_words(unit) - unit->v);
+    const struct kernels *k = unit->kernels;
+    const uint64_t padding = (uint64_t)(slice_words(unit) - unit->v);
     if (!unit->split || padding == 0) return;
-    if (d_table) memset(d_table + unit->v * unit->c, 0, padding * (size_t)unit->c * sizeof *d_table);
-    if (d_bias) memset(d_bias + unit->v, 0, padding * sizeof *d_bias);
+    if (d_table) k->zero(k, d_table + unit->v * unit->c, padding * (uint64_t)unit->c * sizeof *d_table);
+    if (d_bias) k->zero(k, d_bias + unit->v, padding * sizeof *d_bias);
 }
 
 void transformer_loss_split(const struct transformer_unit *unit, const struct transformer_words *words,
@@ -85,7 +104,7 @@ void transformer_loss_split(const struct transformer_unit *unit, const struct tr
                                             .sums = statistics + rows.count,
                                             .at_target = statistics + 2 * rows.count};
     k->loss_largest(k, &share);
-    unit_group_maximum(unit->split->group, unit->split->rank, share.largest, (uint64_t)rows.count);
+    transformer_exchange_maximum(k, unit->split, share.largest, (uint64_t)rows.count);
     k->loss_sums(k, &share);
     transformer_sum(unit, share.sums, 2 * rows.count);
     k->loss_gradient(k, a->loss, &share);

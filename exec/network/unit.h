@@ -55,6 +55,7 @@ struct unit_guard {
 struct unit_split {
     struct unit_group *group;
     uint32_t rank, members;
+    void *room; /* of a GPU: host memory for a member's values; NULL: they are in host memory */
     const struct network *whole; /* the network that was cut */
     uint64_t vocabulary;        /* of the whole network ... */
     uint64_t first_word, words; /* ... and the device's words of it; there may be none */

@@ -146,6 +146,7 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
     } arrays[] = {
         {RUN_WINDOW, sizeof *loop->flights, &loop->flights},
         {plan_stream_count(plan), sizeof *loop->backlog_s, &loop->backlog_s},
+        {plan_stream_count(plan), sizeof *loop->ended_s, &loop->ended_s},
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
         {plan->jobs.count, sizeof *loop->targets, &loop->targets},

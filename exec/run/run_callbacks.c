@@ -172,6 +172,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     if (may_begin(call)) {
         const double *const all = call->of_chunk ? call->arguments.chunk.norms : call->arguments.unit.norms;
         const double *const norms = call->flight->op->pass == PLAN_UPDATE ? all : NULL;
+        if (norms) kernels_finish(kernels); /* a GPU's copies of them have ended */
         const bool skips = norms && skips_step(call->run, job, call->flight->minibatch, norms);
         if (!skips && call->of_chunk) compute_chunk(kernels, call);
         else if (!skips) unit_compute(kernels, &call->arguments.unit);

@@ -190,6 +190,20 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
                                     .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
 
+/* Returns the squares on the host that an update's unit copies to the device, whose kernels take the norm as an argument. */
+static double *norms_on_host(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const struct plan *const plan = loop->plan;
+    for (uint32_t o = op->unit->first_op; o < op->unit->first_op + op->unit->op_count; o++) {
+        const uint32_t source = plan->accesses[plan->ops[o].first_access].buffer;
+        if (plan->ops[o].kind != OP_COPY || plan->buffers[source].kind != BUFFER_NORMS) continue;
+        const uint32_t rank = plan_buffer_rank(plan, &plan->buffers[source], op->rank);
+        return (double *)(void *)run_host_buffer_of(loop->run, source, rank);
+    }
+    assert(!"an update without the squares of all gradients");
+    return NULL;
+}
+
 /* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */
 static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
@@ -222,6 +236,8 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .workspace = unit.workspace,
         .guard = unit.guard,
     };
+    const bool far = op->op->stream != STREAM_CPU && !loop->run->backend->arena_on_host;
+    if (unit.pass == PLAN_UPDATE && unit.norms && far) arguments.norms = norms_on_host(loop, op);
     if (unit.pass == PLAN_UPDATE && parallel_has_own_pace(&unit.job->parallel)) {
         arguments.round = unit.job->parallel.replicas[parallel_place(&unit.job->parallel, op->unit->shard).stage];
         arguments.minibatch /= arguments.round;

@@ -350,6 +350,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
     run->host = host;
     if (status == STATUS_OK) status = find_states(run, err);
+    if (status == STATUS_OK) run_staged_give_rooms(run);
     if (status == STATUS_OK) run_devices_pin(run);
     if (status == STATUS_OK) status = run_devices_open(run, err);
     if (status == STATUS_OK) status = run_storage_start(run, err);

@@ -188,11 +188,15 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
 {
     const struct plan_op *const op = flight->op;
     if (flight->elsewhere) return;
-    const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
-    const double ended_s = flight->within ? flight->timing.start_s + flight->exchanged_s
-                                          : flight->timing.end_s - flight->exchanged_s;
+    /* A GPU's pass has the times of events, so its exchanges follow it without looking at the host's clock. */
+    const bool follows = flight->within && !loop->run->backend->arena_on_host;
+    const double begun_s = flight->timing.start_s - loop->run->start_s;
+    const double start_s = follows ? loop->ended_s[flight->stream] + flight->timing.waited_s : fmax(0, begun_s);
+    const double ended_s = flight->within ? start_s + flight->exchanged_s
+                                          : flight->timing.end_s - flight->exchanged_s - loop->run->start_s;
     const double waited_s = op->kind == OP_COLLECTIVE ? fmin(flight->timing.waited_s, start_s) : 0;
-    const double end_s = fmax(0, ended_s - loop->run->start_s);
+    const double end_s = fmax(0, ended_s);
+    loop->ended_s[flight->stream] = end_s;
     run_record_slots(loop->record, &(struct run_slots){
         .start_s = start_s,
         .end_s = end_s,

@@ -57,6 +57,7 @@ struct run_loop {
     struct run_flight *flights; /* RUN_WINDOW */
     uint64_t oldest, next;
     double *backlog_s;      /* per stream: predicted, in flight */
+    double *ended_s;        /* per stream: the end of its last span */
     double *predicted_s;    /* per plan op */
     double predicted_max_s, done_s, total_s;
     double polled_s;        /* last progress report */

@@ -103,15 +103,15 @@ static enum status check_precision(const struct job_draft *draft, struct error *
                          precision_names[PRECISION_FP32]);
 }
 
-/* Refuses to clip embeddings that are more than tables: their gradient is made and applied at once. */
+/* Refuses to clip embeddings that are more than tables: their gradient is made and applied at once, but for parallel jobs. */
 static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
-    if (!job_clips(&draft->job) || network_has_plain_tables(n)) return STATUS_OK;
+    if (!job_clips(&draft->job) || network_has_plain_tables(n) || parallel_is_set(&draft->job.parallel)) return STATUS_OK;
     const json_t *own = json_object_get(draft->object, "optimizer");
     if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
     return json_fail_key(draft->in, own, "clip", err,
-                         "'clip' does not support networks of family '%s' yet (expected a decoder)",
+                         "'clip' does not support networks of family '%s' yet (expected a decoder, or 'parallel')",
                          network_family_names[n->family]);
 }
 

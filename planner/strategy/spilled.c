@@ -11,6 +11,7 @@
 
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "models/network/network_traits.h"
 #include "planner/check/plan_check.h"
 #include "planner/plan_hosts.h"
 #include "planner/policy/policies.h"
@@ -40,6 +41,11 @@ static enum status check_clipping(const struct policy *policy, const struct hard
     while (j < jobs->count && !job_clips(&jobs->jobs[j])) j++;
     if (j == jobs->count) return STATUS_OK;
     const char *name = jobs->jobs[j].name;
+    for (uint32_t i = j; i < jobs->count; i++)
+        if (job_clips(&jobs->jobs[i]) && !network_has_plain_tables(&jobs->jobs[i].network))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the optimizer of job '%s' clips ('clip'), which networks of family '%s' do in parallel jobs only "
+                             "(expected 'parallel')", jobs->jobs[i].name, network_family_names[jobs->jobs[i].network.family]);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on the devices, and the optimizer of job '%s' "

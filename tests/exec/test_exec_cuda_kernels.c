@@ -385,6 +385,91 @@ static void far_embed_forward_bf16(const struct kernels *kernels, float *x, cons
     leave();
 }
 
+static void far_update_scaled(const struct kernels *k, const struct kernel_parameters *parameters,
+                              const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
+                              uint64_t step, float scale)
+{
+    (void)k;
+    const struct kernel_parameters far = far_parameters(*parameters);
+    enter();
+    inner->update_scaled(inner, &far, there(g), n, optimizer, decays, step, scale);
+    leave();
+}
+
+static void far_embed_gradient(const struct kernels *k, float *gradient, bool continues, const float *head_gradient,
+                               const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded, float *scratch)
+{
+    (void)k;
+    enter();
+    inner->embed_gradient(inner, there(gradient), continues, there(head_gradient), there(dx), there(tokens), token_stride, b,
+                          t, c, v, first_row, row_count, padded, there(scratch));
+    leave();
+}
+
+static void far_squares(const struct kernels *k, double *sum, const float *g, int64_t n, bool adds)
+{
+    (void)k;
+    enter();
+    inner->squares(inner, there(sum), there(g), n, adds);
+    leave();
+}
+
+static void far_copy_rows(const struct kernels *k, float *to, int64_t to_row, const float *from, int64_t from_row,
+                          int64_t rows, int64_t width)
+{
+    (void)k;
+    enter();
+    inner->copy_rows(inner, there(to), to_row, there(from), from_row, rows, width);
+    leave();
+}
+
+static void far_add_double(const struct kernels *k, double *sum, const double *x)
+{
+    (void)k;
+    enter();
+    inner->add_double(inner, there(sum), there(x));
+    leave();
+}
+
+static struct kernel_loss_share far_share(const struct kernel_loss_share *share)
+{
+    struct kernel_loss_share far = *share;
+    far.logits = there(share->logits);
+    far.labels = there(share->labels);
+    far.largest = there(share->largest);
+    far.sums = there(share->sums);
+    far.at_target = there(share->at_target);
+    return far;
+}
+
+static void far_loss_largest(const struct kernels *k, const struct kernel_loss_share *share)
+{
+    (void)k;
+    const struct kernel_loss_share far = far_share(share);
+    enter();
+    inner->loss_largest(inner, &far);
+    leave();
+}
+
+static void far_loss_sums(const struct kernels *k, const struct kernel_loss_share *share)
+{
+    (void)k;
+    const struct kernel_loss_share far = far_share(share);
+    enter();
+    inner->loss_sums(inner, &far);
+    leave();
+}
+
+static void far_loss_gradient(const struct kernels *k, double *loss, const struct kernel_loss_share *share)
+{
+    (void)k;
+    const struct kernel_loss_share far = far_share(share);
+    enter();
+    inner->loss_gradient(inner, there(loss), &far);
+    leave();
+}
+
 static const struct kernels far_table = {
     .name = "cuda, mirrored",
     .linear_forward = far_linear_forward,
@@ -401,6 +486,14 @@ static const struct kernels far_table = {
     .residual = far_residual,
     .loss = far_loss,
     .update = far_update,
+    .update_scaled = far_update_scaled,
+    .embed_gradient = far_embed_gradient,
+    .squares = far_squares,
+    .copy_rows = far_copy_rows,
+    .add_double = far_add_double,
+    .loss_largest = far_loss_largest,
+    .loss_sums = far_loss_sums,
+    .loss_gradient = far_loss_gradient,
     .round = far_round,
     .linear_forward_bf16 = far_linear_forward_bf16,
     .linear_input_bf16 = far_linear_input_bf16,

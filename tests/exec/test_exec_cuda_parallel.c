@@ -1,6 +1,7 @@
 /*
  * Parallel jobs on the CUDA back end: pipelines have the bits of one GPU, replicas of equal number each other's, and all
- * are near the host's.
+ * are near the host's. So are jobs that clip, tensor groups, unequal replicas, sums as a tree, best weights, offloaded
+ * states and slices of tokens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +12,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/run/run.h"
 #include "planner/check/plan_check.h"
+#include "planner/plan_runnable.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/exec/support_cuda.h"
 #include "tests/support/planner/support_planner.h"
@@ -34,9 +37,9 @@ int main(void)
 
 #ifdef SPILLWAY_EMULATED
 #include "tests/emulator/emulator_faults.h"
-enum { FAMILIES = 2 }; /* drawn for each run: a case takes seconds */
+enum { FAMILIES = 2, OTHERS = 1 }; /* drawn for each run: a case takes seconds */
 #else
-enum { FAMILIES = 4 };
+enum { FAMILIES = 4, OTHERS = 2 };
 #endif
 
 enum { STEPS = 2, DEVICES = 4 };
@@ -65,12 +68,49 @@ struct setting {
     const struct cut *cut; /* NULL: one device, spilled */
     uint32_t data, zero, recompute, precision, moments;
     uint64_t microbatches, every, delay_seed;
+    double clip;       /* 0: none */
+    uint32_t tensor;   /* devices of a tensor group; 0: one */
+    uint32_t replicas[2]; /* of each of two stages, unequal; 0: `data` */
+    uint32_t offload;
+    bool tree, best;
 };
 
 struct outcome {
-    double losses[STEPS], evaluated;
-    uint64_t fingerprint;
+    double losses[STEPS], norms[STEPS], evaluated;
+    uint64_t fingerprint, kept;
 };
+
+/* Reads the norms of a job that clips from a log, which it removes. */
+static void read_norms(const char *path, double norms[STEPS])
+{
+    char *line = NULL;
+    size_t room = 0;
+    int count = 0;
+    FILE *const log = fopen(path, "r");
+    assert_non_null(log);
+    while (getline(&line, &room, log) > 0) {
+        const char *const norm = strstr(line, "\"norm\":");
+        if (norm && count < STEPS) norms[count++] = strtod(norm + strlen("\"norm\":"), NULL);
+    }
+    assert_int_equal(count, STEPS);
+    free(line);
+    fclose(log);
+    assert_int_equal(unlink(path), 0);
+}
+
+static struct parallel parallel_of(const struct setting *s)
+{
+    struct parallel p = {.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1, .pipeline = s->cut->pipeline, .data = s->data,
+                         .zero = s->zero, .chunks = s->cut->chunks, .buckets = 1, .schedule = s->cut->schedule,
+                         .recompute = s->recompute, .tree = s->tree, .offload = s->offload};
+    if (s->cut->schedule == PIPELINE_TERAPIPE) {
+        p.slices = 2;
+        p.slice_tokens[0] = 11;
+        p.slice_tokens[1] = 5;
+    }
+    for (uint32_t i = 0; s->replicas[0] > 0 && i < ARRAY_COUNT(s->replicas); i++) p.replicas[p.replicated++] = s->replicas[i];
+    return p;
+}
 
 static void plan_and_run(const struct setting *s, struct outcome *out)
 {
@@ -84,6 +124,7 @@ static void plan_and_run(const struct setting *s, struct outcome *out)
     hardware.backend = s->backend;
     hardware.threads = strcmp(s->backend, "host") == 0;
     hardware.host_bytes.value = 1e9;
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_network_jobs(&jobs, 1, s->config, STEPS);
     struct job *const job = &jobs.jobs[0];
     job->microbatch = 1;
@@ -91,24 +132,27 @@ static void plan_and_run(const struct setting *s, struct outcome *out)
     job->precision = s->precision;
     job->optimizer.learning_rate = 0.01;
     job->optimizer.moments = s->moments;
+    job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = 1};
-    if (s->cut)
-        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = s->cut->pipeline, .data = s->data,
-                                          .zero = s->zero, .chunks = s->cut->chunks, .buckets = 1,
-                                          .schedule = s->cut->schedule, .recompute = s->recompute};
+    job->keep_best = s->best;
+    if (s->cut) job->parallel = parallel_of(s);
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
     enum status status = s->cut ? parallel_check(job, &err) : STATUS_OK;
     if (!status) status = planner_plan(&hardware, &jobs, &options, &plan, &err);
     if (!status) status = plan_check(&plan, &err);
-    if (!status)
-        status = run_plan(&plan, &(struct run_options){.poison = true, .delay_seed = s->delay_seed, .record_spans = s->cut},
-                          &result, &trace, &err);
+    char log[] = "/tmp/test-cuda-parallel-XXXXXX";
+    if (s->clip > 0) close(mkstemp(log));
+    const struct run_options how = {.poison = true, .delay_seed = s->delay_seed, .record_spans = s->cut,
+                                    .log_path = s->clip > 0 ? log : NULL};
+    if (!status) status = run_plan(&plan, &how, &result, &trace, &err);
     if (!status && s->cut) status = trace_check(&trace, &err);
     if (status) fail_msg("%s", err.text);
     assert_memory_as_planned(&plan, &result);
     assert_int_equal(result.jobs[0].minibatches, STEPS);
+    *out = (struct outcome){.kept = result.jobs[0].kept_fingerprint};
     memcpy(out->losses, result.jobs[0].losses, sizeof out->losses);
+    if (s->clip > 0) read_norms(log, out->norms);
     out->evaluated = s->every > 0 ? result.jobs[0].evaluations[0].loss : 0;
     out->fingerprint = result.jobs[0].weights_fingerprint;
     run_result_release(&result);
@@ -116,16 +160,18 @@ static void plan_and_run(const struct setting *s, struct outcome *out)
     plan_release(&plan);
 }
 
-static void describe(const struct setting *s, char out[200])
+static void describe(const struct setting *s, char out[300])
 {
-    snprintf(out, 200, "%.22s..., %s, %u stages, %u chunks, %u replicas, zero %u, %s, recompute %s, precision %u, %u microbatches",
-             s->config, s->backend, s->cut->pipeline, s->cut->chunks, s->data, s->zero,
-             pipeline_schedule_names[s->cut->schedule], recompute_names[s->recompute], s->precision, (unsigned)s->microbatches);
+    char how[PARALLEL_TEXT_BYTES];
+    const struct parallel p = parallel_of(s);
+    snprintf(out, 300, "%.22s..., %s, %s, %s, recompute %s, precision %u, %u microbatches, clip %g", s->config, s->backend,
+             parallel_text(&p, how), pipeline_schedule_names[s->cut->schedule], recompute_names[s->recompute], s->precision,
+             (unsigned)s->microbatches, s->clip);
 }
 
 static void assert_same(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
 {
-    char what[200];
+    char what[300];
     describe(s, what);
     if (memcmp(wanted, found, sizeof *wanted) != 0)
         fail_msg("%s: loss %.17g and weights %llx, not %.17g and %llx", what, found->losses[STEPS - 1],
@@ -134,11 +180,14 @@ static void assert_same(const struct outcome *wanted, const struct outcome *foun
 
 static void assert_near(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
 {
-    char what[200];
+    char what[300];
     describe(s, what);
     for (int i = 0; i < STEPS; i++)
         if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= (s->precision == PRECISION_FP32 ? 1e-5 : 1e-2)))
             fail_msg("%s: loss %d is %.9g, not %.9g", what, i, found->losses[i], wanted->losses[i]);
+    for (int i = 0; i < STEPS && s->clip > 0; i++)
+        if (!(fabs(found->norms[i] / wanted->norms[i] - 1) <= (s->precision == PRECISION_FP32 ? 1e-4 : 5e-2)))
+            fail_msg("%s: norm %d is %.9g, not %.9g", what, i, found->norms[i], wanted->norms[i]);
 }
 
 /* Skips the test without enough GPUs. */
@@ -190,6 +239,219 @@ static void test_pipelines(void **state)
     }
 }
 
+/* Runs the setting on the host, too, and on GPUs under another schedule, if there is one, with the same bits. */
+static void check_setting(struct setting s, const struct cut *other)
+{
+    struct outcome found, near, again;
+    plan_and_run(&s, &found);
+    struct setting host = s;
+    host.backend = "host";
+    plan_and_run(&host, &near);
+    assert_near(&near, &found, &s);
+    s.delay_seed++;
+    if (other) s.cut = other;
+    plan_and_run(&s, &again);
+    assert_same(&found, &again, &s);
+}
+
+/* A pipeline that clips has the bits of the same job on one device, whatever the family. */
+static void test_clipping(void **state)
+{
+    (void)state;
+    static const struct cut alone = {1, 1, PIPELINE_1F1B};
+    need_gpus();
+    const uint64_t seed = support_seed("clipping on GPUs");
+    for (uint64_t n = 0; n < 2 * OTHERS; n++) {
+        struct setting s = draw(seed, 3000 + 10 * n, config_of(seed, n));
+        s.clip = 0.05 + 0.5 * random_unit(seed, 3500 + n);
+        check_setting(s, &alone);
+    }
+}
+
+/* Replicas' shares of the states cut tensors, so the order of the squares is theirs. */
+static void test_clipped_replicas(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_1F1B}, other = {2, 1, PIPELINE_GPIPE};
+    need_gpus();
+    const uint64_t seed = support_seed("clipped replicas on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 3600 + 10 * n, config_of(seed, n));
+        s.clip = 0.05 + 0.5 * random_unit(seed, 3700 + n);
+        s.cut = &two;
+        s.data = 2;
+        s.zero = (uint32_t)random_below(seed, 3800 + n, 4);
+        check_setting(s, &other);
+    }
+}
+
+static void test_tensor_groups(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_1F1B}, other = {2, 1, PIPELINE_GPIPE}, one = {1, 2, PIPELINE_1F1B};
+    need_gpus();
+    const uint64_t seed = support_seed("tensor groups on GPUs");
+    for (uint64_t n = 0; n < 2 * OTHERS; n++) {
+        struct setting s = draw(seed, 4000 + 10 * n, config_of(seed, n));
+        const bool replicas = random_below(seed, 4100 + n, 2);
+        s.tensor = 2;
+        s.cut = replicas ? &one : &two;
+        s.data = replicas ? 2 : 1;
+        s.zero = replicas ? (uint32_t)random_below(seed, 4200 + n, 4) : 0;
+        if (random_below(seed, 4300 + n, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, 4400 + n);
+        check_setting(s, replicas ? NULL : &other);
+    }
+}
+
+/* A tree's sums are the same for any number of replicas. */
+static void test_trees(void **state)
+{
+    (void)state;
+    static const struct cut alone = {1, 1, PIPELINE_1F1B}, two = {2, 1, PIPELINE_1F1B};
+    need_gpus();
+    const uint64_t seed = support_seed("trees on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 4500 + 10 * n, config_of(seed, n));
+        struct outcome wanted, found;
+        s.tree = true;
+        s.cut = &alone;
+        plan_and_run(&s, &wanted);
+        s.cut = &two;
+        s.data = 2;
+        s.delay_seed++;
+        plan_and_run(&s, &found);
+        assert_same(&wanted, &found, &s);
+        check_setting(s, NULL);
+    }
+}
+
+static void test_unequal_replicas(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_1F1B}, other = {2, 1, PIPELINE_GPIPE};
+    need_gpus();
+    const uint64_t seed = support_seed("unequal replicas on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 4600 + 10 * n, config_of(seed, n));
+        s.cut = &two;
+        s.replicas[0] = 1 + (uint32_t)random_below(seed, 4700 + n, 2);
+        s.replicas[1] = 3 - s.replicas[0];
+        if (random_below(seed, 4800 + n, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, 4900 + n);
+        check_setting(s, &other);
+    }
+}
+
+/* The host's processor steps; weights stay on the GPUs, or come up for each pass. */
+static void test_offloaded_states(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_1F1B}, other = {2, 1, PIPELINE_GPIPE};
+    need_gpus();
+    const uint64_t seed = support_seed("offloaded states on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 5500 + 10 * n, config_of(seed, n));
+        s.cut = &two;
+        s.data = 2;
+        s.offload = random_below(seed, 6500 + n, 2) ? OFFLOAD_STATES : OFFLOAD_WEIGHTS;
+        s.zero = s.offload == OFFLOAD_STATES ? (uint32_t)random_below(seed, 5600 + n, 4)
+                 : random_below(seed, 5600 + n, 2) ? ZERO_WEIGHTS : ZERO_NOTHING;
+        if (random_below(seed, 5700 + n, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, 5800 + n);
+        check_setting(s, &other);
+    }
+}
+
+/* After each minibatch the weights are evaluated; the best are those of the last one, or of the first. */
+static void test_best_weights(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_1F1B};
+    need_gpus();
+    const uint64_t seed = support_seed("best weights on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 5900 + 10 * n, config_of(seed, n));
+        struct outcome found;
+        s.cut = &two;
+        s.every = STEPS; /* one evaluation, of the last weights */
+        s.best = true;
+        plan_and_run(&s, &found);
+        assert_true(found.kept != 0 && found.kept == found.fingerprint);
+        check_setting(s, NULL);
+    }
+}
+
+/* Slices have the bits of one stage that passes over them. */
+static void test_slices(void **state)
+{
+    (void)state;
+    static const struct cut two = {2, 1, PIPELINE_TERAPIPE}, alone = {1, 1, PIPELINE_TERAPIPE};
+    need_gpus();
+    const uint64_t seed = support_seed("slices of tokens on GPUs");
+    for (uint64_t n = 0; n < OTHERS; n++) {
+        struct setting s = draw(seed, 6100 + 10 * n, configs[random_below(seed, 6200 + n, 2)]);
+        s.cut = &two;
+        s.every = 0;
+        if (random_below(seed, 6300 + n, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, 6400 + n);
+        check_setting(s, &alone);
+    }
+}
+
+/* Plans two parallel jobs for GPUs that are not asked for. */
+static void plan_two(struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    enum status status = STATUS_OK;
+    test_hardware(&hardware, DEVICES, 1 << 24, 1e9);
+    hardware.backend = "cuda";
+    hardware.host_bytes.value = 1e9;
+    test_network_jobs(&jobs, 2, configs[0], STEPS);
+    for (uint32_t j = 0; j < jobs.count && !status; j++) {
+        jobs.jobs[j].microbatch = 1;
+        jobs.jobs[j].microbatches = 4;
+        jobs.jobs[j].parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = 2, .data = 1, .chunks = 1, .buckets = 1,
+                                                  .schedule = PIPELINE_1F1B};
+        status = parallel_check(&jobs.jobs[j], &err);
+    }
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
+    if (status) fail_msg("%s", err.text);
+}
+
+static void assert_refused(const struct plan *plan, const char *what)
+{
+    struct error err = {0};
+    char text[200];
+    snprintf(text, sizeof text, "is parallel with %s on devices of backend 'cuda', which can be simulated, not run (expected "
+             "'host')", what);
+    assert_int_equal(plan_runnable(plan, &err), STATUS_BAD_INPUT);
+    if (!strstr(err.text, text)) fail_msg("'%s', not '%s'", err.text, text);
+}
+
+/* What is only simulated is refused in one line. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct plan plan = {0};
+    struct error err = {0};
+    struct plan_reservation pieces[2] = {{.follows = PLAN_NONE}, {.follows = 0}};
+    uint32_t of_jobs[2] = {0, 1};
+    plan_two(&plan);
+    assert_int_equal(plan_runnable(&plan, &err), STATUS_OK);
+    struct parallel *const p = &plan.jobs.jobs[1].parallel;
+    p->storage = true;
+    assert_refused(&plan, "states in storage");
+    p->storage = false;
+    p->delayed = true;
+    assert_refused(&plan, "delayed updates");
+    p->delayed = false;
+    plan.reservations = pieces;
+    plan.reservation_count = 2;
+    plan.job_reservation = of_jobs;
+    assert_refused(&plan, "states that move");
+    plan_release(&plan);
+}
+
 /* Levels 0 and 1 of shares, and of 2 and 3, have the same bits. */
 static void test_replicas(void **state)
 {
@@ -223,7 +485,12 @@ int main(void)
 #ifdef SPILLWAY_EMULATED
     emulator_set_devices(DEVICES);
 #endif
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_replicas), cmocka_unit_test(test_pipelines)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replicas),     cmocka_unit_test(test_pipelines),         cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_clipped_replicas), cmocka_unit_test(test_tensor_groups), cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_unequal_replicas), cmocka_unit_test(test_offloaded_states), cmocka_unit_test(test_best_weights),
+        cmocka_unit_test(test_slices),           cmocka_unit_test(test_refusals),
+    };
     return cmocka_run_group_tests_name("CUDA, parallel jobs", tests, NULL, NULL);
 }
 

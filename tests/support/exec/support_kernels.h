@@ -21,13 +21,18 @@
 #define KERNEL_CASES_BF16(X)                                                \
     X(bf16_round) X(bf16_linear) X(bf16_update) X(bf16_embedding)
 
+/* ... _share.c */
+#define KERNEL_CASES_SHARE(X)                                               \
+    X(squares) X(update_scaled) X(embed_gradient) X(embed_gradient_continues) X(loss_share) \
+    X(copy_rows)
+
 /* ... _attention.c */
 #define KERNEL_CASES_ATTENTION(X)                                           \
-    X(attention) X(attention_grouped) X(attention_as_one) X(attention_rounds)
+    X(attention) X(attention_grouped) X(attention_as_one) X(attention_rounds) X(attention_sliced)
 
 #define KERNEL_CASES(X)                                                     \
     KERNEL_CASES_GPT2(X) KERNEL_CASES_ATTENTION(X) KERNEL_CASES_OTHERS(X)   \
-    KERNEL_CASES_BF16(X)
+    KERNEL_CASES_BF16(X) KERNEL_CASES_SHARE(X)
 
 #define KERNEL_CASE_DECLARE(name) void test_kernel_##name(void **state);
 #define KERNEL_CASE_TEST(name) cmocka_unit_test(test_kernel_##name),

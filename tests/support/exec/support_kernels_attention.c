@@ -247,6 +247,67 @@ static void attention_case(const struct kernels *kernels, const int64_t *shape,
     if (check) check_attention(&a);
 }
 
+/* Copies the rows of a slice of tokens between an array of all tokens and the slice's own. */
+static void copy_slice(float *all, float *own, int64_t samples, int64_t tokens, int64_t begin, int64_t count, int64_t width,
+                       bool back)
+{
+    for (int64_t sample = 0; sample < samples; sample++) {
+        float *const here = own + sample * count * width, *const there = all + (sample * tokens + begin) * width;
+        memcpy(back ? there : here, back ? here : there, (size_t)(count * width) * sizeof *own);
+    }
+}
+
+enum { SLICES = 3 };
+
+/* Attention of slices of tokens, forward one after the other and backward in reverse order, is that of all tokens. */
+static void sliced_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out, bool check)
+{
+    const struct kernel_attention a = random_attention(shape);
+    const int64_t rows = a.b * a.t, row = a.h * a.d;
+    const int64_t ends[SLICES + 1] = {0, 1 + a.t / 5, 1 + a.t * 2 / 3, a.t};
+    struct kernel_attention slices[SLICES];
+    for (int s = 0; s < SLICES; s++) {
+        const int64_t count = ends[s + 1] - ends[s], numbers = a.b * count * row;
+        struct kernel_attention *const own = &slices[s];
+        float *const q = empty_array(numbers), *const dout = empty_array(numbers);
+        *own = a;
+        own->t = count;
+        own->earlier = ends[s];
+        own->held = a.t;
+        own->adds = ends[s + 1] < a.t;
+        own->q = q;
+        own->dout = dout;
+        own->out = empty_array(numbers);
+        own->dq = empty_array(numbers);
+        own->stats = empty_array(a.b * a.h * count);
+        copy_slice((float *)(uintptr_t)a.q, q, a.b, a.t, ends[s], count, row, false);
+        copy_slice((float *)(uintptr_t)a.dout, dout, a.b, a.t, ends[s], count, row, false);
+        kernels->attention_forward(kernels, own);
+    }
+    for (int s = SLICES; s-- > 0;) {
+        struct kernel_attention *const own = &slices[s];
+        kernels->attention_backward(kernels, own);
+        copy_slice(a.out, own->out, a.b, a.t, ends[s], own->t, row, true);
+        copy_slice(a.dq, own->dq, a.b, a.t, ends[s], own->t, row, true);
+        copy_slice(a.stats, own->stats, a.b * a.h, a.t, ends[s], own->t, 1, true);
+    }
+    output(out, a.out, rows * row);
+    output(out, a.dq, rows * row);
+    output(out, a.dk, rows * a.row_kv);
+    output(out, a.dv, rows * a.row_kv);
+    if (check) check_attention(&a);
+}
+
+void test_kernel_attention_sliced(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][5] = {{1, 4, 1, 1, 1}, {3, 17, 4, 2, 7}, {2, 131, 4, 1, 16}, {1, 200, 2, 2, 48}, {1, 70, 2, 2, 80}};
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
+        for (int64_t rounded = 0; rounded < 2; rounded++)
+            run_case(sliced_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], sizes[i][4], true, false,
+                                              rounded});
+}
+
 static void run_forms(const int64_t sizes[5], bool as_one)
 {
     for (int64_t form = 0; form < 4; form++) {
