@@ -37,9 +37,9 @@ static enum status refuse_options(const struct run *run, struct error *err)
 static const char *refuse_job(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
-    const bool parallel = parallel_is_set(&job->parallel);
     if (job->keep_best) return "weights of the best evaluation to keep";
-    if (parallel && job->parallel.offload != OFFLOAD_NOTHING) return "offloaded states";
+    if (job->parallel.delayed) return "delayed updates";
+    if (job->parallel.storage) return "states in storage";
     return NULL;
 }
 

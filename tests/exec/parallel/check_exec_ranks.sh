@@ -72,7 +72,8 @@ plan late 4 '"minibatches": 8, "network": "untied.json", "parallel": {"pipeline"
 plan uneven 4 '"minibatches": 3, "parallel": {"pipeline": 2, "replicas": [3, 1], "schedule": "1f1b"}'
 plan shares 4 '"minibatches": 3, "optimizer": {"kind": "adamw", "lr": 0.001, "clip": 0.3}, "parallel": {"data": 4, "zero": 2}'
 plan split 4 '"minibatches": 3, "parallel": {"tensor": 2, "pipeline": 2, "schedule": "1f1b"}'
-all=(both deep wide tree held clip wild late uneven shares split)
+plan below 4 '"minibatches": 3, "parallel": {"pipeline": 2, "data": 2, "zero": 1, "offload": "states", "schedule": "1f1b"}'
+all=(both deep wide tree held clip wild late uneven shares split below)
 declare -A options=([wild]="--on-nan skip")
 for name in "${all[@]}"; do
     rm -f a.safetensors
