@@ -25,7 +25,7 @@ MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_
 
 /*
  * offsets: out, device_count + hosts entries: where the staged buffers of the rank on each device begin in
- * plan_staged_bytes(), and then those of each host's other users.
+ * plan_staged_bytes(), and then where each host's other users' begin.
  *
  * Errors as plan_host_uses().
  */

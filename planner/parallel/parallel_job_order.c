@@ -18,7 +18,7 @@
  * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
  * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied
  * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more; where the job
- * flushes, those of the minibatch itself are copied up after it, too:
+ * flushes, weights that the minibatch itself updates are copied up after it, too:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...

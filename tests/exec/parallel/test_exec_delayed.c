@@ -29,7 +29,7 @@
 
 enum { CASES = 6, MINIBATCHES_MAX = 7 };
 
-/* Draws a job; `exactly`: without what has the reference's bits only to rounding. */
+/* Draws a job; `exactly`: without norms of shares, which have the reference's bits only to rounding. */
 static struct job draw(uint64_t seed, uint64_t n, const char *config, const struct job *from, bool exactly)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};

@@ -17,7 +17,7 @@ enum { STALE_JOB_DEVICES = 12, STALE_JOB_CHUNKS_MAX = 8, STALE_JOB_REPLICAS_MAX 
 
 struct stale_job_outcome {
     double losses[STALE_JOB_UPDATES_MAX];
-    double held_out[STALE_JOB_UPDATES_MAX + 1]; /* after so many updates; NaN: not evaluated */
+    double held_out[STALE_JOB_UPDATES_MAX + 1]; /* after 0, 1, 2, ... updates; NaN: not evaluated */
     uint64_t fingerprints[STALE_JOB_UPDATES_MAX + 1]; /* after 0, 1, 2, ... updates */
 };
 
@@ -27,8 +27,8 @@ void stale_job_plan(const struct job *job, const char *config, struct plan *plan
 /* Trains the job by the reference. */
 void stale_job_reference(const struct job *job, struct stale_job_outcome *out);
 
-/* Carries the job out, and fails the test unless losses, evaluations and weights have the reference's bits, of as many
- * minibatches as the run made. Returns the seconds that it took. */
+/* Carries the job out, and fails the test unless losses, evaluations and weights have the reference's bits after the
+ * minibatches that the run made. Returns the seconds that it took. */
 double stale_job_run(const struct job *job, const char *config, const struct run_options *options, const char *what,
                      const struct stale_job_outcome *wanted);
 
