@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "models/job/parallel_memory.h"
 
 enum status plan_runnable(const struct plan *plan, struct error *err)
 {
@@ -39,6 +40,8 @@ static const char *only_on_host(const struct plan *plan, uint32_t job)
     const struct parallel *const p = &plan->jobs.jobs[job].parallel;
     if (!parallel_is_set(p)) return NULL;
     if (plan_goes_on_from(plan, job) != PLAN_NONE) return "states that move";
+    if (parallel_encodes_gradients(&plan->jobs.jobs[job])) return "encoded gradients";
+    if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_BOUNDARIES])) return "compressed boundaries";
     return p->storage ? "states in storage" : p->delayed ? "delayed updates" : NULL;
 }
 

@@ -7,7 +7,11 @@
  *     member 1   [ x1  | sum | x1  ]   -->  [ sum | sum | sum ]        slices of 64-byte lines
  *     member 2   [ x2  | x2  | sum ]        [ sum | sum | sum ]
  *
- * A reduce-scatter ends after the sums, at the second meeting. An all-gather has no sums: after the first meeting each
+ * Of encoded numbers, the code at the beginning of each member's memory is added up and copied like this, and each member
+ * decodes the result after the third meeting.
+ *
+ * A reduce-scatter ends after the sums, at the second meeting. Encoded sums of shares in place wait at the end of the
+ * memory, where no code is, and are decoded after the meeting. An all-gather has no sums: after the first meeting each
  * member copies the others' shares, and the second ends it.
  */
 #include "exec/group/run_collective.h"
@@ -24,12 +28,13 @@
 #include "exec/device/meeting.h"
 #include "exec/group/run_collective_time.h"
 #include "exec/group/run_staged.h"
+#include "exec/kernels/kernels_code.h"
 #include "exec/kernels/kernels_sum.h"
 #include "exec/ranks/rank_share.h"
 #include "exec/state/run_peers.h"
 #include "models/hardware/hardware_dilate.h"
 
-enum { PIECE_FLOATS = 4096 };
+enum { PIECE_FLOATS = 10 * KERNELS_CODE_UNIT };
 
 struct run_collective {
     struct run_collective *next, **link; /* of those in flight */
@@ -40,6 +45,7 @@ struct run_collective {
     uint32_t kind; /* enum collective_kind */
     bool tree; /* the sums' order */
     bool doubles; /* norms: the numbers are fp64 */
+    enum compression_code code; /* of the members' numbers */
     bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
@@ -182,21 +188,39 @@ void run_collective_release(struct run *run)
 
 /* --- sums ------------------------------------------------------------------------------------- */
 
+/* Slices of encoded numbers begin at whole blocks. */
 static uint64_t slice_begin(const struct run_collective *c, uint32_t member)
 {
-    return kernels_sum_slice(c->data[0].count, member, c->members);
+    const uint64_t count = c->data[0].count, units = (count + KERNELS_CODE_UNIT - 1) / KERNELS_CODE_UNIT;
+    if (c->code == COMPRESSION_PLAIN) return kernels_sum_slice(count, member, c->members);
+    const uint64_t begin = units * member / c->members * KERNELS_CODE_UNIT;
+    return begin < count ? begin : count;
 }
 
-static const float *value_of(const struct run_collective *c, uint32_t member, uint64_t at)
+/* Takes a member's numbers from `at` on, decoded. */
+static void take(const struct run_collective *c, uint32_t member, uint64_t at, uint64_t n, float *values)
 {
-    return (const float *)(const void *)c->data[member].from + at;
+    const char *const from = c->data[member].from + compression_code_bytes(c->code, at);
+    if (c->code == COMPRESSION_PLAIN) memcpy(values, from, n * sizeof *values);
+    else kernels_decode(c->code, values, from, n);
+}
+
+static void add_member(const struct run_collective *c, uint32_t member, uint64_t at, uint64_t n, float *sum)
+{
+    float values[PIECE_FLOATS];
+    if (c->code == COMPRESSION_PLAIN) {
+        kernels_sum_add(sum, (const float *)(const void *)c->data[member].from + at, n);
+        return;
+    }
+    take(c, member, at, n, values);
+    kernels_sum_add(sum, values, n);
 }
 
 /* Adds up the members' values in a range: as a tree, with branches of 2^k members. */
 static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t count, uint64_t at, uint64_t n, float *sum)
 {
     if (count == 1) {
-        memcpy(sum, value_of(c, first, at), n * sizeof *sum);
+        take(c, first, at, n, sum);
         return;
     }
     float right[PIECE_FLOATS];
@@ -208,9 +232,20 @@ static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t
 
 static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
-    memcpy(sum, value_of(c, 0, at), n * sizeof *sum);
+    take(c, 0, at, n, sum);
     for (uint32_t m = 1; m < c->members; m++)
-        if (!c->data[m].repeats) kernels_sum_add(sum, value_of(c, m, at), n);
+        if (!c->data[m].repeats) add_member(c, m, at, n, sum);
+}
+
+static void add_up_piece(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
+{
+    if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
+    else add_up(c, at, n, sum);
+}
+
+static uint64_t piece_of(uint64_t at, uint64_t end)
+{
+    return end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
 }
 
 /* Writes the sums of all members' numbers [begin, end) to `to`, or adds them to what is there. */
@@ -218,11 +253,22 @@ static void reduce(const struct run_collective *c, uint64_t begin, uint64_t end,
 {
     float sum[PIECE_FLOATS];
     for (uint64_t at = begin; at < end; at += PIECE_FLOATS) {
-        const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
-        if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
-        else add_up(c, at, n, sum);
+        const uint64_t n = piece_of(at, end);
+        add_up_piece(c, at, n, sum);
+        if (c->code != COMPRESSION_PLAIN) kernels_code_round(c->code, sum, n);
         if (adds) kernels_sum_add(to + (at - begin), sum, n);
         else memcpy(to + (at - begin), sum, n * sizeof *sum);
+    }
+}
+
+/* Writes the code of these sums to `to`. */
+static void reduce_encoded(const struct run_collective *c, uint64_t begin, uint64_t end, char *to)
+{
+    float sum[PIECE_FLOATS];
+    for (uint64_t at = begin; at < end; at += PIECE_FLOATS) {
+        const uint64_t n = piece_of(at, end);
+        add_up_piece(c, at, n, sum);
+        kernels_encode(c->code, to + compression_code_bytes(c->code, at - begin), sum, n);
     }
 }
 
@@ -235,9 +281,10 @@ static uint64_t number_bytes(const struct run_collective *c)
 
 static void copy_other_slices(const struct run_collective *c, uint32_t member)
 {
-    const uint64_t size = number_bytes(c);
+    const uint64_t scale = number_bytes(c) / sizeof(float);
     for (uint32_t m = 0; m < c->members; m++) {
-        const uint64_t begin = slice_begin(c, m) * size, bytes = slice_begin(c, m + 1) * size - begin;
+        const uint64_t begin = scale * compression_code_bytes(c->code, slice_begin(c, m));
+        const uint64_t bytes = scale * compression_code_bytes(c->code, slice_begin(c, m + 1)) - begin;
         if (m != member) memcpy(c->data[member].to + begin, c->data[m].to + begin, bytes);
     }
 }
@@ -254,18 +301,59 @@ static void reduce_doubles(const struct run_collective *c, uint64_t begin, uint6
 static bool all_reduce(struct run_collective *c, uint32_t member)
 {
     const uint64_t begin = slice_begin(c, member), end = slice_begin(c, member + 1);
-    if (c->doubles) reduce_doubles(c, begin, end, (double *)(void *)c->data[member].to);
-    else reduce(c, begin, end, (float *)(void *)c->data[member].to + begin, false);
+    char *const to = c->data[member].to;
+    if (c->doubles) reduce_doubles(c, begin, end, (double *)(void *)to);
+    else if (c->code != COMPRESSION_PLAIN) reduce_encoded(c, begin, end, to + compression_code_bytes(c->code, begin));
+    else reduce(c, begin, end, (float *)(void *)to + begin, false);
     if (!meet(c)) return false;
     copy_other_slices(c, member);
-    return meet(c); /* a member's slice stays until all have it */
+    if (!meet(c)) return false; /* a member's slice stays until all have it */
+    if (c->code != COMPRESSION_PLAIN) kernels_decode(c->code, (float *)(void *)to, to, c->data[member].count);
+    return true;
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
+/* Returns the bytes of the encoded sums of a member's share from a range on. */
+static uint64_t encoded_from(const struct run_collective *c, const struct run_collective_data *own, uint32_t range)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = range; i < own->range_count; i++)
+        bytes += compression_code_bytes(c->code, own->ranges[i].bytes / sizeof(float));
+    return bytes;
+}
+
+/* Decodes sums that lie after their place, perhaps over its end. */
+static void decode_down(const struct run_collective *c, float *to, const char *from, uint64_t count)
+{
+    for (uint64_t at = 0; at < count; at += KERNELS_CODE_UNIT) {
+        const uint64_t n = count - at < KERNELS_CODE_UNIT ? count - at : KERNELS_CODE_UNIT;
+        kernels_decode(c->code, to + at, from + compression_code_bytes(c->code, at), n);
+    }
+}
+
+/* Adds up encoded shares in place, with a code whose numbers stand alone: a range may begin at any of them. */
+static bool reduce_scatter_in_place(struct run_collective *c, uint32_t member)
+{
+    const struct run_collective_data *const own = &c->data[member];
+    char *const end = own->to + own->count * sizeof(float);
+    assert(c->code == COMPRESSION_BF16);
+    assert(end - encoded_from(c, own, 0) >= own->to + compression_code_bytes(c->code, own->count));
+    for (uint32_t i = 0; i < own->range_count; i++) {
+        const uint64_t begin = own->ranges[i].whole / sizeof(float);
+        reduce_encoded(c, begin, begin + own->ranges[i].bytes / sizeof(float), end - encoded_from(c, own, i));
+    }
+    if (!meet(c)) return false;
+    for (uint32_t i = 0; i < own->range_count; i++)
+        decode_down(c, (float *)(void *)(own->to + own->ranges[i].share), end - encoded_from(c, own, i),
+                    own->ranges[i].bytes / sizeof(float));
+    return true;
+}
+
 static bool reduce_scatter(struct run_collective *c, uint32_t member)
 {
     const struct run_collective_data *const own = &c->data[member];
+    if (c->code != COMPRESSION_PLAIN && own->from == own->to) return reduce_scatter_in_place(c, member);
     for (uint32_t i = 0; i < own->range_count; i++) {
         const struct run_collective_range *const range = &own->ranges[i];
         const uint64_t begin = range->whole / sizeof(float);
@@ -405,6 +493,7 @@ static enum status count_member(struct run *run, const struct plan_walk_op *op, 
     if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &c->paced_s, err));
     pthread_mutex_lock(&run->lock);
     c->data[op->join_at] = *data;
+    c->code = data->code;
     if (here) c->here++;
     if (run->peers) c->ranks_of[op->join_at] = run->peers->rank_of[op->device];
     if (run->peers && here) c->values[op->join_at] = (float *)(void *)data->to;

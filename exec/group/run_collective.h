@@ -26,11 +26,16 @@ struct run_collective_range {
  *     all-gather       all members' shares at their `from` go to the whole data at `to`
  *
  * `from` and `to` may be the same whole data, whose shares are in place.
+ *
+ * Where numbers to be added up are encoded (exec/kernels/kernels_code.h), their code is at the beginning of their memory.
+ * Members decode each other's numbers and add them up in fp32. Each sum is rounded to the code, whether it is sent or not,
+ * and decoded.
  */
 struct run_collective_data {
     char *from, *to;
     bool adds;
     bool repeats; /* an all-reduce has an equal member's data already: these are left out of the sum. Not the first member */
+    enum compression_code code;
     uint64_t count;
     struct run_collective_range ranges[RUN_COLLECTIVE_RANGES_MAX];
     uint32_t range_count;

@@ -37,7 +37,8 @@ static struct run_collective_data reduced(const struct chunk_tables *tables, con
     const bool apart = tables->memory.splits_gradients;
     const uint64_t bytes = apart ? tables->memory.whole_gradient_bytes : tables->memory.gradient_bytes;
     const uint64_t count = bytes / sizeof(float);
-    struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1], .adds = adds, .count = count};
+    struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1], .adds = adds, .count = count,
+                                       .code = parallel_gradient_code(tables->job)};
     if (!tables->shares) return data;
     for (uint32_t i = 0; i < tables->memory.section_count; i++) {
         const struct chunk_share_section *const own = &tables->shares[replica_of(tables, op)].sections[i];

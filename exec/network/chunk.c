@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "exec/kernels/kernels_code.h"
 #include "exec/network/transformer.h"
+#include "models/job/parallel_memory.h"
 #include "models/network/tensor_share.h"
 
 /* Returns the entries of a piece's layers. */
@@ -344,6 +346,57 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
     keep_version(kernels, a);
 }
 
+/* --- codes -------------------------------------------------------------------------------------- */
+
+static void clear_between(float *gradient, uint64_t begin, uint64_t end)
+{
+    memset(transformer_at(gradient, begin), 0, end - begin);
+}
+
+/* Encodes a gradient. What is between its tensors becomes zero: blocks of a code reach there. */
+static void encode_gradient(const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const struct memory_table *own = &a->tables->parameters;
+    const uint64_t bytes = m->splits_gradients ? m->whole_gradient_bytes : m->gradient_bytes;
+    const uint64_t table_bytes = m->has_head ? m->table_rows * a->tables->job->network.width * sizeof(float) : 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < own->count; i++) {
+        clear_between(a->gradient, at, own->entries[i].offset_bytes);
+        at = own->entries[i].offset_bytes + own->entries[i].bytes;
+    }
+    clear_between(a->gradient, at, m->table_gradient_offset);
+    clear_between(a->gradient, m->table_gradient_offset + table_bytes, bytes);
+    kernels_encode(parallel_gradient_code(a->tables->job), a->gradient, a->gradient, bytes / sizeof(float));
+}
+
+/* Decodes the boundaries that a pass reads, and has it make others plain. */
+static void decode_boundaries(const struct chunk_arguments *a, struct chunk_arguments *plain)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const enum compression_code code = compression_code(&a->tables->job->compression[COMPRESSION_BOUNDARIES]);
+    if (m->encodes_in && a->boundary_in) {
+        plain->boundary_in = transformer_at(a->workspace, m->plain_in_offset);
+        kernels_decode(code, plain->boundary_in, a->boundary_in, m->boundary_numbers);
+    }
+    if (m->encodes_in && a->gradient_out) plain->gradient_out = transformer_at(a->workspace, m->plain_gradient_offset);
+    if (m->encodes_out && a->boundary_out) plain->boundary_out = transformer_at(a->workspace, m->plain_out_offset);
+    if (m->encodes_out && a->gradient_in) {
+        float *const gradient = transformer_at(a->workspace, m->plain_out_offset);
+        kernels_decode(code, gradient, a->gradient_in, m->boundary_numbers);
+        plain->gradient_in = gradient;
+    }
+}
+
+/* Encodes the boundaries that a pass made. */
+static void encode_boundaries(const struct chunk_arguments *a, const struct chunk_arguments *plain)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const enum compression_code code = compression_code(&a->tables->job->compression[COMPRESSION_BOUNDARIES]);
+    if (m->encodes_in && a->gradient_out) kernels_encode(code, a->gradient_out, plain->gradient_out, m->boundary_numbers);
+    if (m->encodes_out && a->boundary_out) kernels_encode(code, a->boundary_out, plain->boundary_out, m->boundary_numbers);
+}
+
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)
 {
     const uint64_t words = job->network.vocabulary, slice = network_slice(&job->network, job->parallel.tensor).vocabulary;
@@ -353,9 +406,10 @@ struct unit_split chunk_split(const struct job *job, struct unit_group *group, u
                                .first_word = own.first, .words = own.count};
 }
 
-void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
+static void compute(const struct kernels *kernels, const struct chunk_arguments *a)
 {
-    assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->pass == PLAN_LOAD || a->microbatch.alone);
+    assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->pass == PLAN_LOAD || a->pass == PLAN_REDUCE ||
+           a->microbatch.alone);
     const bool tree = a->job->parallel.tree;
     switch (a->pass) {
     case PLAN_FORWARD: forward(kernels, a); break;
@@ -371,7 +425,16 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: (a->tables->shares ? chunk_norm_share : norm)(kernels, a); break;
     case PLAN_LOAD: keep_version(kernels, a); break;
+    case PLAN_REDUCE: encode_gradient(a); break;
     case PLAN_UPDATE: (a->tables->shares ? chunk_update_share : update)(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }
+}
+
+void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    struct chunk_arguments plain = *a;
+    decode_boundaries(a, &plain);
+    compute(kernels, &plain);
+    encode_boundaries(a, &plain);
 }

@@ -8,6 +8,7 @@
  *               sums of earlier microbatches
  *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
  *               in the second. Each adds to the sums of earlier microbatches by itself
+ *     REDUCE    the gradient that replicas exchange becomes its code, in place
  *     NORM      of a job that clips: the sums of squares of all tensors' gradients, or of a share of them
  *     LOAD      with versions of the weights: the state's weights become the first one
  *     UPDATE    steps of all tensors, and the next version. A tied table's two gradients are added first, unless a JOIN or a
@@ -39,7 +40,7 @@ struct chunk_arguments {
     const struct chunk_tables *tables;
     const struct unit_split *split; /* NULL without a tensor group */
     uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD, PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_NORM,
-                               * PLAN_UPDATE, PLAN_EVALUATE or PLAN_LOAD */
+                               * PLAN_REDUCE, PLAN_UPDATE, PLAN_EVALUATE or PLAN_LOAD */
     uint32_t rank;            /* the replica's number */
     uint64_t minibatch;
     uint32_t round;           /* as in struct unit_arguments */

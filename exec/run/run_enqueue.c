@@ -249,7 +249,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
             arguments.table_gradient = head->shares
                                            ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, arguments.rank)
                                            : chunk_table_gradient(head, of_head);
-    } else if (unit.pass != PLAN_LOAD) {
+    } else if (unit.pass != PLAN_LOAD && unit.pass != PLAN_REDUCE) {
         arguments.microbatch = next_microbatch(loop, op, shard);
         if (arguments.tables->slices) arguments.tables = &arguments.tables->slices[op->op->slice];
         if (shard == first) arguments.table = unit.state; /* a head in the same chunk */
@@ -267,6 +267,7 @@ static bool is_of_host(const struct plan_walk_op *op)
 static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
+    if (op->op->pass == PLAN_REDUCE) return false; /* encodes, perhaps in no time */
     return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && !is_of_host(op);
 }
 

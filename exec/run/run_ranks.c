@@ -10,6 +10,7 @@
 #include "exec/ranks/rank_place.h"
 #include "exec/run/run_callbacks.h"
 #include "exec/state/run_shares.h"
+#include "models/job/parallel_memory.h"
 #include "planner/plan_gang.h"
 
 /* --- who has what ----------------------------------------------------------------------------------- */
@@ -40,6 +41,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (job->keep_best) return "weights of the best evaluation to keep";
     if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
+    if (parallel_encodes_gradients(job)) return "encoded gradients";
     return NULL;
 }
 

@@ -23,6 +23,24 @@ uint64_t compression_bytes(const struct compression *compression, uint64_t bytes
     return (uint64_t)ceil((double)bytes / compression->ratio);
 }
 
+static const double code_ratios[] = {[COMPRESSION_BF16] = 2, [COMPRESSION_INT8] = 3.75};
+
+enum compression_code compression_code(const struct compression *compression)
+{
+    for (uint32_t code = COMPRESSION_BF16; code <= COMPRESSION_INT8; code++)
+        if (!(compression->ratio < code_ratios[code]) && !(compression->ratio > code_ratios[code])) return (enum compression_code)code;
+    return COMPRESSION_PLAIN;
+}
+
+uint64_t compression_code_bytes(enum compression_code code, uint64_t numbers)
+{
+    switch (code) {
+    case COMPRESSION_BF16: return numbers * 2;
+    case COMPRESSION_INT8: return numbers + (numbers + COMPRESSION_INT8_BLOCK - 1) / COMPRESSION_INT8_BLOCK;
+    default: return numbers * sizeof(float);
+    }
+}
+
 static uint64_t nanoseconds(const struct compression *compression, uint64_t bytes, double bytes_per_s)
 {
     if (!compression_is_set(compression)) return 0;

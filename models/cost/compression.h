@@ -23,6 +23,11 @@
  *
  * Codecs take turns with the passes on the devices. The effect on the training's loss is not modelled.
  *
+ * The executor has a code for two ratios (exec/kernels/kernels_code.h), with the same sizes as here:
+ *
+ *     2      bf16, rounded to nearest
+ *     3.75   blocks of 15 numbers: a power of two, and 8 bits for each
+ *
  * Source: Bian et al., "Does compressing activations help model parallel training?", arXiv 2301.02654.
  */
 #ifndef SPILLWAY_MODELS_COST_COMPRESSION_H
@@ -34,6 +39,10 @@
 #include "base/json/json_in.h"
 
 struct json_out;
+
+/* How the executor encodes numbers. */
+enum compression_code { COMPRESSION_PLAIN, COMPRESSION_BF16, COMPRESSION_INT8 };
+enum { COMPRESSION_INT8_BLOCK = 15 }; /* numbers */
 
 enum compression_target { COMPRESSION_BOUNDARIES, COMPRESSION_GRADIENTS, COMPRESSION_ACTIVATIONS, COMPRESSION_COUNT };
 extern const char *const compression_names[COMPRESSION_COUNT]; /* "boundaries", "gradients", "activations" */
@@ -54,6 +63,12 @@ static inline bool compression_is_set(const struct compression *compression)
 uint64_t compression_bytes(const struct compression *compression, uint64_t bytes);
 uint64_t compression_encode_ns(const struct compression *compression, uint64_t bytes);
 uint64_t compression_decode_ns(const struct compression *compression, uint64_t bytes);
+
+/* Returns the code of a ratio that the executor has, or COMPRESSION_PLAIN. */
+enum compression_code compression_code(const struct compression *compression);
+
+/* Returns the bytes of encoded fp32 numbers. */
+uint64_t compression_code_bytes(enum compression_code code, uint64_t numbers);
 
 /* Reads the object "compression"; entries that it does not name are untouched. */
 MUST_CHECK enum status compression_parse(const struct json_input *in, const json_t *value,

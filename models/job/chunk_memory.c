@@ -118,6 +118,20 @@ static void size_context(const struct job *job, struct parallel_layers layers, s
                                                                                    job->precision == PRECISION_BF16_WEIGHTS);
 }
 
+/* Places plain boundaries that passes decode, or encode, after the workspace so far. */
+static void size_codes(const struct job *job, struct parallel_layers layers, uint64_t stream, struct chunk_memory *m)
+{
+    const uint64_t end = layers.first + layers.count;
+    m->encodes_in = layers.first > 0 && parallel_compresses(job, layers.first - 1);
+    m->encodes_out = end < job->network.layer_count && parallel_compresses(job, end - 1);
+    if (!m->encodes_in && !m->encodes_out) return;
+    m->boundary_numbers = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) / sizeof(float);
+    m->plain_in_offset = aligned(m->workspace_bytes);
+    m->plain_gradient_offset = m->plain_in_offset + (m->encodes_in ? stream : 0);
+    m->plain_out_offset = m->plain_gradient_offset + (m->encodes_in ? stream : 0);
+    m->workspace_bytes = m->plain_out_offset + (m->encodes_out ? stream : 0);
+}
+
 /* Takes the largest buffers of all slices. */
 static struct chunk_memory of_slices(const struct job *job, struct parallel_layers layers)
 {
@@ -165,5 +179,6 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     for (uint32_t i = 0; i < m.piece_count; i++)
         m.workspace_bytes = max_u64(m.workspace_bytes, m.scratch_offset + piece_scratch(job, &m.pieces[i], kept));
     if (job->parallel.slice_length > 0) size_context(job, layers, &m);
+    size_codes(job, layers, stream, &m);
     return m;
 }

@@ -32,6 +32,11 @@
  *
  *     handover     [ block 0: keys | values | gradients of keys | of values ][ block 1 ... ]     each (B, T, K D)
  *
+ * Compressed boundaries are encoded in their buffers (models/cost/compression.h). A pass decodes those that it reads to the
+ * end of the workspace, and makes others there before it encodes them.
+ *
+ *     workspace    [ ... | boundary in | gradient out | boundary out, or gradient in ]
+ *
  * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole. Their
  * head exchanges statistics of the loss.
  */
@@ -90,6 +95,9 @@ struct chunk_memory {
     uint64_t layer_part_bytes[STATE_PARTS]; /* of the layers' state, aligned */
     struct chunk_section sections[CHUNK_SECTIONS_MAX];
     uint32_t section_count;
+    bool encodes_in, encodes_out; /* the boundaries before and after the chunk are encoded, ... */
+    uint64_t boundary_numbers;    /* ... of these numbers, whose plain places in the workspace are: */
+    uint64_t plain_in_offset, plain_gradient_offset, plain_out_offset;
     uint64_t version_bytes;       /* of an asynchronous schedule's weights */
 };
 

@@ -226,6 +226,12 @@ uint64_t parallel_flushed_before(const struct job *job, uint64_t done)
     return flushed > evaluated ? flushed : evaluated;
 }
 
+/* Returns true if the job compresses something by a factor that the executor has no code for. */
+static bool has_other_factor(const struct compression *compression)
+{
+    return compression_is_set(compression) && compression_code(compression) == COMPRESSION_PLAIN;
+}
+
 static bool compresses(const struct job *job)
 {
     for (uint32_t i = 0; i < COMPRESSION_COUNT; i++)
@@ -256,6 +262,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
+    const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
+    const struct compression *const gradients = &job->compression[COMPRESSION_GRADIENTS];
     const struct {
         bool is;
         const char *why;
@@ -271,9 +279,16 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
          "tensor groups over norms of heads"},
         {p->tensor > 1 && !network_is_listed(&job->network) && network_traits(&job->network)->parallel,
          "tensor groups of blocks whose parts run side by side"},
-        {compresses(job), "compression"},
+        {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "compression of activations"},
+        {has_other_factor(boundaries), "compression of boundaries by another factor than 2 (bf16) and 3.75 (int8)"},
+        {compression_is_set(boundaries) && p->scatter, "compression of scattered boundaries"},
+        {has_other_factor(gradients), "compression of gradients by another factor than 2 (bf16) and 3.75 (int8)"},
+        {compression_code(gradients) == COMPRESSION_INT8 && p->zero > ZERO_NOTHING,
+         "compression of split states' gradients by 3.75 (int8)"},
+        {compression_is_set(gradients) && job->gradients != PRECISION_FP32, "compression of gradients of 16 bits"},
         {job_clips(job) && asynchronous, "an asynchronous schedule"},
-        {job->gradients != PRECISION_FP32, "gradients of 16 bits"},
+        {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
+         "gradients of 16 bits that hosts add up"},
         {job->precision == PRECISION_BF16, "precision bf16"},
         {network_is_listed(&job->network) || !trained[job->network.family], "its network"},
     };

@@ -168,6 +168,7 @@ static enum status check_slices(const struct job *job, struct error *err)
 static enum status check_gradients(const struct job *job, struct error *err)
 {
     if (job->gradients == PRECISION_FP32 || job->precision == job->gradients) return STATUS_OK;
+    if (job->gradients == PRECISION_BF16 && job->precision == PRECISION_BF16_WEIGHTS) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "'gradients' of %s with 'precision' %s (expected %s, the same)",
                      precision_names[job->gradients], precision_names[job->precision],
                      precision_names[job->precision]);
@@ -290,6 +291,7 @@ static enum status check_tree(const struct job *job, struct error *err)
     if (p->replicated > 0) why = "unequal replicas";
     if (parallel_splits(p, ZERO_STATES)) why = "split states";
     if (pipeline_is_asynchronous(p->schedule)) why = "a schedule without a flush";
+    if (job->gradients != PRECISION_FP32 || compression_is_set(&job->compression[COMPRESSION_GRADIENTS])) why = "encoded gradients";
     if (why) return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %s", why);
     if (p->carrying == PARALLEL_SIMULATED)
         return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' of a job that is only simulated");

@@ -54,10 +54,11 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
 {
     uint64_t moments = optimizer_moments(job->optimizer.kind) * precision_bytes(job->optimizer.moments);
     uint64_t full = precision_bytes(PRECISION_FP32);
-    bool drains = parallel_drains(job);
+    /* the executor's sums are fp32 */
+    bool drains = parallel_drains(job), sums = parallel_is_carried_out(&job->parallel);
     return (struct parameter_bytes){
         .weight = precision_weight_bytes(job->precision),
-        .gradient = precision_bytes(drains ? job->precision : job->gradients),
+        .gradient = sums ? full : precision_bytes(drains ? job->precision : job->gradients),
         .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
     };
 }
@@ -137,8 +138,24 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);
 }
 
+enum compression_code parallel_gradient_code(const struct job *job)
+{
+    const struct compression *compression = &job->compression[COMPRESSION_GRADIENTS];
+    if (!parallel_is_carried_out(&job->parallel)) return COMPRESSION_PLAIN;
+    if (compression_is_set(compression)) return compression_code(compression);
+    return job->gradients == PRECISION_BF16 ? COMPRESSION_BF16 : COMPRESSION_PLAIN;
+}
+
+bool parallel_encodes_gradients(const struct job *job)
+{
+    return compression_is_set(&job->compression[COMPRESSION_GRADIENTS]) || parallel_gradient_code(job) != COMPRESSION_PLAIN;
+}
+
 uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers)
 {
+    const enum compression_code code = parallel_gradient_code(job);
+    if (code != COMPRESSION_PLAIN)
+        return compression_code_bytes(code, parallel_whole_state(job, layers).gradient_bytes / sizeof(float));
     return compression_bytes(&job->compression[COMPRESSION_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
 }
 

@@ -75,7 +75,14 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
 /* Sums parallel_state() over a stage's chunks: what each device keeps between minibatches. */
 struct rank_state parallel_stage_state(const struct job *job, uint32_t stage);
 
-/* Counts gradients as data-parallel ranks reduce them; fewer bytes with compression. */
+/* Returns the code of the gradients that replicas exchange where a job is carried out: of its "compression", or bf16 for
+ * gradients of 16 bits. */
+enum compression_code parallel_gradient_code(const struct job *job);
+
+/* Returns true if replicas encode their gradients before they exchange them. */
+bool parallel_encodes_gradients(const struct job *job);
+
+/* Counts gradients as data-parallel ranks reduce them; fewer bytes where they are encoded. */
 uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers);
 
 /* --- activations ------------------------------------------------------------------------------ */

@@ -160,12 +160,17 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     uint64_t end = layers.first + layers.count, whole = parallel_whole_state(job, layers).gradient_bytes;
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     if (pass == PARALLEL_ENCODE) add_codec(list, compression_encode_ns(gradients, whole));
+    if (pass == PARALLEL_ENCODE && !compression_is_set(gradients) && parallel_encodes_gradients(job)) {
+        const struct work_item round = {.kernel = KERNEL_ROUND, .count = 1, .m = whole / sizeof(float)};
+        work_list_add(list, &round, 1);
+    }
     if (pass == PARALLEL_UPDATE && compression_is_set(gradients)) {
         uint64_t own = parallel_updated_parameters(job, layers) * parallel_parameter_bytes(job).gradient;
         add_codec(list, compression_decode_ns(gradients, own));
     }
     add_activation_codec(list, job, layers, pass == PARALLEL_FORWARD, back);
-    if (!compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
+    const bool forward = pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE;
+    if (!compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]) || (!forward && !back)) return;
     if (layers.first > 0) add_boundary_codec(list, job, layers.first - 1, false);
     if (layers.first > 0 && back) add_boundary_codec(list, job, layers.first - 1, true);
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);

@@ -192,7 +192,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
         return scatters ? USE_NONE : is_first_half(v) ? USE_CHANGE : own[CHECK_OPERAND_GRADIENT];
     case CHECK_OPERAND_WHOLE_GRADIENT:
         if (!scatters || (!own[CHECK_OPERAND_GRADIENT] && !is_first_half(v))) return USE_NONE;
-        return second ? USE_CHANGE : USE_MAKE;
+        return second || v->op->pass == PLAN_REDUCE ? USE_CHANGE : USE_MAKE;
     default: return own[operand];
     }
 }
@@ -240,6 +240,9 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     case CHECK_OPERAND_WHOLE_GRADIENT: {
         const bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT; /* finds what the first unit made */
         const bool handed = is_first_half(v) || (second && found);
+        const bool encodes = v->op->kind == OP_COMPUTE; /* in a REDUCE; a collective finds what it leaves */
+        if (v->unit->pass == PLAN_REDUCE && parallel_encodes_gradients(v->job) && !(encodes && found))
+            return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_MICROBATCH};
         return (struct meaning){check_shard_thing(own, handed ? CHECK_THING_HANDED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT),
                                 CHECK_CLOCK_MICROBATCH};
     }
@@ -456,7 +459,7 @@ static enum status claim_shared(struct checker *c, const struct check_parallel_v
     bool gradient = operand == CHECK_OPERAND_GRADIENT;
     enum check_claim_clock clock = gradient ? CHECK_CLOCK_SUM : CHECK_CLOCK_STEP;
     uint32_t delta = gradient ? 0 : 1;
-    bool encoded = compression_is_set(&v->job->compression[COMPRESSION_GRADIENTS]);
+    bool encoded = parallel_encodes_gradients(v->job);
     uint32_t sum = encoded ? CHECK_THING_ENCODED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
     uint32_t found = check_shard_thing(v->global, gradient ? (enum check_shard_thing)sum : CHECK_THING_UPDATED_SHARES);
     uint32_t left = check_shard_thing(v->global, gradient ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_STATE);

@@ -100,7 +100,7 @@ enum status check_parallel_unit(struct checker *c)
     bool joins = parallel_joins_on_hosts(v.job);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
                  v.unit->pass == PLAN_JOIN;
-    bool encodes = compression_is_set(&v.job->compression[COMPRESSION_GRADIENTS]);
+    bool encodes = parallel_encodes_gradients(v.job);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
     bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum ... */
     bool early = resets && v.job->parallel.delayed && !check_is_reset(c); /* ... unless it is before the minibatch's update */
@@ -131,7 +131,9 @@ enum status check_parallel_unit(struct checker *c)
     }
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
-             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) : parallel_reduced_bytes(v.job, v.layers));
+             v.carried_out ? compression_code_bytes(parallel_gradient_code(v.job),
+                                                    check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) / sizeof(float))
+                           : parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);

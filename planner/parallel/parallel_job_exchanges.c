@@ -97,9 +97,12 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
     else if (u.chunk->scatters) gang_access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, GANG_LAST);
     gang_access_gradient(&u, &a, GANG_CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
-    if (compression_is_set(&s->job->compression[COMPRESSION_GRADIENTS])) {
-        gang_compute(&u, PLAN_REDUCE, gang_work(&u, PARALLEL_ENCODE), &a);
-        bytes = parallel_reduced_bytes(s->job, u.chunk->layers);
+    if (parallel_encodes_gradients(s->job)) {
+        struct gang_accesses encoded = {.of = {a.of[0]}, .count = 1}; /* what is exchanged: a pass's gradient, or the sum */
+        encoded.of[0].flags = GANG_CHANGE;
+        gang_compute(&u, PLAN_REDUCE, gang_work(&u, PARALLEL_ENCODE), &encoded);
+        bytes = s->carried_out ? compression_code_bytes(parallel_gradient_code(s->job), bytes / sizeof(float))
+                               : parallel_reduced_bytes(s->job, u.chunk->layers);
     }
     gang_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
     gang_end(&u);

@@ -56,16 +56,17 @@ struct setting {
     uint32_t precision;
     double clip;                  /* 0: none */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
+    bool encodes;                 /* replicas exchange bf16 gradients, and stages bf16 boundaries where they may */
     double dilation;              /* 0: none; with paced links between devices */
 };
 
 static char *setting_text(const struct setting *s, char text[256])
 {
     char how[PARALLEL_TEXT_BYTES];
-    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u, clip %g, evaluation %u", s->config,
+    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u%s, clip %g, evaluation %u", s->config,
              s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
              pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute], (unsigned)s->microbatches,
-             s->precision, s->clip, (unsigned)s->every);
+             s->precision, s->encodes ? ", encoded" : "", s->clip, (unsigned)s->every);
     return text;
 }
 
@@ -96,6 +97,9 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->first_minibatch = s->first;
     job->minibatches = s->last - s->first;
     job->parallel = s->parallel;
+    if (s->encodes && !spilled) job->gradients = PRECISION_BF16;
+    if (s->encodes && s->parallel.pipeline > 1 && !s->parallel.scatter && !pipeline_has_halves(s->parallel.schedule))
+        job->compression[COMPRESSION_BOUNDARIES] = (struct compression){.ratio = 2, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
                                             .activations = PLANNER_AUTO, .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
     enum status status = parallel_check(job, &err);
@@ -261,6 +265,8 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     s.precision = random_below(seed, 10 * n + 9, 4) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     draw_offload(seed, 2000 + 2 * n, &s);
     s.parallel.scatter = pipeline > 1 && random_below(seed, 3000 + n, 2);
+    s.encodes = s.precision == PRECISION_BF16_WEIGHTS && !s.parallel.tree && random_below(seed, 4000 + n, 2) &&
+                !(s.parallel.offload == OFFLOAD_WEIGHTS && s.parallel.zero == ZERO_NOTHING);
     return s;
 }
 
@@ -280,7 +286,7 @@ static void test_one_device(void **state)
             alone.parallel = (struct parallel){0};
             carry_out(&alone, one, 0, &wanted);
             carry_out(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
-            whole.parallel.scatter = false; /* sends whole boundaries, and has states in storage, with the same bits */
+            whole.parallel.scatter = s.encodes && s.parallel.scatter; /* else whole boundaries are sent, with the same bits */
             whole.parallel.storage = s.parallel.offload != OFFLOAD_NOTHING;
             carry_out(&whole, NULL, seed + 1000 + n, &again);
             compare_losses(&s, &wanted, &found);

@@ -46,7 +46,7 @@ static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_
 /*
  * Shares change where a job is computed, not what. Levels 0 and 1 add up each replica's microbatches, then the
  * replicas' sums; 2 and 3 add up the replicas' gradients of each microbatch, then these. With one microbatch each, all
- * four have the same bits.
+ * four have the same bits. So do gradients that are exchanged in 16 bits.
  */
 static void test_bits_of_shares(void **state)
 {
@@ -65,6 +65,7 @@ static void test_bits_of_shares(void **state)
             s.moments = random_below(seed, at + 3, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
             s.optimizer = random_below(seed, at + 4, 4) == 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_ADAMW;
             const uint32_t zero = (uint32_t)random_below(seed, at + 5, 4);
+            if (s.precision == PRECISION_BF16_WEIGHTS && random_below(seed, at + 16, 2)) s.gradients = PRECISION_BF16;
             s.every = random_below(seed, at + 13, 3);
             s.held_out = s.every > 0 ? 1 + random_below(seed, at + 14, 2) : 0;
             s.cut = &cut;

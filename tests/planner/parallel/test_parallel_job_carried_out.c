@@ -20,7 +20,7 @@ enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
        HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500,
-       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800 };
+       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800, CODES = 1900, CODES_SHARES = 2000 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -32,7 +32,9 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * chunks of one stage; from BELOW_SHARES on in shares; from SWAPS on activations of the first chunks leave; from
  * SLICES on sequences are in three slices of tokens; from HALVES_SHARES on instead backward passes have two units, and
  * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated;
- * from DELAYS on the host updates a minibatch later, flushed after two; from STORES on it updates states in storage. */
+ * from DELAYS on the host updates a minibatch later, flushed after two; from STORES on it updates states in storage; from
+ * CODES on it is as from 2 on, but boundaries are compressed to bf16 and gradients to int8; from CODES_SHARES on gradients
+ * are exchanged in 16 bits, and replicas split them. */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     const uint32_t stages = variant % 10;
@@ -86,6 +88,22 @@ static void make_plan(struct plan *out, uint32_t variant)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_TERAPIPE, .slices = 3,
                                                   .slice_tokens = {6, 7, 3}};
+    if (variant >= CODES) {
+        jobs.jobs[0].evaluation = (struct job_evaluation){0};
+        jobs.jobs[0].optimizer.clip = 0;
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_1F1B};
+        jobs.jobs[0].compression[COMPRESSION_BOUNDARIES] =
+            (struct compression){.ratio = 2, .encode_bytes_per_s = 1e9, .decode_bytes_per_s = 2e9};
+    }
+    if (variant >= CODES && variant < CODES_SHARES)
+        jobs.jobs[0].compression[COMPRESSION_GRADIENTS] =
+            (struct compression){.ratio = 3.75, .encode_bytes_per_s = 3e9, .decode_bytes_per_s = 4e9};
+    if (variant >= CODES_SHARES) {
+        jobs.jobs[0].precision = PRECISION_BF16_WEIGHTS;
+        jobs.jobs[0].gradients = PRECISION_BF16;
+        jobs.jobs[0].parallel.zero = ZERO_GRADIENTS;
+    }
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
     if (variant < SWAPS || variant >= SLICES) return;
@@ -636,6 +654,60 @@ static void drained_to_another(struct plan *p)
         p->accesses[op_on(p, PLAN_REDUCE, 0, STREAM_D2H)->first_access + 1].buffer;
 }
 static void hosts_sum_short(struct plan *p) { op_on(p, PLAN_UPDATE, 1, STREAM_DATA)->bytes -= 64; }
+static void sum_before_code(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++) {
+        if (p->units[u].pass != PLAN_REDUCE || p->units[u].shard != 1) continue;
+        struct plan_op *const encodes = &p->ops[p->units[u].first_op], kept = encodes[0];
+        assert_int_equal(encodes[0].kind, OP_COMPUTE);
+        encodes[0] = encodes[1];
+        encodes[1] = kept;
+        return;
+    }
+    fail_msg("no reduction");
+}
+static void code_left_out(struct plan *p)
+{
+    test_parallel_op(p, PLAN_REDUCE, 1, OP_COMPUTE)->stream = STREAM_DATA;
+}
+static void code_other_work(struct plan *p)
+{
+    struct plan_op *const encodes = test_parallel_op(p, PLAN_REDUCE, 1, OP_COMPUTE);
+    encodes->work = test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE)->work;
+}
+static void code_only_read(struct plan *p)
+{
+    p->accesses[test_parallel_op(p, PLAN_REDUCE, 1, OP_COMPUTE)->first_access].flags = ACCESS_READ;
+}
+static void sent_plain(struct plan *p) { test_parallel_op(p, PLAN_REDUCE, 1, OP_COLLECTIVE)->bytes *= 2; }
+static void fetched_short(struct plan *p) { op_on(p, PLAN_FORWARD, 1, STREAM_P2P)->bytes -= 2; }
+static void boundary_code_small(struct plan *p) { buffer_of(p, BUFFER_BOUNDARY, 1, true)->bytes -= 2; }
+
+/* Boundaries are sent and stored encoded, and passes have room for plain ones; gradients are exchanged encoded. */
+static void codes(void **state)
+{
+    (void)state;
+    struct plan plan, plain;
+    make_plan(&plan, CODES + 12);
+    make_plan(&plain, 12);
+    const struct job *job = &plan.jobs.jobs[0];
+    const uint64_t boundary = job->microbatch * job->sequence * job->network.width * sizeof(float);
+    assert_true(parallel_is_carried_out(&job->parallel));
+    for (uint32_t c = 0; c < 2; c++) {
+        const struct chunk_memory own = chunk_memory(job, parallel_layers(job, c));
+        const struct chunk_memory before = chunk_memory(&plain.jobs.jobs[0], parallel_layers(job, c));
+        assert_int_equal(own.workspace_bytes, before.workspace_bytes + (c == 0 ? 1 : 2) * boundary);
+        assert_int_equal(own.gradient_bytes, before.gradient_bytes);
+        const uint64_t numbers = own.gradient_bytes / sizeof(float);
+        assert_int_equal(test_parallel_op(&plan, PLAN_REDUCE, c, OP_COLLECTIVE)->bytes, numbers + (numbers + 14) / 15);
+    }
+    assert_int_equal(buffer_of(&plan, BUFFER_BOUNDARY, 1, true)->bytes, boundary / 2);
+    assert_int_equal(buffer_of(&plan, BUFFER_BOUNDARY_GRADIENT, 1, true)->bytes, boundary / 2);
+    assert_int_equal(op_on(&plan, PLAN_FORWARD, 1, STREAM_P2P)->bytes, boundary / 2);
+    plan_release(&plan);
+    plan_release(&plain);
+}
+
 static void hosts_sum_late(struct plan *p)
 {
     struct plan_op *const sum = op_on(p, PLAN_UPDATE, 1, STREAM_DATA), kept = *sum;
@@ -907,6 +979,18 @@ static void broken(void **state)
         {delay_unsaid, DELAYS + 12, "job-0"},
         {refresh_not_last, DELAYS + 12, "does not end the minibatch"},
         {step_on_device, DELAYS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {sum_before_code, CODES + 12, "(expected encoded gradient of job-0 shard 1"},
+        {sum_before_code, CODES_SHARES + 12, "(expected encoded gradient of job-0 shard 1"},
+        {code_left_out, CODES + 12, "form: "},
+        {code_other_work, CODES + 12, "work: has "},
+        {code_other_work, CODES_SHARES + 12, "work: has "},
+        {code_only_read, CODES + 12, "form: only reads the gradient of job-0 shard 1"},
+        {code_only_read, CODES_SHARES + 12, "form: only reads the gradient of job-0 shard 1"},
+        {sent_plain, CODES + 12, "0 times all-reduce of"},
+        {sent_plain, CODES_SHARES + 12, "0 times reduce-scatter of"},
+        {fetched_short, CODES + 12, "bytes of the boundary (expected"},
+        {boundary_code_small, CODES + 12, "memory: the boundary of job-0 shard 1"},
+        {workspace_small, CODES + 12, "memory: the workspace of job-0 shard 1"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
@@ -986,6 +1070,7 @@ int main(void)
         cmocka_unit_test(trees),
         cmocka_unit_test(slices),
         cmocka_unit_test(slices_of_tokens),
+        cmocka_unit_test(codes),
         cmocka_unit_test(hosts),
         cmocka_unit_test(broken),
         cmocka_unit_test(simulated),

@@ -67,6 +67,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->microbatch = 2;
     job->microbatches = s->microbatches;
     job->precision = s->precision;
+    if (s->cut) job->gradients = s->gradients;
     job->optimizer.learning_rate = 0.01;
     job->optimizer.moments = s->moments;
     job->optimizer.kind = s->optimizer;
