@@ -388,7 +388,8 @@ static uint32_t add_pieces(struct rank_piece *pieces, uint32_t count, uint32_t o
                            uint64_t most)
 {
     for (uint64_t at = 0; at < range->bytes; at += most, count++)
-        if (pieces) pieces[count] = (struct rank_piece){owner, range->whole + at, range->share + at, min_u64(most, range->bytes - at)};
+        if (pieces)
+            pieces[count] = (struct rank_piece){owner, range->whole + at, range->share + at, min_u64(most, range->bytes - at)};
     return count;
 }
 

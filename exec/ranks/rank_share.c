@@ -44,7 +44,7 @@ static void find_stations(struct work *w)
         if (m == 0 || share->ranks_of[m] != share->ranks_of[m - 1]) w->begins[w->stations++] = m;
 }
 
-/* Names the message to a station, or behind the last one to the owner. */
+/* Names the message to a station, or after the last station to the owner. */
 static uint32_t part_of(const struct work *w, uint32_t piece, uint32_t station)
 {
     return piece * (w->stations + 1) + station;

@@ -28,7 +28,7 @@ struct rank_share {
     const uint32_t *ranks_of;   /* by member: the rank that has it */
     const char *const *from;    /* by member; NULL: of another rank. Scatter: whole fp32 values; gather: the member's share */
     char *const *to;            /* by member. Scatter: the member's share; gather: whole data */
-    bool adds;                  /* scatter: sums are added to what is there */
+    bool adds;                  /* scatter: sums are added to the share */
     const struct rank_piece *pieces;
     uint32_t piece_count;
     uint32_t workers; /* members of this rank: each takes its share of the pieces */

@@ -412,7 +412,7 @@ static void take_own_loss(struct run *run, uint32_t job, uint32_t replica, uint6
 {
     struct run_progress *const progress = &run->jobs[job];
     const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
-    const uint64_t turn = last / replicas % run_minibatches_ahead(&run->plan->jobs.jobs[job]); /* the next update's may come first */
+    const uint64_t turn = last / replicas % run_minibatches_ahead(&run->plan->jobs.jobs[job]); /* the next may come first */
     double *const parts = progress->partial_losses + turn * replicas;
     if (!add_partial_loss(run, job, replica, replicas, parts, &progress->partial_count[turn], &loss)) return;
     for (uint32_t d = 0; d < replicas; d++) run_take_loss(run, job, last + 1 - replicas + d, parts[d]);

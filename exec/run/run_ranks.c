@@ -133,8 +133,9 @@ static void take_limit(struct run *run, const struct run_peers_message *message)
 
 static void take_loss(struct run *run, const struct run_peers_message *message)
 {
+    const uint64_t ahead = run_minibatches_ahead(&run->plan->jobs.jobs[message->job]);
     pthread_mutex_lock(&run->lock);
-    if (message->holds) run->peers->cuts[message->job] = message->minibatch + 1 + run_minibatches_ahead(&run->plan->jobs.jobs[message->job]);
+    if (message->holds) run->peers->cuts[message->job] = message->minibatch + 1 + ahead;
     pthread_mutex_unlock(&run->lock);
     run_take_loss(run, message->job, message->minibatch, message->loss);
 }

@@ -23,7 +23,8 @@
 
 enum { RANKS_MOST = 4, RANK_CASES = 8, RANK_PATIENCE_S = 60 };
 
-/* Carries the plan out as one of several processes, or without `options` alone. Returns 0 unless the run failed, with the reason in *err. */
+/* Carries the plan out as one of several processes, or without `options` in one. Returns 0 unless the run failed, with the
+ * reason in *err. */
 static int run_rank(const struct plan *plan, const struct ranks_options *options, uint64_t delay_seed,
                     struct cut_job_outcome *out, struct error *err)
 {
