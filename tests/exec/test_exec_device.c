@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -296,6 +297,40 @@ static void test_dilation(void **state)
     device_close(device);
 }
 
+/* Takes scratch as a product does, and returns the page faults. */
+static void use_scratch(const struct kernels *kernels, void *argument)
+{
+    long *const faults = *(long **)argument;
+    struct rusage before, after;
+    (void)kernels;
+    getrusage(RUSAGE_THREAD, &before);
+    void *volatile scratch = aligned_alloc(4096, 5 << 20);
+    if (!scratch) abort();
+    memset(scratch, 1, 5 << 20);
+    free(scratch);
+    getrusage(RUSAGE_THREAD, &after);
+    *faults = after.ru_minflt - before.ru_minflt;
+}
+
+/* A thread that computes finds the scratch of its first product touched: without it there are 1280 faults. */
+static void test_scratch_is_touched(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* their malloc() keeps nothing */
+#endif
+    struct device *device = open_device((struct device_options){.dilation = 5});
+    long faults[2], *at;
+    for (int i = 0; i < 2; i++) {
+        at = &faults[i];
+        device_compute(device_stream(device, STREAM_COMPUTE), use_scratch, &at, sizeof at, NULL);
+    }
+    finish(device_stream(device, STREAM_COMPUTE));
+    assert_in_range(faults[0], 0, 64);
+    assert_in_range(faults[1], 0, 64);
+    device_close(device);
+}
+
 /* Closing waits neither for queued commands, nor for a paced copy of 5 000 s, nor for events. */
 static void test_close_with_work_queued(void **state)
 {
@@ -465,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_guarded_copies),
         cmocka_unit_test(test_pacing_never_exceeds_the_rate),
         cmocka_unit_test(test_dilation),
+        cmocka_unit_test(test_scratch_is_touched),
         cmocka_unit_test(test_close_with_work_queued),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_delays),
