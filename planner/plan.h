@@ -40,10 +40,10 @@
  * the gang. The host's processor and storage serve the ranks in turn.
  *
  * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in
- * its files before and after. An OPEN of each shard, first to last, makes its state in the range from the weights'
- * file, a checkpoint or the seed. A CLOSE of each shard, after all other operations of the job, writes the weights and
- * gives the range back. Jobs whose ranges overlap follow each other. OPENs and CLOSEs are operations of the host's file
- * stream.
+ * its files before and after. An OPEN of each shard, first to last, makes its state in the range (of each rank) from
+ * a file, the seed, or the job that it goes on from. A CLOSE of each shard, after all other operations of the job,
+ * writes the weights, or the state for a job that goes on, and gives the range back. Jobs whose ranges overlap follow
+ * each other. OPENs and CLOSEs are operations of the host's file stream.
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in host memory and
  * have lives and slots like those on a device, in an arena of their own after the host's other buffers. A staged buffer

@@ -11,27 +11,16 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
     return plan_runnable_by(plan, 1, err);
 }
 
-static bool is_on_storage(const struct plan *plan, uint32_t job)
-{
-    for (uint32_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].job == job && plan->buffers[b].kind == BUFFER_STORED) return true;
-    return false;
-}
-
 /* Refuses a job that goes on from another one where its state cannot move. */
 static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint32_t processes, struct error *err)
 {
-    const uint32_t from = plan_goes_on_from(plan, job);
-    const bool stored = is_on_storage(plan, job) || is_on_storage(plan, from);
-    const bool ranges = plan_has_range(plan, job) || plan_has_range(plan, from);
-    const char *why = processes > 1                     ? "in several processes"
-                      : stored                          ? "with states in storage"
-                      : ranges                          ? "with a range of host memory that it has only while it runs"
-                      : plan->jobs.jobs[job].keep_best ? "with best weights to keep"
-                                                        : NULL;
+    const struct job *const to = &plan->jobs.jobs[job], *const from = &plan->jobs.jobs[plan_goes_on_from(plan, job)];
+    const char *why = processes > 1 ? "in several processes"
+                      : to->parallel.storage || from->parallel.storage ? "with states of a parallel job in storage"
+                                                                       : NULL;
     if (!why) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "job '%s' goes on from job '%s' %s, which can be simulated, not run",
-                     plan->jobs.jobs[job].name, plan->jobs.jobs[from].name, why);
+    return error_set(err, STATUS_BAD_INPUT, "job '%s' goes on from job '%s' %s, which can be simulated, not run", to->name,
+                     from->name, why);
 }
 
 /* Returns what of a parallel job only the host's devices do; or NULL. */

@@ -13,9 +13,9 @@
 #include "exec/group/run_members.h"
 #include "exec/group/run_split.h"
 #include "exec/run/run_callbacks.h"
+#include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
-#include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 #include "exec/state/run_write_back.h"
@@ -263,9 +263,16 @@ static bool is_of_host(const struct plan_walk_op *op)
     return op->op->pass == PLAN_BATCH || op->op->pass == PLAN_KEEP;
 }
 
-/* Returns true for a computation without work, which only begins or ends lives of buffers. */
+static bool is_of_files(const struct plan_walk_op *op)
+{
+    return op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE;
+}
+
+/* Returns true for a computation without work, which only begins or ends lives of buffers. The first rank's OPEN makes the
+ * states of all ranks. */
 static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
+    if (is_of_files(op)) return op->op->pass == PLAN_OPEN && op->rank > 0;
     if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
     if (op->op->pass == PLAN_REDUCE) return false; /* encodes, perhaps in no time */
     return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && !is_of_host(op);
@@ -278,14 +285,16 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
         device_call(loop->run->streams[op->stream], call_nothing, NULL, 0, &flight->timing);
         return;
     }
+    if (is_of_files(op)) {
+        run_files_enqueue(loop->run, op, &flight->timing);
+        return;
+    }
     if (op->gang != PLAN_NONE && !is_of_host(op)) {
         const struct chunk_arguments arguments = chunk_arguments_of(loop, op);
         run_callback_chunk(loop->run, op, &arguments, flight);
         return;
     }
-    if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
-        run_files_enqueue(loop->run, op, &flight->timing);
-    } else if (op->op->pass == PLAN_KEEP) {
+    if (op->op->pass == PLAN_KEEP) {
         run_callback_keep(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_BATCH) {
         run_callback_batch(loop->run, op, (int32_t *)(void *)address_of(loop, op, &op->uses[0]),

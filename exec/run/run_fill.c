@@ -15,7 +15,6 @@
 #include "exec/files/weights.h"
 #include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
-#include "exec/state/run_files.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "models/job/evaluation.h"

@@ -13,7 +13,6 @@
 #include "exec/run/run_moves.h"
 #include "exec/run/run_result.h"
 #include "exec/state/run_faults.h"
-#include "exec/state/run_files.h"
 #include "exec/state/run_storage.h"
 #include "models/jobs/job_files.h"
 
@@ -136,12 +135,21 @@ void run_keep_job(struct run *run, uint32_t job)
     if (!run->jobs[job].damaged && keep_best(run, job, &unwritten[1]) != STATUS_OK) note_unwritten(run, &unwritten[1]);
 }
 
-void run_keep_weights(struct run *run)
+/* Keeps what waits in files for jobs that did not begin. Comes after all others, whose memory it may take. */
+static void keep_waiting(struct run *run)
 {
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
-        const struct run_job_result *const result = &run->result->jobs[j];
-        if (run_job_is_open(run, j)) run_keep_job(run, j);
-        if (run->result->stopped)
-            run_log_kept(run->log, j, result->minibatches, result->weights_path);
+        struct error unread = {0};
+        if (run_moves_return(run, j, &unread)) run_keep_job(run, j);
+        else if (unread.status != STATUS_OK) note_unwritten(run, &unread);
     }
+}
+
+void run_keep_weights(struct run *run)
+{
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++)
+        if (run_job_is_open(run, j)) run_keep_job(run, j);
+    keep_waiting(run);
+    for (uint32_t j = 0; j < run->plan->jobs.count && run->result->stopped; j++)
+        run_log_kept(run->log, j, run->result->jobs[j].minibatches, run->result->jobs[j].weights_path);
 }

@@ -1,12 +1,15 @@
 #include "exec/run/run_moves.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/files/spool.h"
 #include "base/try.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_storage.h"
+#include "models/jobs/job_files.h"
 
 struct run_moves {
     struct device *device;        /* its stream does the moves */
@@ -14,13 +17,15 @@ struct run_moves {
     uint32_t *from, *to;          /* per job: the one that it goes on from, and the one that goes on; PLAN_NONE: none */
     uint64_t *moved;              /* per job: the event after which it has its state; 0: it was not asked for */
     uint64_t *ends;               /* [job][stream of the plan]: the last operation's event */
+    struct spool **waiting;       /* per job: the state that it left in a file, until another job has it */
 };
 
 /* --- states ----------------------------------------------------------------------------------- */
 
-/* A place among the tensors of a job's shards. */
+/* A place among the tensors of a job's shards: of states, or of best weights. */
 struct tensor_place {
     const struct state_tables *tables;
+    float *const *values; /* per shard */
     uint32_t count, shard, entry;
 };
 
@@ -34,9 +39,9 @@ static bool next_place(struct tensor_place *place)
     return place->shard < place->count;
 }
 
-static struct tensor_place first_place(const struct run *run, uint32_t job)
+static struct tensor_place first_place(const struct run *run, uint32_t job, const struct state_tables *all, float *const *values)
 {
-    struct tensor_place place = {.tables = &run->state_tables[run->plan->job_first_shard[job]],
+    struct tensor_place place = {.tables = &all[run->plan->job_first_shard[job]], .values = values,
                                  .count = plan_job_shards(run->plan, job), .entry = UINT32_MAX};
     (void)next_place(&place);
     return place;
@@ -47,16 +52,22 @@ static const struct memory_entry *entry_at(const struct tensor_place *place, uin
     return &place->tables[place->shard].parts[part].entries[place->entry];
 }
 
-static char *address_at(const struct tensor_place *place, float *const *states, uint32_t part)
+/* Returns 0 where the job has no such part. */
+static uint64_t bytes_at(const struct tensor_place *place, uint32_t part)
 {
-    return (char *)states[place->shard] + place->tables[place->shard].layout.parts[part].offset_bytes +
+    return place->tables[place->shard].parts[part].count > 0 ? entry_at(place, part)->bytes : 0;
+}
+
+static char *address_at(const struct tensor_place *place, uint32_t part)
+{
+    return (char *)place->values[place->shard] + place->tables[place->shard].layout.parts[part].offset_bytes +
            entry_at(place, part)->offset_bytes;
 }
 
 /* Returns true if both jobs have the same tensors, in the same precision and with the same moments. */
 static bool are_alike(const struct run *run, uint32_t from, uint32_t to)
 {
-    struct tensor_place a = first_place(run, from), b = first_place(run, to);
+    struct tensor_place a = first_place(run, from, run->state_tables, NULL), b = first_place(run, to, run->state_tables, NULL);
     bool more_a = a.shard < a.count, more_b = b.shard < b.count;
     while (more_a && more_b) {
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
@@ -72,30 +83,99 @@ static bool are_alike(const struct run *run, uint32_t from, uint32_t to)
     return more_a == more_b;
 }
 
-static void copy_tensors(const struct run *run, uint32_t from, float *const *source, uint32_t to, float *const *target)
+static void copy_tensors(struct tensor_place from, struct tensor_place to)
 {
-    struct tensor_place a = first_place(run, from), b = first_place(run, to);
     do {
         for (uint32_t part = 0; part < STATE_PARTS; part++)
-            if (b.tables[b.shard].parts[part].count > 0 && entry_at(&b, part)->bytes > 0)
-                memcpy(address_at(&b, target, part), address_at(&a, source, part), entry_at(&b, part)->bytes);
-    } while (next_place(&a) && next_place(&b));
+            if (bytes_at(&to, part) > 0) memcpy(address_at(&to, part), address_at(&from, part), bytes_at(&to, part));
+    } while (next_place(&from) && next_place(&to));
+}
+
+static void write_tensors(struct spool *file, struct tensor_place place)
+{
+    do {
+        for (uint32_t part = 0; part < STATE_PARTS; part++)
+            if (bytes_at(&place, part) > 0) spool_write(file, address_at(&place, part), bytes_at(&place, part));
+    } while (next_place(&place));
+}
+
+static enum status read_tensors(struct spool *file, struct tensor_place place, uint64_t *at, struct error *err)
+{
+    do {
+        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            if (bytes_at(&place, part) == 0) continue;
+            TRY(spool_read(file, *at, address_at(&place, part), bytes_at(&place, part), err));
+            *at += bytes_at(&place, part);
+        }
+    } while (next_place(&place));
+    return STATUS_OK;
+}
+
+static struct tensor_place best_of(const struct run *run, uint32_t job)
+{
+    return first_place(run, job, run->value_tables, &run->kept[run->plan->job_first_shard[job]]);
+}
+
+static enum status borrow(struct run *run, uint32_t job, enum run_states_use use, struct run_states *out, struct error *err)
+{
+    return run_states_borrow_during(run, run->plan->job_first_shard[job], plan_job_shards(run->plan, job), use, out, err);
+}
+
+/* Writes a job's state, and its best weights, to a file without a name: in the folder of storage, beside the weights that the
+ * training is to write, or among temporary files. */
+static enum status write_waiting(struct run *run, uint32_t job, struct error *err)
+{
+    const char *const folder = run->options->storage.folder;
+    char path[JOB_PATH_BYTES];
+    struct run_states states = {0};
+    struct error ignored = {0};
+    bool partial;
+    snprintf(path, sizeof path, "%s/state", folder ? folder : "");
+    TRY(spool_create(folder ? path : run_moves_weights(run, job, &partial), &run->moves->waiting[job], err));
+    struct spool *const file = run->moves->waiting[job];
+    const enum status status = borrow(run, job, RUN_STATES_WHOLE, &states, err);
+    if (status == STATUS_OK) write_tensors(file, first_place(run, job, run->state_tables, states.states));
+    (void)!run_states_give_back(run, &states, false, &ignored);
+    if (status == STATUS_OK && run->jobs[job].kept) write_tensors(file, best_of(run, job));
+    return status;
+}
+
+/* Reads the state that `from` left in a file into the host memory of `to`, which may be the same job. */
+static enum status read_waiting(struct run *run, uint32_t from, uint32_t to, struct error *err)
+{
+    struct spool *const file = run->moves->waiting[from];
+    struct run_states target = {0};
+    uint64_t at = 0;
+    enum status status = borrow(run, to, RUN_STATES_FILL, &target, err);
+    if (status == STATUS_OK) status = read_tensors(file, first_place(run, to, run->state_tables, target.states), &at, err);
+    const enum status given = run_states_give_back(run, &target, status == STATUS_OK, err);
+    if (status == STATUS_OK) status = given;
+    if (status == STATUS_OK && run->jobs[from].kept) status = read_tensors(file, best_of(run, to), &at, err);
+    return status;
+}
+
+static enum status copy_states(struct run *run, uint32_t from, uint32_t to, struct error *err)
+{
+    struct run_states source = {0}, target = {0};
+    struct error ignored = {0};
+    enum status status = borrow(run, from, RUN_STATES_WHOLE, &source, err);
+    if (status == STATUS_OK) status = borrow(run, to, RUN_STATES_FILL, &target, err);
+    if (status == STATUS_OK)
+        copy_tensors(first_place(run, from, run->state_tables, source.states), first_place(run, to, run->state_tables, target.states));
+    const enum status given = run_states_give_back(run, &target, status == STATUS_OK, err);
+    (void)!run_states_give_back(run, &source, false, &ignored);
+    if (status == STATUS_OK) status = given;
+    if (status == STATUS_OK && run->jobs[from].kept) copy_tensors(best_of(run, from), best_of(run, to));
+    return status;
 }
 
 static enum status move_states(struct run *run, uint32_t from, uint32_t to, struct error *err)
 {
-    const struct plan *const plan = run->plan;
-    struct run_states source, target = {0};
-    struct error ignored = {0};
-    enum status status = run_states_borrow(run, plan->job_first_shard[from], plan_job_shards(plan, from), RUN_STATES_WHOLE,
-                                           &source, err);
-    if (status == STATUS_OK)
-        status = run_states_borrow(run, plan->job_first_shard[to], plan_job_shards(plan, to), RUN_STATES_FILL, &target, err);
-    if (status == STATUS_OK) copy_tensors(run, from, source.states, to, target.states);
-    (void)!run_states_give_back(run, &target, status == STATUS_OK, &ignored); /* nothing is on storage */
-    (void)!run_states_give_back(run, &source, false, &ignored);
-    if (status == STATUS_OK) run_fill_copies(run, to);
-    return status;
+    TRY((run->moves->waiting[from] ? read_waiting(run, from, to, err) : copy_states(run, from, to, err)));
+    run_fill_copies(run, to);
+    spool_destroy(run->moves->waiting[from]);
+    run->moves->waiting[from] = NULL;
+    return STATUS_OK;
 }
 
 /* --- on the stream's thread ------------------------------------------------------------------- */
@@ -137,6 +217,7 @@ static void move_history(struct run *run, uint32_t from, uint32_t to)
         result->evaluation_count = before->evaluation_count;
         result->best_evaluation = before->best_evaluation;
     }
+    run->jobs[to].kept = run->jobs[from].kept;
     run->jobs[to].taken = true;
     pthread_mutex_unlock(&run->lock);
 }
@@ -146,8 +227,43 @@ static void call_move(void *argument)
     const struct move_call *const call = argument;
     struct error why = {0};
     if (!may_move(call)) return;
-    if (move_states(call->run, call->from, call->to, &why) == STATUS_OK) move_history(call->run, call->from, call->to);
-    else run_fail_job(call->run, call->to, false, &why);
+    if (run_moves_take(call->run, call->to, &why) != STATUS_OK) run_fail_job(call->run, call->to, false, &why);
+}
+
+bool run_moves_awaits(const struct run *run, uint32_t job)
+{
+    return run->moves && run->moves->from[job] != PLAN_NONE;
+}
+
+bool run_moves_may_take(struct run *run, uint32_t job)
+{
+    const struct move_call call = {.run = run, .from = run_moves_awaits(run, job) ? run->moves->from[job] : PLAN_NONE, .to = job};
+    return call.from == PLAN_NONE || may_move(&call);
+}
+
+enum status run_moves_take(struct run *run, uint32_t job, struct error *err)
+{
+    TRY(move_states(run, run->moves->from[job], job, err));
+    move_history(run, run->moves->from[job], job);
+    return STATUS_OK;
+}
+
+void run_moves_leave(struct run *run, uint32_t job)
+{
+    struct error why = {0};
+    const bool goes_on = run->moves && run->moves->to[job] != PLAN_NONE;
+    if (!goes_on || run->jobs[job].losses < run->plan->jobs.jobs[job].minibatches || run->jobs[job].diverged) return;
+    if (write_waiting(run, job, &why) != STATUS_OK) run_fail_job(run, run->moves->to[job], false, &why);
+}
+
+bool run_moves_return(struct run *run, uint32_t job, struct error *err)
+{
+    if (!run->moves || !run->moves->waiting[job]) return false;
+    const enum status status = read_waiting(run, job, job, err);
+    if (status == STATUS_OK) run_fill_copies(run, job);
+    spool_destroy(run->moves->waiting[job]);
+    run->moves->waiting[job] = NULL;
+    return status == STATUS_OK;
 }
 
 /* --- around operations ------------------------------------------------------------------------ */
@@ -157,13 +273,19 @@ static uint64_t *ends_of(const struct run *run, uint32_t job)
     return run->moves->ends + (size_t)job * plan_stream_count(run->plan);
 }
 
+/* Makes a stream wait for all operations of a job. */
+static void await_end(struct run *run, uint32_t job, struct device_stream *stream)
+{
+    const uint64_t *const ends = ends_of(run, job);
+    for (uint32_t s = 0; s < plan_stream_count(run->plan); s++)
+        if (ends[s] > 0 && run->streams[s] != stream) device_wait(stream, run->streams[s], ends[s]);
+}
+
 static void ask_for_state(struct run *run, uint32_t job)
 {
     struct run_moves *const moves = run->moves;
     const struct move_call call = {.run = run, .from = moves->from[job], .to = job};
-    const uint64_t *const ends = ends_of(run, call.from);
-    for (uint32_t s = 0; s < plan_stream_count(run->plan); s++)
-        if (ends[s] > 0) device_wait(moves->stream, run->streams[s], ends[s]);
+    await_end(run, call.from, moves->stream);
     device_call(moves->stream, call_move, &call, sizeof call, NULL);
     moves->moved[job] = device_record(moves->stream);
 }
@@ -171,7 +293,11 @@ static void ask_for_state(struct run *run, uint32_t job)
 void run_moves_before(struct run *run, const struct plan_walk_op *op)
 {
     const uint32_t job = op->unit->job;
-    if (!run->moves || run->moves->from[job] == PLAN_NONE) return;
+    if (!run_moves_awaits(run, job)) return;
+    if (plan_has_range(run->plan, job)) { /* its OPEN takes the state, and rule 2 of plan.h makes the others wait for it */
+        if (op->op->pass == PLAN_OPEN) await_end(run, run->moves->from[job], run->streams[op->stream]);
+        return;
+    }
     if (run->moves->moved[job] == 0) ask_for_state(run, job);
     device_wait(run->streams[op->stream], run->moves->stream, run->moves->moved[job]);
 }
@@ -187,7 +313,7 @@ const char *run_moves_weights(const struct run *run, uint32_t job, bool *partial
     *partial = false;
     if (!run->moves || run->moves->to[job] == PLAN_NONE) return run->plan->jobs.jobs[job].weights_out;
     uint32_t last = run->moves->to[job];
-    if (run->jobs[last].taken) return NULL;
+    if (run->jobs[last].taken || run->moves->waiting[job]) return NULL;
     while (run->moves->to[last] != PLAN_NONE) last = run->moves->to[last];
     *partial = true;
     return run->plan->jobs.jobs[last].weights_out;
@@ -207,6 +333,7 @@ enum status run_moves_create(struct run *run, struct error *err)
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, moves->to, err));
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, moves->moved, err));
     TRY(ARENA_NEW(&run->arena, (size_t)plan->jobs.count * plan_stream_count(plan), moves->ends, err));
+    TRY(ARENA_NEW(&run->arena, plan->jobs.count, moves->waiting, err));
     for (uint32_t j = 0; j < plan->jobs.count; j++) moves->to[j] = PLAN_NONE;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t from = moves->from[j] = plan_goes_on_from(plan, j);
@@ -243,5 +370,7 @@ void run_moves_stop(struct run *run)
 
 void run_moves_close(struct run *run)
 {
-    if (run->moves) device_close(run->moves->device);
+    if (!run->moves) return;
+    device_close(run->moves->device);
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) spool_destroy(run->moves->waiting[j]);
 }

@@ -25,10 +25,10 @@
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run_checks.h"
 #include "exec/run/run_devices.h"
+#include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
-#include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
@@ -52,7 +52,7 @@ static enum status lay_out_ranges(struct run *run, struct error *err)
         if (buffer->on_device || !plan_has_range(plan, buffer->job)) continue;
         const struct plan_host_range *const range = &plan->host_ranges[buffer->job];
         run->host_offset[b] = run->ranges_offset + range->offset_bytes + used[buffer->job];
-        used[buffer->job] += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT);
+        used[buffer->job] += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT) * plan_buffer_ranks(plan, buffer);
         assert(used[buffer->job] <= range->bytes);
     }
     free(used);

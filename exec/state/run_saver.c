@@ -21,7 +21,6 @@
 #include "base/random.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/state/run_faults.h"
-#include "exec/state/run_files.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"

@@ -111,6 +111,12 @@ struct run {
     double start_s;              /* clock_s() of the first operation */
 };
 
+/* Returns true if the job's state is in host memory, after all work has ended. */
+static inline bool run_job_is_open(const struct run *run, uint32_t job)
+{
+    return !plan_has_range(run->plan, job) || (run->jobs[job].opened && !run->jobs[job].closed);
+}
+
 /* Counts the replicas that each have a part of a minibatch's loss: those of the last stage. */
 static inline uint32_t run_loss_replicas(const struct job *job)
 {

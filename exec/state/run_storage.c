@@ -273,10 +273,11 @@ enum status run_storage_fill_table(struct run *run, uint32_t job, struct error *
 
 /* --- states in memory --------------------------------------------------------------------------- */
 
-/* Finds memory: with stored states, one user at a time has the arena of staged states, if that is large enough. */
+/* Finds memory: with stored states, one user at a time has the arena of staged states, if that is large enough and the
+ * run's operations do not use it. */
 static enum status find_room(struct run *run, uint64_t bytes, bool stored, struct run_states *out, struct error *err)
 {
-    if (stored) {
+    if (stored && !out->during_run) {
         pthread_mutex_lock(&run->storage->lent);
         out->locked = true;
         out->memory = run->host + run->stage_offset;
@@ -289,12 +290,11 @@ static enum status find_room(struct run *run, uint64_t bytes, bool stored, struc
     return STATUS_OK;
 }
 
-enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
-                              enum run_states_use use, struct run_states *out, struct error *err)
+static enum status borrow(struct run *run, enum run_states_use use, struct run_states *out, struct error *err)
 {
+    const uint32_t first = out->first, count = out->count;
     uint64_t bytes = 0, at = 0;
     bool stored = false;
-    *out = (struct run_states){.first = first, .count = count};
     for (uint32_t s = first; s < first + count; s++) {
         if (is_away(run, s)) bytes += lent_bytes(run, s, use);
         stored |= run_is_stored(run, s);
@@ -317,6 +317,19 @@ enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
     return STATUS_OK;
 }
 
+enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
+                              enum run_states_use use, struct run_states *out, struct error *err)
+{
+    *out = (struct run_states){.first = first, .count = count};
+    return borrow(run, use, out, err);
+}
+
+enum status run_states_borrow_during(struct run *run, uint32_t first, uint32_t count, enum run_states_use use,
+                                     struct run_states *out, struct error *err)
+{
+    *out = (struct run_states){.first = first, .count = count, .during_run = true};
+    return borrow(run, use, out, err);
+}
 enum status run_states_give_back(struct run *run, struct run_states *states, bool save,
                                  struct error *err)
 {

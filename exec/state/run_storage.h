@@ -48,7 +48,7 @@ struct run_states {
     float **states;   /* per shard */
     char *memory;     /* may be NULL */
     uint64_t mapped_bytes; /* of `memory`, mapped only for this */
-    bool locked;
+    bool locked, during_run;
 };
 
 enum run_states_use {
@@ -61,6 +61,9 @@ enum run_states_use {
 MUST_CHECK enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
                                          enum run_states_use use, struct run_states *out,
                                          struct error *err);
+/* Does the same while operations of the run use the arena of staged states. */
+MUST_CHECK enum status run_states_borrow_during(struct run *run, uint32_t first, uint32_t count, enum run_states_use use,
+                                                struct run_states *out, struct error *err);
 /* Gives states back; with `save`, writes them to storage. */
 MUST_CHECK enum status run_states_give_back(struct run *run, struct run_states *states, bool save,
                                             struct error *err);

@@ -42,3 +42,9 @@ double host_file_close_s(const struct hardware *hardware, const struct job *job,
     double files = (job->weights_out ? 1 : 0) + (job->weights_best ? 1 : 0);
     return files * values / host_file_write_rate(hardware);
 }
+
+double host_file_wait_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
+                        uint64_t layer_count)
+{
+    return (double)job_state(job, first_layer, layer_count).bytes / host_file_write_rate(hardware);
+}

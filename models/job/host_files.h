@@ -17,4 +17,8 @@ double host_file_open_s(const struct hardware *hardware, const struct job *job, 
 double host_file_close_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
                          uint64_t layer_count);
 
+/* Returns the seconds to write these layers' state to a file, where it waits for the job to go on elsewhere. */
+double host_file_wait_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
+                        uint64_t layer_count);
+
 #endif

@@ -42,7 +42,8 @@
  *   weights_out   none                           likewise; "{name}" in it stands for the job's name
  *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
  *                                                the loss on held-out data, see struct job_evaluation
- *   keep          "last"                         or "best": also the weights of the best evaluation
+ *   keep          "last"                         or "best": also the weights of the best evaluation; in plans "best-so-far": for
+ *                                              the job that goes on
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
  *                                                job in the order of its ranks. Other jobs that name the same

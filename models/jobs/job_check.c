@@ -215,7 +215,7 @@ static enum status check_evaluation(const struct job_draft *draft, struct error 
 {
     const struct job *job = &draft->job;
     const struct job_evaluation *e = &job->evaluation;
-    if (job->keep_best && (e->every == 0 || !draft->weights_out))
+    if (job->keep_best && (e->every == 0 || (!draft->weights_out && !draft->hands_best_on)))
         return json_fail_key(draft->in, job_draft_giver(draft, "keep"), "keep", err,
                              "'keep' is 'best' but there is no '%s'",
                              e->every == 0 ? "evaluate" : "weights_out");

@@ -155,8 +155,8 @@ static enum status read_compression(struct json_object *o, struct job_draft *dra
 enum status job_draft_read(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
-    size_t format = job->data_format, keep = job->keep_best, tokens = 0;
-    static const char *const keeps[] = {"last", "best"}, *const token_kinds[] = {"bytes"};
+    size_t format = job->data_format, keep = draft->hands_best_on ? 2 : job->keep_best, tokens = 0;
+    static const char *const keeps[] = {"last", "best", "best-so-far"}, *const token_kinds[] = {"bytes"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
                       err));
@@ -191,6 +191,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
     TRY(read_compression(o, draft, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
-    job->keep_best = keep == 1;
+    job->keep_best = keep > 0;
+    draft->hands_best_on = keep == 2;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOB_COUNT_MAX, &draft->count, err);
 }

@@ -103,7 +103,7 @@ static enum status append(struct growing *set, const struct job_draft *draft, co
     TRY(arena_string(arena, name, &job.name, err));
     TRY(job_devices_read(draft->in, job_draft_giver(draft, "devices"), draft->devices, arena, &job, err));
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
-    if (job.keep_best) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
+    if (job.keep_best && job.weights_out) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
     TRY(check_unique(set, draft, &job, err));
     if (set->count == JOB_COUNT_MAX)
         return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOB_COUNT_MAX);

@@ -90,7 +90,7 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
     compression_write(job->compression, out, "compression");
-    if (job->keep_best) json_out_string(out, "keep", "best");
+    if (job->keep_best) json_out_string(out, "keep", job->weights_out ? "best" : "best-so-far");
     json_out_object_end(out);
 }
 

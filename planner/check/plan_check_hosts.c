@@ -38,8 +38,9 @@ static enum status check_range(struct checker *c, uint32_t job, uint64_t used)
         return check_fail(c, CHECK_RULE_MEMORY,
                           "the range of %s begins at byte %" PRIu64 " of host memory, not at a multiple of %d", name,
                           range->offset_bytes, PLAN_HOST_ALIGNMENT);
-    if (check_is_parallel(c, job))
-        return check_fail(c, CHECK_RULE_FORM, "%s is parallel and has a range of host memory", name);
+    if (check_is_parallel(c, job) && (!check_is_carried_out(c, job) || hardware_host_count(&c->plan->hardware) > 1))
+        return check_fail(c, CHECK_RULE_FORM, "%s has a range of host memory, and is parallel %s", name,
+                          check_is_carried_out(c, job) ? "on a machine of several nodes" : "and only simulated");
     if (used > range->bytes)
         return check_fail(c, CHECK_RULE_MEMORY,
                           "%s has a range of %" PRIu64 " bytes of host memory, and its buffers take %" PRIu64, name,
@@ -63,7 +64,8 @@ enum status check_ranges(struct checker *c)
             status = check_fail(c, CHECK_RULE_FORM, "the %s, of a job that has a range of host memory",
                                 plan_buffer_text(plan, b, text));
         else if (bytes > UINT64_MAX - PLAN_HOST_ALIGNMENT ||
-                 !size_add(*sum, size_align(bytes, PLAN_HOST_ALIGNMENT), sum))
+                 !size_mul(size_align(bytes, PLAN_HOST_ALIGNMENT), plan_buffer_ranks(plan, buffer), &bytes) ||
+                 !size_add(*sum, bytes, sum))
             status = check_fail(c, CHECK_RULE_MEMORY, "the %s is too large", plan_buffer_text(plan, b, text));
     }
     for (uint32_t j = 0; j < plan->jobs.count && !status; j++) status = check_range(c, j, used[j]);
@@ -304,7 +306,8 @@ enum status check_file_op(struct checker *c)
     const struct check_shard_facts *f = &c->shards[global];
     bool opens = op->pass == PLAN_OPEN, keeps = c->plan->jobs.jobs[job].keep_best && !opens;
     const struct plan_buffer *b = check_buffer_of(c, state);
-    if (op->pass != c->unit->pass || c->unit->op_count != 1 || op->work != PLAN_NONE || op->row_count > 0)
+    if (op->pass != c->unit->pass || c->unit->op_count != 1 || c->unit->ends_minibatch || op->kind != OP_COMPUTE ||
+        op->stream != STREAM_FILE || op->work != PLAN_NONE || op->row_count > 0)
         return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about more", plan_pass_names[op->pass]);
     if (op->access_count != (keeps ? 2u : 1u) || b->kind != BUFFER_STATE || b->on_device || b->shard != c->unit->shard ||
         state->flags != (opens ? ACCESS_WRITE : ACCESS_READ))
@@ -313,6 +316,10 @@ enum status check_file_op(struct checker *c)
     if (keeps && (check_buffer_of(c, kept)->kind != BUFFER_KEPT || check_buffer_of(c, kept)->shard != c->unit->shard ||
                   kept->flags != ACCESS_READ))
         return check_fail(c, CHECK_RULE_FORM, "closes something else than the shard's best weights");
+    if (check_is_parallel(c, job)) /* each rank's state, whole or a share */
+        return check_add_claim(c, state, (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE),
+                                                              .clock = CHECK_CLOCK_STEP, .makes = opens,
+                                                              .bytes = b->bytes});
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
         TRY(check_add_claim(c, state,

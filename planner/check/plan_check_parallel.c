@@ -616,6 +616,7 @@ enum status check_parallel_op(struct checker *c)
         return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;
     }
     if (v.op->kind == OP_COLLECTIVE) return check_collective(c, &v);
+    if (v.carried_out && (v.op->pass == PLAN_OPEN || v.op->pass == PLAN_CLOSE)) return check_file_op(c);
     if (v.carried_out && v.op->pass == PLAN_BATCH) return check_batch_op(c);
     if (v.carried_out && v.op->pass == PLAN_KEEP) return check_parallel_keep(c, &v);
     uint32_t index = (uint32_t)(v.op - &c->plan->ops[v.unit->first_op]);

@@ -178,7 +178,7 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     if (gathers) n = (progress->gathered - progress->evaluated) / gathers_each(job, rank.chunk);
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || (pass == PLAN_GATHER && !gathers) ||
                     pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
-                    pass == PLAN_KEEP;
+                    pass == PLAN_KEEP || pass == PLAN_OPEN || pass == PLAN_CLOSE;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(job);
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN || pass == PLAN_NORM);

@@ -157,6 +157,10 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
+    case PLAN_OPEN:
+    case PLAN_CLOSE:
+        if (!v.carried_out) return check_fail(c, CHECK_RULE_FORM, "files of a parallel job that is only simulated");
+        break;
     case PLAN_KEEP:
         if (!v.carried_out || !v.job->keep_best) return check_fail(c, CHECK_RULE_FORM, "keeps weights of a job that keeps none");
         break;

@@ -299,7 +299,7 @@ static enum status describe(struct plan *plan, const struct parallel_job *all, u
     return status ? status : arena_string(&plan->arena, "parallel", &plan->policy, err);
 }
 
-enum status parallel_job_plan(struct plan_builder *builder, struct error *err)
+enum status parallel_job_plan(struct plan_builder *builder, bool turns, struct error *err)
 {
     struct plan *plan = plan_builder_plan(builder);
     struct arena scratch = {0};
@@ -320,7 +320,9 @@ enum status parallel_job_plan(struct plan_builder *builder, struct error *err)
         if (!status) status = prepare(&all[j], &plan->jobs.jobs[j], &scratch, err);
         if (!status) estimate_end(all, j);
     }
+    if (!status && turns) status = parallel_job_files_begin(all, count, plan, err);
     if (!status) {
+        parallel_job_files_emit(all, count, true);
         for (uint32_t j = 0; j < count; j++)
             for (uint32_t r = 0; r < all[j].chunks; r++) parallel_job_emit_resident(&all[j], r, true);
         plan_builder_segment(builder, 1);
@@ -328,6 +330,8 @@ enum status parallel_job_plan(struct plan_builder *builder, struct error *err)
         for (uint32_t j = 0; j < count; j++)
             if (is_asynchronous(&all[j])) parallel_job_async_emit(&all[j]);
         for (uint32_t j = 0; j < count; j++) end_job(&all[j]);
+        parallel_job_files_emit(all, count, false);
+        parallel_job_files_end(plan);
         plan_builder_segment(builder, 1);
         status = describe(plan, all, count, err);
     }

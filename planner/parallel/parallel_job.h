@@ -67,9 +67,10 @@
 #include "planner/walk/plan_build.h"
 
 /*
- * Adds all jobs, all parallel, with estimate and lower bound. Errors: STATUS_INFEASIBLE, with job, stage and missing
+ * Adds all jobs, all parallel, with estimate and lower bound. `turns`: jobs that are carried out have ranges of host memory,
+ * and are in their files before and after. Errors: STATUS_INFEASIBLE, with job, stage and missing
  * bytes; STATUS_BAD_INPUT for too few devices or no path between devices that exchange data; STATUS_LIMIT.
  */
-MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, struct error *err);
+MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, bool turns, struct error *err);
 
 #endif

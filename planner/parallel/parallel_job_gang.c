@@ -291,9 +291,22 @@ void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_p
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-void gang_host_stream(struct gang_unit *u, enum plan_pass pass, const struct gang_accesses *a)
+uint32_t gang_state_on_host(const struct gang_unit *u)
 {
-    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = (uint8_t)pass, .work = PLAN_NONE};
+    const struct rank_state *offloaded = &u->chunk->host;
+    uint64_t all = parallel_offloads(u->s->parallel) ? offloaded->weight_bytes + offloaded->state_bytes : u->chunk->state_bytes;
+    return gang_host_buffer(u, BUFFER_STATE, 0, all);
+}
+
+uint32_t gang_best_on_host(const struct gang_unit *u)
+{
+    const struct parallel_layers *layers = &u->chunk->layers;
+    return gang_host_buffer(u, BUFFER_KEPT, 0, memory_parameter_bytes(&u->s->job->network, layers->first, layers->count));
+}
+
+void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass, const struct gang_accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = (uint8_t)stream, .pass = (uint8_t)pass, .work = PLAN_NONE};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 

@@ -50,6 +50,12 @@ uint32_t gang_buffer(const struct gang_unit *u, uint32_t kind, uint32_t chunk, u
 /* Returns a buffer of host memory or storage, one per rank. */
 uint32_t gang_host_buffer(const struct gang_unit *u, uint32_t kind, uint32_t variant, uint64_t bytes);
 
+/* Returns the chunk's state on the host, of each rank. */
+uint32_t gang_state_on_host(const struct gang_unit *u);
+
+/* Returns the chunk's best weights on the host, which all ranks share. */
+uint32_t gang_best_on_host(const struct gang_unit *u);
+
 void gang_access(struct gang_accesses *a, uint32_t buffer_index, uint32_t flags);
 
 void gang_access_state(struct gang_unit *u, struct gang_accesses *a, uint32_t flags);
@@ -125,8 +131,8 @@ void gang_compute(struct gang_unit *u, enum plan_pass pass, uint32_t work, const
 /* Adds work of the host's processor. */
 void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a);
 
-/* Adds a computation without work to the host's stream: it reads data or keeps weights. */
-void gang_host_stream(struct gang_unit *u, enum plan_pass pass, const struct gang_accesses *a);
+/* Adds a computation without work to the host's stream, where it reads data or keeps weights, or its file stream. */
+void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass, const struct gang_accesses *a);
 
 uint32_t gang_work(const struct gang_unit *u, enum parallel_pass pass);
 

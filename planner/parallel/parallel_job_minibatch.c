@@ -138,7 +138,7 @@ static void add_batch(struct gang_unit *u)
     uint32_t read = gang_job_buffer(u, BUFFER_BATCH, false, bytes);
     struct gang_accesses made = {0}, up = {0};
     gang_access(&made, read, ACCESS_WRITE);
-    gang_host_stream(u, PLAN_BATCH, &made);
+    gang_host_stream(u, STREAM_HOST, PLAN_BATCH, &made);
     gang_access(&up, read, ACCESS_READ);
     gang_access_batch(u, &up, pipeline_is_asynchronous(u->s->parallel->schedule) ? GANG_MAKE : ACCESS_WRITE);
     gang_copy(u, STREAM_H2D, bytes, &up);
@@ -205,7 +205,7 @@ static void emit_keep(struct parallel_job *s, uint32_t r, bool ends_minibatch)
     struct gang_unit u = gang_begin(s, r, PLAN_KEEP, ends_minibatch);
     struct gang_accesses down = {0}, a = {0};
     const struct chunk_memory memory = chunk_memory(s->job, u.chunk->layers);
-    const uint32_t state = gang_host_buffer(&u, BUFFER_STATE, 0, memory.state_bytes);
+    const uint32_t state = gang_host_buffer(&u, BUFFER_STATE, 0, memory.state_bytes), kept = gang_best_on_host(&u);
     if (!parallel_offloads(s->parallel)) {
         gang_access_state(&u, &down, ACCESS_READ);
         gang_access(&down, state, ACCESS_WRITE);
@@ -213,10 +213,8 @@ static void emit_keep(struct parallel_job *s, uint32_t r, bool ends_minibatch)
     }
     gang_access(&a, state, ACCESS_READ);
     gang_access(&a, gang_held_out_loss(&u, false), ACCESS_READ);
-    gang_access(&a, gang_host_buffer(&u, BUFFER_KEPT, 0,
-                                     memory_parameter_bytes(&s->job->network, u.chunk->layers.first, u.chunk->layers.count)),
-                ACCESS_WRITE);
-    gang_host_stream(&u, PLAN_KEEP, &a);
+    gang_access(&a, kept, ACCESS_WRITE);
+    gang_host_stream(&u, STREAM_HOST, PLAN_KEEP, &a);
     gang_end(&u);
 }
 

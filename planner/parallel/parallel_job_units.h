@@ -46,4 +46,16 @@ void parallel_job_emit_minibatch(struct parallel_job *s, uint64_t done);
 /* Emits the load, or the end, of states' and gradients' lives, and of data and loss. */
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load);
 
+/* --- jobs whose states are in host memory only while they run (planner/plan.h, ranges) --- */
+
+/* Gives the jobs ranges of host memory, if all are carried out without storage and there is one host. */
+MUST_CHECK enum status parallel_job_files_begin(const struct parallel_job *all, uint32_t count, struct plan *plan,
+                                                struct error *err);
+
+/* Emits units that make all states in the ranges (open), or write weights to files. Does nothing without ranges. */
+void parallel_job_files_emit(struct parallel_job *all, uint32_t count, bool open);
+
+/* Sizes the ranges, after all buffers are known, and lays them out one after the other: all jobs are under way at once. */
+void parallel_job_files_end(struct plan *plan);
+
 #endif

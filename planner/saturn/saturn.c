@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/size.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "models/job/host_files.h"
@@ -58,7 +59,8 @@ struct saturn {
     struct spase_schedule schedule;
     struct spase_course course;  /* replanned at intervals, if the options say so */
     struct saturn_runs runs;
-    bool turns;                  /* jobs on one device are read from their files before, and written after */
+    struct saturn_manner manner; /* of the runs: with turns, jobs are read from their files before, and written after */
+    bool carries_some;           /* some job on several devices can be carried out */
     struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
     struct error *err;
@@ -92,7 +94,8 @@ static double seconds_of(const struct saturn *s, const struct saturn_time *t)
 {
     const struct job *job = &s->jobs->jobs[t->job];
     uint64_t layers = job->network.layer_count;
-    if (!s->turns || t->config.devices > 1) return t->run_s;
+    const bool files = t->config.devices == 1 || (!s->manner.simulated && saturn_time_is_carried_out(s->hardware, job, t));
+    if (!s->manner.turns || !files) return t->run_s;
     return t->run_s + host_file_open_s(s->hardware, job, 0, layers) + host_file_close_s(s->hardware, job, 0, layers);
 }
 
@@ -302,14 +305,14 @@ static enum status find_runs(struct saturn *s)
     return status;
 }
 
-static enum status plan_runs(struct saturn *s, bool turns)
+static enum status plan_runs(struct saturn *s, struct saturn_manner manner)
 {
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
                                    .jobs = s->jobs};
-    s->turns = turns;
+    s->manner = manner;
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
-    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, turns, s->report->tick_s, s->err);
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, manner, s->report->tick_s, s->err);
 }
 
 static void forget_runs(struct saturn *s)
@@ -322,14 +325,21 @@ static void forget_runs(struct saturn *s)
     s->plan_jobs->count = s->jobs->count;
 }
 
-/* Plans all jobs in host memory at once, or if it does not hold them, each only while it runs. */
+/* Plans all jobs in host memory at once, or if it does not hold them, each only while it runs. If both fail where jobs on
+ * several devices are carried out, does the same with these only simulated. */
 static enum status plan_runs_or_turns(struct saturn *s)
 {
-    enum status status = plan_runs(s, false);
-    if (status != STATUS_INFEASIBLE) return status;
-    forget_runs(s);
-    *s->err = (struct error){0};
-    return plan_runs(s, true);
+    static const struct saturn_manner manners[] = {{.turns = false}, {.turns = true}, {.turns = false, .simulated = true},
+                                                   {.turns = true, .simulated = true}};
+    enum status status = STATUS_INFEASIBLE;
+    for (size_t m = 0; m < ARRAY_COUNT(manners) && status == STATUS_INFEASIBLE; m++) {
+        if (manners[m].simulated && !s->carries_some) break;
+        if (m > 0) forget_runs(s);
+        *s->err = (struct error){0};
+        status = plan_runs(s, manners[m]);
+        s->carries_some |= s->runs.carries_some;
+    }
+    return status;
 }
 
 /* Drops spilled configurations of jobs that fit in another way. Returns false when there are none. */
@@ -411,7 +421,7 @@ static enum status plan_several(struct saturn *s, const struct saturn_alternativ
         if (!left_out || from->all[i].config.devices > 1) s->times.times[kept++] = from->all[i];
     }
     s->times.count = kept;
-    return plan_runs(s, false);
+    return plan_runs(s, (struct saturn_manner){.simulated = s->carries_some});
 }
 
 /* Plans with the fewest such jobs by bisection. Keeps the first error if no number helps. */
@@ -433,24 +443,25 @@ static enum status plan_fewest_several(struct saturn *s, const struct saturn_alt
     return !status && planned != high ? plan_several(s, from, high) : status;
 }
 
-static enum status plan_turns_again(struct saturn *s, const struct saturn_alternatives *from)
+static enum status plan_turns_again(struct saturn *s, const struct saturn_alternatives *from, struct saturn_manner manner)
 {
     forget_runs(s);
     *s->err = (struct error){0};
     memcpy(s->times.times, from->all, from->count * sizeof *from->all);
     s->times.count = from->count;
-    return plan_runs(s, true);
+    return plan_runs(s, manner);
 }
 
 /* Moves jobs with many states to several devices until the host holds the states of the others at once, unless the
  * plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
 static enum status plan_with_less_on_hosts(struct saturn *s, double turns_s)
 {
+    const struct saturn_manner manner = s->manner;
     struct saturn_alternatives from = {0};
     enum status status = find_alternatives(s, &from);
     if (!status) status = plan_fewest_several(s, &from);
     bool slower = status == STATUS_INFEASIBLE || (!status && s->report->scheduled_s >= turns_s);
-    if (slower && turns_s < HUGE_VAL) (void)!plan_turns_again(s, &from);
+    if (slower && turns_s < HUGE_VAL) (void)!plan_turns_again(s, &from, manner);
     free(from.all);
     free(from.jobs);
     return s->err->status;
@@ -493,7 +504,8 @@ static enum status prepare(struct saturn *s)
         status = plan_runs_or_turns(s);
     }
     if (s->options->single || (status && status != STATUS_INFEASIBLE)) return status;
-    if (!status && (!s->turns || s->options->rule != SATURN_RULE_SPASE)) return status;
+    const bool runs = s->carries_some && !s->manner.simulated; /* that plan is only simulated */
+    if (!status && (!s->manner.turns || runs || s->options->rule != SATURN_RULE_SPASE)) return status;
     return plan_with_less_on_hosts(s, status ? HUGE_VAL : s->report->scheduled_s);
 }
 

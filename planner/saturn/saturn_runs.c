@@ -124,10 +124,7 @@ static enum status make_piece(const struct saturn_runs *r, const struct saturn_r
     struct rate_schedule *schedule = &job->optimizer.schedule;
     if (schedule->kind != RATE_CONSTANT || schedule->warmup > 0)
         schedule->steps = learning_rate_steps(&r->jobs->jobs[run->time->job]);
-    if (run->number + 1 < run->of) {
-        job->weights_out = job->weights_best = NULL;
-        job->keep_best = false;
-    }
+    if (run->number + 1 < run->of) job->weights_out = job->weights_best = NULL;
     return arena_string(&out->arena, name, &job->name, err);
 }
 
@@ -144,10 +141,10 @@ enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct 
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-/* `carried`: gangs are carried out where they can be. */
-static enum status plan_all(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
-                            bool turns, bool carried, double tick_s, struct error *err)
+enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
+                             struct saturn_manner manner, double tick_s, struct error *err)
 {
+    const bool turns = manner.turns;
     const struct planner_options plain = {.seed = spilled->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                           .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
     struct planner_options own = *spilled;
@@ -159,13 +156,15 @@ static enum status plan_all(struct saturn_runs *r, const struct job_set *jobs, c
     TRY(ARENA_NEW(&r->arena, r->count, numbers, err));
     TRY(ARENA_NEW(&r->arena, r->count, r->plans, err));
     TRY(ARENA_NEW(&r->arena, r->count, r->subplans, err));
+    for (uint32_t i = 0; i < r->count; i++)
+        r->carries_some |= saturn_time_is_carried_out(r->machine->hardware, &r->jobs->jobs[r->runs[i].time->job], r->runs[i].time);
     for (uint32_t i = 0; i < r->count; i++) {
         const struct saturn_run *run = &r->runs[i];
         numbers[i] = several ? i : run->time->job;
         const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
                                               .device_count = run->time->config.devices};
         struct parallel how = run->time->config.parallel;
-        if (carried && how.carrying == PARALLEL_SIMULATED) how.carrying = PARALLEL_UNDECIDED;
+        if (!manner.simulated && how.carrying == PARALLEL_SIMULATED) how.carrying = PARALLEL_UNDECIDED;
         TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &how,
                             subproblem_hosts_left(&hosts, &subproblem, turns),
                             run->time->config.way == SATURN_SPILLED ? &own : &plain, &r->plans[i], err));
@@ -184,18 +183,6 @@ static void release_plans(struct saturn_runs *r)
 {
     for (uint32_t i = 0; r->plans && i < r->count; i++) plan_release(&r->plans[i]);
     r->plans = NULL;
-}
-
-enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
-                             bool turns, double tick_s, struct error *err)
-{
-    if (!turns) {
-        const enum status status = plan_all(r, jobs, spilled, turns, true, tick_s, err);
-        if (status != STATUS_INFEASIBLE) return status;
-        release_plans(r);
-        *err = (struct error){0};
-    }
-    return plan_all(r, jobs, spilled, turns, false, tick_s, err);
 }
 
 void saturn_runs_release(struct saturn_runs *runs)

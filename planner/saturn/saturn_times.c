@@ -179,3 +179,11 @@ void saturn_times_release(struct saturn_times *times)
     free(times->times);
     *times = (struct saturn_times){0};
 }
+
+bool saturn_time_is_carried_out(const struct hardware *hardware, const struct job *job, const struct saturn_time *time)
+{
+    struct job shaped = *job;
+    shaped.parallel = time->config.parallel;
+    if (shaped.parallel.carrying == PARALLEL_SIMULATED) shaped.parallel.carrying = PARALLEL_UNDECIDED;
+    return parallel_may_be_carried_out(hardware, &shaped);
+}

@@ -47,6 +47,9 @@ MUST_CHECK enum status saturn_times_slowed(const struct saturn_times *times, dou
                                            struct error *err);
 void saturn_times_release(struct saturn_times *times);
 
+/* Returns true for a configuration on several devices that can be carried out. */
+bool saturn_time_is_carried_out(const struct hardware *hardware, const struct job *job, const struct saturn_time *time);
+
 /* Returns true when a minibatch of both jobs costs the same in any configuration. Different bytes in the padding of
  * structs only make the answer false. */
 bool saturn_costs_the_same(const struct job *a, const struct job *b);

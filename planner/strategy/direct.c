@@ -86,7 +86,7 @@ static enum status plan_together(struct hardware *hardware, struct job_set *jobs
     }
     status = plan_builder_create(hardware, jobs, &builder, err);
     if (!status) plan_builder_plan(builder)->seed = options->seed;
-    if (!status) status = parallel_job_plan(builder, err);
+    if (!status) status = parallel_job_plan(builder, options->host == PLANNER_HOST_TURNS, err);
     if (held) *held = status == STATUS_OK;
     if (held && status == STATUS_INFEASIBLE) take_back(plan_builder_plan(builder), hardware, jobs);
     if (!status) {

@@ -28,6 +28,7 @@
 #include "planner/check/plan_check.h"
 #include "planner/plan_hosts.h"
 #include "planner/strategy/merge_cycle.h"
+#include "planner/strategy/subproblem.h"
 #include "planner/walk/plan_build.h"
 
 enum {
@@ -571,29 +572,36 @@ static uint64_t base_of(const struct merge *c, const struct merge_subplan *subpl
     return base;
 }
 
-/* Gives each subplan's ranges an offset. Subplans on one device follow each other in the same ranges; those on several
- * devices have their own. */
+static struct subproblem_run run_of(const struct hardware *hardware, const struct merge_subplan *subplan)
+{
+    return subproblem_run_of(hardware, subplan->devices, subplan->plan->hardware.device_count);
+}
+
+/* Gives each subplan's ranges an offset. Each device has a part of its host's memory. A subplan's ranges are in the parts of
+ * its devices, as far as these are neighbours (subproblem_run_of()), because subplans that share a device follow each other.
+ * Those on several hosts have their own. */
 static enum status place_ranges(struct merge *c, const struct merge_subplan *subplans)
 {
+    const struct hardware *hardware = &c->whole->hardware;
     uint64_t *ends, *most, *base;
-    uint32_t devices = c->whole->hardware.device_count;
-    TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), ends, c->err));
+    uint32_t devices = hardware->device_count;
+    TRY(ARENA_NEW(&c->scratch, hardware_host_count(hardware), ends, c->err));
     TRY(ARENA_NEW(&c->scratch, devices, most, c->err));
     TRY(ARENA_NEW(&c->scratch, devices, base, c->err));
-    for (uint32_t i = 0; i < c->count; i++)
-        if (subplans[i].plan->hardware.device_count == 1) {
-            uint32_t device = subplans[i].devices[0];
-            most[device] = max_u64(most[device], size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT));
-        }
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct subproblem_run run = run_of(hardware, &subplans[i]);
+        const uint64_t bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
+        if (run.count > 0) (void)subproblem_run_enlarge(run, bytes, most);
+    }
     for (uint32_t d = 0; d < devices; d++) {
-        uint64_t *end = &ends[c->whole->hardware.devices[d].host];
+        uint64_t *end = &ends[hardware->devices[d].host];
         base[d] = *end;
         *end += most[d];
     }
     for (uint32_t i = 0; i < c->count; i++) {
-        uint64_t bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
-        bool single = subplans[i].plan->hardware.device_count == 1;
-        c->pieces[i].range_base = single ? base[subplans[i].devices[0]] : base_of(c, &subplans[i], bytes, ends);
+        const struct subproblem_run run = run_of(hardware, &subplans[i]);
+        const uint64_t bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
+        c->pieces[i].range_base = run.count > 0 ? base[run.first] : base_of(c, &subplans[i], bytes, ends);
     }
     return STATUS_OK;
 }

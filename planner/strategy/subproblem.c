@@ -4,9 +4,35 @@
 #include <stdio.h>
 
 #include "base/extreme.h"
+#include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "planner/strategy/direct.h"
+
+struct subproblem_run subproblem_run_of(const struct hardware *hardware, const uint32_t *devices, uint32_t count)
+{
+    struct subproblem_run longest = {0}, run = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        if (hardware->devices[devices[i]].host != hardware->devices[devices[0]].host) return (struct subproblem_run){0};
+        if (run.count == 0 || devices[i] != run.first + run.count) run = (struct subproblem_run){.first = devices[i]};
+        run.count++;
+        if (run.count > longest.count) longest = run;
+    }
+    return longest;
+}
+
+uint64_t subproblem_run_enlarge(struct subproblem_run run, uint64_t bytes, uint64_t *ranges)
+{
+    uint64_t have = 0, added = 0;
+    for (uint32_t d = run.first; d < run.first + run.count; d++) have += ranges[d];
+    const uint64_t lack = bytes > have ? bytes - have : 0;
+    for (uint32_t i = 0; i < run.count; i++) { /* equal parts */
+        const uint64_t part = size_align((lack - min_u64(lack, added) + run.count - i - 1) / (run.count - i), PLAN_HOST_ALIGNMENT);
+        ranges[run.first + i] += part;
+        added += part;
+    }
+    return added;
+}
 
 enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware, struct subproblem_hosts *out,
                                    struct error *err)
@@ -25,7 +51,8 @@ double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct 
     double least = HUGE_VAL;
     for (uint32_t i = 0; i < subproblem->device_count; i++)
         least = fmin(least, hosts->left_bytes[hosts->hardware->devices[subproblem->devices[i]].host]);
-    if (turns && subproblem->device_count == 1) least += hosts->turns_bytes[subproblem->devices[0]];
+    const struct subproblem_run run = subproblem_run_of(hosts->hardware, subproblem->devices, subproblem->device_count);
+    for (uint32_t d = run.first; turns && d < run.first + run.count; d++) least += (double)hosts->turns_bytes[d];
     return least * hardware_host_count(hosts->hardware);
 }
 
@@ -33,11 +60,10 @@ enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struc
                                      const struct plan *plan, struct error *err)
 {
     TRY(plan_host_uses(plan, hosts->uses, err));
-    if (subproblem->device_count == 1) {
-        double *turns = &hosts->turns_bytes[subproblem->devices[0]];
-        double ranges = (double)plan_ranges_bytes(plan), again = min_s(ranges, *turns);
-        *turns = max_s(ranges, *turns);
-        hosts->left_bytes[hosts->hardware->devices[subproblem->devices[0]].host] += again;
+    const struct subproblem_run run = subproblem_run_of(hosts->hardware, subproblem->devices, subproblem->device_count);
+    if (run.count > 0) {
+        const uint64_t ranges = plan_ranges_bytes(plan), added = subproblem_run_enlarge(run, ranges, hosts->turns_bytes);
+        hosts->left_bytes[hosts->hardware->devices[run.first].host] += (double)ranges - (double)added;
     }
     for (uint32_t h = 0; h < hardware_host_count(hosts->hardware); h++)
         hosts->left_bytes[h] -= (double)hosts->uses[h].memory_bytes;

@@ -2,8 +2,8 @@
  * OPENs and CLOSEs, which move jobs between files and host memory (planner/plan.h, ranges), on a stream of their own.
  * Does nothing for plans without ranges.
  */
-#ifndef SPILLWAY_EXEC_STATE_RUN_FILES_H
-#define SPILLWAY_EXEC_STATE_RUN_FILES_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_FILES_H
+#define SPILLWAY_EXEC_RUN_RUN_FILES_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
@@ -16,8 +16,5 @@ void run_files_stop(struct run *run);
 
 /* Enqueues an OPEN or a CLOSE, whose fault fails its job. */
 void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
-
-/* Returns true if the job's state is in host memory, after all work has ended. */
-bool run_job_is_open(const struct run *run, uint32_t job);
 
 #endif

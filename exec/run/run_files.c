@@ -5,10 +5,12 @@
  * A complete or failed job is closed: its last checkpoint is written, then its weights. Jobs that a stop ends stay in
  * memory, to be kept after all work has ended.
  */
-#include "exec/state/run_files.h"
+#include "exec/run/run_files.h"
 
 #include <string.h>
 
+#include "base/try.h"
+#include "exec/run/run_moves.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"
 
@@ -17,7 +19,8 @@
 struct file_call {
     struct run *run;
     uint32_t job, shard;
-    bool last; /* of the job's shards */
+    bool whole; /* opens all shards at once */
+    bool last;  /* of the job's operations of this kind */
 };
 
 /* Returns false after a stop or the job's failure. */
@@ -30,20 +33,37 @@ static bool may_open(struct run *run, uint32_t job)
     return may;
 }
 
+/* A file is read at once. */
+static bool has_file(const struct job *job)
+{
+    return job->weights_in || job->first_minibatch > 0;
+}
+
+/* Makes states with which another job ended, or those from before the first minibatch. */
+static enum status make_states(const struct file_call *call, struct error *err)
+{
+    struct run *const run = call->run;
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[call->job];
+    const uint32_t all = plan_job_shards(plan, call->job), count = call->whole ? all : 1, step = has_file(job) ? count : 1;
+    if (run_moves_awaits(run, call->job)) return run_moves_take(run, call->job, err);
+    for (uint32_t s = call->shard; s < call->shard + count; s += step)
+        TRY(run_fill_shards(run, call->job, plan->job_first_shard[call->job] + s, step, err));
+    if (parallel_is_set(&job->parallel)) run_fill_copies(run, call->job);
+    return STATUS_OK;
+}
+
 static void call_open(void *argument)
 {
     const struct file_call *const call = argument;
     struct run *const run = call->run;
-    const struct plan *const plan = run->plan;
-    const struct job *const job = &plan->jobs.jobs[call->job];
-    const uint32_t first = plan->job_first_shard[call->job], count = plan_job_shards(plan, call->job);
-    const bool whole = job->weights_in || job->first_minibatch > 0; /* a file is read at once */
-    const struct plan_host_range *const range = &plan->host_ranges[call->job];
+    const struct plan_host_range *const range = &run->plan->host_ranges[call->job];
     struct error why = {0};
+    if (call->whole && call->shard > 0) return;
+    if (call->shard == 0 && !run_moves_may_take(run, call->job)) return;
     if (!may_open(run, call->job)) return;
     if (call->shard == 0) memset(run->host + run->ranges_offset + range->offset_bytes, 0, range->bytes);
-    if (whole && call->shard > 0) return;
-    if (run_fill_shards(run, call->job, first + call->shard, whole ? count : 1, &why) != STATUS_OK)
+    if (make_states(call, &why) != STATUS_OK)
         run_fail_job(run, call->job, false, &why);
 }
 
@@ -67,6 +87,7 @@ static void call_close(void *argument)
     if (!call->last || !has_ended(run, call->job)) return;
     run_saver_close_job(run->saver, call->job);
     run_count_minibatches(run, call->job);
+    run_moves_leave(run, call->job);
     run_keep_job(run, call->job);
     if (run->options->poison) memset(run->host + run->ranges_offset + range->offset_bytes, 0xff, range->bytes);
     pthread_mutex_lock(&run->lock);
@@ -79,19 +100,17 @@ static void call_close(void *argument)
 void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct device_timing *timing)
 {
     const struct plan *const plan = run->plan;
-    const uint32_t job = op->unit->job;
+    const uint32_t job = op->unit->job, shard = op->unit->shard;
+    const struct job *const of = &plan->jobs.jobs[job];
+    const uint32_t ranks = op->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[op->gang]);
     const struct file_call call = {
         .run = run,
         .job = job,
-        .shard = op->unit->shard,
-        .last = plan->job_first_shard[job] + op->unit->shard + 1 == plan->job_first_shard[job + 1],
+        .shard = shard,
+        .whole = parallel_is_set(&of->parallel) || has_file(of),
+        .last = shard + 1 == plan_job_shards(plan, job) && op->rank + 1 == ranks,
     };
     device_call(run->streams[op->stream], op->op->pass == PLAN_OPEN ? call_open : call_close, &call, sizeof call, timing);
-}
-
-bool run_job_is_open(const struct run *run, uint32_t job)
-{
-    return !plan_has_range(run->plan, job) || (run->jobs[job].opened && !run->jobs[job].closed);
 }
 
 enum status run_files_start(struct run *run, struct error *err)
