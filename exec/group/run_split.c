@@ -19,7 +19,8 @@ struct split_call {
     struct device_stream *stream;
     double paced_s; /* over paced links, the time that it takes */
     bool meets;     /* the links' time begins for all members of a paced group at once */
-    uint64_t bytes; /* of the collectives that it stands for; 0: of all that are left */
+    enum collective_kind kind; /* of the collectives that it stands for ... */
+    uint64_t bytes;            /* ... and the bytes of each; 0: all that are left */
 };
 
 /* Takes the links' time when all members have ended the pass. */
@@ -40,7 +41,7 @@ static void call_exchanged(void *argument)
     struct run_flight *const flight = call->flight;
     flight->omitted = !unit_group_began(call->split->group);
     const double left_s = unit_group_exchanged_s(call->split->group, call->split->rank);
-    const struct unit_group_seconds taken = unit_group_take(call->split->group, call->split->rank, call->bytes);
+    const struct unit_group_seconds taken = unit_group_take(call->split->group, call->split->rank, call->kind, call->bytes);
     flight->exchanged_s = taken.moved_s;
     flight->timing.waited_s = taken.waited_s;
     flight->timing.start_s += taken.waited_s - left_s;
@@ -64,7 +65,7 @@ static bool is_last(const struct plan_walk_op *op)
 enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight, struct error *err)
 {
     struct split_call call = {.split = run_split_of(run, op), .flight = flight, .stream = run->streams[op->stream],
-                              .bytes = is_last(op) ? 0 : op->op->bytes};
+                              .kind = (enum collective_kind)op->op->collective, .bytes = is_last(op) ? 0 : op->op->bytes};
     TRY(run_collective_time(run->plan, op, &call.paced_s, err));
     call.meets = call.paced_s > 0 && unit_group_is_paced(call.split->group) && op->op->stream == STREAM_COMPUTE;
     flight->within = true;

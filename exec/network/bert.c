@@ -160,9 +160,10 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    transformer_linear_forward(unit, kept[KEPT_Q], in, layer, linear_of(unit, Q_WEIGHT, inner, c));
-    transformer_linear_forward(unit, kept[KEPT_K], in, layer, linear_of(unit, K_WEIGHT, inner, c));
-    transformer_linear_forward(unit, kept[KEPT_V], in, layer, linear_of(unit, V_WEIGHT, inner, c));
+    const float *const all = transformer_all_rows(unit, in);
+    transformer_linear_forward(unit, kept[KEPT_Q], all, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_forward(unit, kept[KEPT_K], all, layer, linear_of(unit, K_WEIGHT, inner, c));
+    transformer_linear_forward(unit, kept[KEPT_V], all, layer, linear_of(unit, V_WEIGHT, inner, c));
     const struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
@@ -170,21 +171,27 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
-                             kept[KEPT_MIDDLE], unit->r, layer, NORM1_WEIGHT);
-    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM1], layer,
+                             kept[KEPT_MIDDLE], unit->own, layer, NORM1_WEIGHT);
+    transformer_linear_forward(unit, kept[KEPT_FC], transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     transformer_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
                                transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     /* The backward pass needs only the sum and its statistics. */
     transformer_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
-                             kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
+                             kept[KEPT_NORM1], kept[KEPT_SUM], unit->own, layer, NORM2_WEIGHT);
 }
 
 /* Copies rows of C, to which products then add, unless they are in place. */
 static void copy_rows(const struct transformer_unit *unit, float *to, const float *from)
 {
     if (to != from) transformer_copy(unit->kernels, to, from, (uint64_t)(unit->r * unit->c) * sizeof *to);
+}
+
+/* Copies the device's rows, unless they are in place. */
+static void copy_own(const struct transformer_unit *unit, float *to, const float *from)
+{
+    if (to != from) transformer_copy(unit->kernels, to, from, (uint64_t)(unit->own * unit->c) * sizeof *to);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
@@ -194,21 +201,21 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     const bool whole = transformer_adds_whole(unit); /* the stream's gradient, to which products add */
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
-    float *d_sum = unit->d_out ? unit->d_out : d_norm1, *d_middle = transformer_d_middle(unit, d_in);
+    float *d_sum = unit->d_out ? unit->d_out : unit->gathered ? transformer_own_gathered(unit) : d_norm1;
+    float *d_middle = transformer_d_middle(unit, d_in), *d_all = unit->gathered ? unit->d_stream2 : d_in;
     float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
     transformer_norm_backward(unit, d_sum, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
-                              unit->r, layer, NORM2_WEIGHT);
+                              unit->own, layer, NORM2_WEIGHT);
     transformer_linear_backward(unit, unit->d_wide, d_sum, kept[KEPT_GELU], layer,
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    copy_rows(unit, d_norm1, d_sum);
-    transformer_linear_backward(unit, d_norm1, unit->d_wide, kept[KEPT_NORM1], layer,
+    if (whole) copy_rows(unit, d_norm1, unit->gathered ? unit->gathered : d_sum);
+    transformer_linear_backward(unit, d_norm1, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM1]), layer,
                                 linear_of(unit, FC_WEIGHT, f, c), whole);
-    transformer_sum(unit, d_norm1, unit->r * c);
 
-    transformer_norm_backward(unit, d_middle, d_norm1, kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], NULL,
-                              unit->r, layer, NORM1_WEIGHT);
+    transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_norm1), kept[KEPT_MIDDLE],
+                              kept[KEPT_NORM1_STATS], NULL, unit->own, layer, NORM1_WEIGHT);
     transformer_linear_backward(unit, d_attention, d_middle, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention =
@@ -219,11 +226,12 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = d_k;
     attention.dv = d_v;
     k->attention_backward(k, &attention);
-    copy_rows(unit, d_in, d_middle);
-    transformer_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), whole);
-    transformer_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
-    transformer_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
-    transformer_sum(unit, d_in, unit->r * c);
+    if (whole) copy_rows(unit, d_all, unit->gathered ? unit->gathered : d_middle);
+    in = transformer_rows_for_weights(unit, in);
+    transformer_linear_backward(unit, d_all, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), whole);
+    transformer_linear_backward(unit, d_all, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
+    transformer_linear_backward(unit, d_all, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
+    copy_own(unit, d_in, transformer_own_sum(unit, d_all));
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -233,9 +241,11 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
     (void)d_out;
     transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
-    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM1], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
+                              linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
+    in = transformer_all_rows(unit, in);
     transformer_linear_weight(unit, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c));
     transformer_linear_weight(unit, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c));
@@ -258,7 +268,7 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
                     unit->network->gelu_tanh);
     transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS],
                              kept[KEPT_TRANSFORM_GELU], NULL, unit->r, layer, NORMF_WEIGHT);
-    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
+    (void)transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
     if (!d_in) return;
 
     float *d_transform = unit->d_stream2;
@@ -293,6 +303,7 @@ const struct transformer transformer_bert = {
     .block_backward = block_backward,
     .block_weights = block_weights,
     .ends_with_norm = true,
+    .whole_head = true,
     .head = head,
     .unsupported = unsupported,
     .needs = needs,

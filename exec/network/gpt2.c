@@ -62,22 +62,22 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *branch = out ? out : unit->d_stream2;
-    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
+    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->own,
                              layer, NORM1_WEIGHT);
-    transformer_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
+    transformer_linear_forward(unit, kept[KEPT_QKV], transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                                linear_of(unit, QKV_WEIGHT, 3 * inner, c));
     const struct kernel_attention attention = attention_of(unit, kept);
     transformer_attend(unit, layer, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
-                             branch, unit->r, layer, NORM2_WEIGHT);
-    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
+                             branch, unit->own, layer, NORM2_WEIGHT);
+    transformer_linear_forward(unit, kept[KEPT_FC], transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
     transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
-    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
+    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
@@ -90,11 +90,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
+    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]), layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
-    transformer_sum(unit, d_branch, unit->r * c);
-    transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
-                              unit->r, layer, NORM2_WEIGHT);
+    transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
+                              kept[KEPT_NORM2_STATS], d_out, unit->own, layer, NORM2_WEIGHT);
 
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
@@ -104,11 +103,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = attention.dq + inner;
     attention.dv = attention.dk + inner;
     transformer_attend_backward(unit, layer, &attention);
-    transformer_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
+    transformer_linear_backward(unit, d_branch, unit->d_qkv, transformer_rows_for_weights(unit, kept[KEPT_NORM1]), layer,
                                 linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
-    transformer_sum(unit, d_branch, unit->r * c);
-    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
-                              NORM1_WEIGHT);
+    transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle,
+                              unit->own, layer, NORM1_WEIGHT);
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -117,21 +115,23 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     (void)in;
     transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
-    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
+                              linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer, transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    transformer_linear_weight(unit, unit->d_qkv, kept[KEPT_NORM1], layer, linear_of(unit, QKV_WEIGHT, 3 * inner, c));
+    transformer_linear_weight(unit, unit->d_qkv, transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
+                              linear_of(unit, QKV_WEIGHT, 3 * inner, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
     const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
-    float *d_normf = d_in ? unit->d_stream2 : NULL;
-    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r,
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own,
                              layer, NORMF_WEIGHT);
-    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    const float *const d_normf =
+        transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
-    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r,
+    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own,
                               layer, NORMF_WEIGHT);
 }
 

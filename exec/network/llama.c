@@ -81,16 +81,23 @@ static void norm_forward(const struct transformer_unit *unit, float *out, float 
                          const float *x, const float *y, uint64_t layer, uint32_t weight)
 {
     unit->kernels->rms_norm_forward(unit->kernels, out, sum, stats, x, y,
-                                    transformer_vector(unit, layer, weight), unit->r, unit->c,
+                                    transformer_vector(unit, layer, weight), unit->own, unit->c,
                                     unit->epsilon);
+}
+
+static void norm_pass(const struct transformer_unit *unit, const struct transformer_norm *n)
+{
+    unit->kernels->rms_norm_backward(unit->kernels, n->dx, n->d_weight, n->dout, n->x, n->stats, n->weight, n->added, n->rows,
+                                     unit->c);
 }
 
 static void norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
                           const float *stats, const float *added, uint64_t layer, uint32_t weight)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
-    unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dout, x, stats, w.weights.fp32, added,
-                                     unit->r, unit->c);
+    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .dout = dout, .x = x, .stats = stats, .added = added,
+                                          .weight = w.weights.fp32, .rows = unit->own};
+    transformer_norm_in_parts(unit, &norm, 1, norm_pass);
     transformer_step(unit, &w, false);
 }
 
@@ -148,9 +155,10 @@ static void make_heads(const struct transformer_unit *unit, uint64_t layer, floa
     const bool norms = has_head_norms(unit);
     float *const q = norms ? kept[PLAIN_Q] : kept[KEPT_Q], *const k = norms ? kept[PLAIN_K] : kept[KEPT_K];
     const int64_t c = unit->c, heads = unit->h, shared_heads = unit->shared / unit->d;
-    transformer_linear_forward(unit, q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
-    transformer_linear_forward(unit, k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, unit->shared, c));
-    transformer_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+    const float *const normed = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    transformer_linear_forward(unit, q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
+    transformer_linear_forward(unit, k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+    transformer_linear_forward(unit, kept[KEPT_V], normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
     if (norms) {
         norm_heads(unit, kept[KEPT_Q], kept[QK_STATS], q, layer, Q_NORM, heads);
         norm_heads(unit, kept[KEPT_K], kept[QK_STATS] + unit->r * heads, k, layer, K_NORM, shared_heads);
@@ -196,15 +204,16 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     norm_forward(unit, later[KEPT_NORM2], later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], in, branch,
                  layer, tensor_index(unit, NORM2_WEIGHT));
-    transformer_linear_forward(unit, later[KEPT_GATE], later[KEPT_NORM2], layer,
+    const float *const normed = transformer_all_rows(unit, later[KEPT_NORM2]);
+    transformer_linear_forward(unit, later[KEPT_GATE], normed, layer,
                                linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_forward(unit, later[KEPT_UP], later[KEPT_NORM2], layer,
+    transformer_linear_forward(unit, later[KEPT_UP], normed, layer,
                                linear_of(unit, UP_WEIGHT, f, c));
     gate_forward(unit, later[KEPT_SWIGLU], later[KEPT_GATE], later[KEPT_UP]);
     if (!out) return;
     transformer_linear_forward(unit, out, later[KEPT_SWIGLU], layer,
                                transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    k->residual(k, out, later[KEPT_MIDDLE], out, unit->r * c);
+    k->residual(k, out, later[KEPT_MIDDLE], out, unit->own * c);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
@@ -217,13 +226,13 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_linear_backward(unit, d_gate, d_out, later[KEPT_SWIGLU], layer,
                                 transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)), false);
     gate_backward(unit, d_gate, d_up, later[KEPT_GATE], later[KEPT_UP]);
-    transformer_linear_backward(unit, d_branch, d_gate, later[KEPT_NORM2], layer,
+    const float *const gated = transformer_rows_for_weights(unit, later[KEPT_NORM2]);
+    transformer_linear_backward(unit, d_branch, d_gate, gated, layer,
                                 linear_of(unit, GATE_WEIGHT, f, c), false);
-    transformer_linear_backward(unit, d_branch, d_up, later[KEPT_NORM2], layer,
+    transformer_linear_backward(unit, d_branch, d_up, gated, layer,
                                 linear_of(unit, UP_WEIGHT, f, c), true);
-    transformer_sum(unit, d_branch, unit->r * c);
-    norm_backward(unit, d_middle, d_branch, later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], d_out, layer,
-                  tensor_index(unit, NORM2_WEIGHT));
+    norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], d_out,
+                  layer, tensor_index(unit, NORM2_WEIGHT));
 
     struct heads d = heads_of(unit);
     transformer_linear_backward(unit, d_branch, d_middle, later[KEPT_ATTENTION], layer,
@@ -235,14 +244,15 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dv = d.v;
     transformer_attend_backward(unit, layer, &attention);
     unmake_heads(unit, layer, kept, &d);
-    transformer_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
+    const float *const attending = transformer_rows_for_weights(unit, kept[KEPT_NORM1]);
+    transformer_linear_backward(unit, d_branch, d.q, attending, layer,
                                 linear_of(unit, Q_WEIGHT, inner, c), false);
-    transformer_linear_backward(unit, d_branch, d.k, kept[KEPT_NORM1], layer,
+    transformer_linear_backward(unit, d_branch, d.k, attending, layer,
                                 linear_of(unit, K_WEIGHT, shared, c), true);
-    transformer_linear_backward(unit, d_branch, d.v, kept[KEPT_NORM1], layer,
+    transformer_linear_backward(unit, d_branch, d.v, attending, layer,
                                 linear_of(unit, V_WEIGHT, shared, c), true);
-    transformer_sum(unit, d_branch, unit->r * c);
-    norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, layer, tensor_index(unit, NORM1_WEIGHT));
+    norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle, layer,
+                  tensor_index(unit, NORM1_WEIGHT));
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -254,23 +264,25 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     (void)in;
     transformer_linear_weight(unit, d_out, later[KEPT_SWIGLU], layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    transformer_linear_weight(unit, d_gate, later[KEPT_NORM2], layer, linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_weight(unit, d_up, later[KEPT_NORM2], layer, linear_of(unit, UP_WEIGHT, f, c));
+    const float *const gated = transformer_all_rows(unit, later[KEPT_NORM2]);
+    transformer_linear_weight(unit, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_weight(unit, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, later[KEPT_ATTENTION], layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    transformer_linear_weight(unit, d.q, kept[KEPT_NORM1], layer, linear_of(unit, Q_WEIGHT, inner, c));
-    transformer_linear_weight(unit, d.k, kept[KEPT_NORM1], layer, linear_of(unit, K_WEIGHT, shared, c));
-    transformer_linear_weight(unit, d.v, kept[KEPT_NORM1], layer, linear_of(unit, V_WEIGHT, shared, c));
+    const float *const attending = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    transformer_linear_weight(unit, d.q, attending, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d.k, attending, layer, linear_of(unit, K_WEIGHT, shared, c));
+    transformer_linear_weight(unit, d.v, attending, layer, linear_of(unit, V_WEIGHT, shared, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                  float *d_in)
 {
     const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
-    float *d_normf = d_in ? unit->d_stream2 : NULL;
     norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, layer,
                  NORMF_WEIGHT);
-    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    const float *const d_normf =
+        transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
     norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, layer,
                   NORMF_WEIGHT);

@@ -257,8 +257,11 @@ void transformer_linear_forward(const struct transformer_unit *unit, float *y, c
 {
     const struct transformer_product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
     const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit));
-    product_forward(unit, y, x, biased ? transformer_vector(unit, layer, l.weight + 1) : NULL, &product);
-    if (l.by_rows) transformer_sum(unit, y, l.rows * l.out);
+    float *const sum = l.by_rows && unit->gathered ? unit->gathered : y;
+    product_forward(unit, sum, x, biased ? transformer_vector(unit, layer, l.weight + 1) : NULL, &product);
+    if (!l.by_rows) return;
+    if (sum == y) transformer_sum(unit, y, l.rows * l.out);
+    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)(l.rows * l.out), y);
 }
 
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
@@ -267,6 +270,7 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
     const struct transformer_product product = product_of(w.weights, &l);
+    if (l.by_rows) dy = transformer_all_rows(unit, dy);
     if (unit->leaves_weights) {
         product_backward(unit, dx, accumulate, NULL, 0, NULL, dy, x, &product);
         return;
@@ -292,14 +296,21 @@ void transformer_norm_forward(const struct transformer_unit *unit, float *out, f
                                 unit->epsilon);
 }
 
+static void layer_norm_pass(const struct transformer_unit *unit, const struct transformer_norm *n)
+{
+    unit->kernels->norm_backward(unit->kernels, n->dx, n->d_weight, n->d_bias, n->dout, n->x, n->stats, n->weight, n->added,
+                                 n->rows, unit->c);
+}
+
 void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
                                const float *stats, const float *added, int64_t rows, uint64_t layer,
                                uint32_t weight)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
     const struct transformer_tensor bias = transformer_tensor(unit, layer, weight + 1);
-    unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.weights.fp32, added, rows,
-                                 unit->c);
+    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .d_bias = bias.g, .dout = dout, .x = x, .stats = stats,
+                                          .added = added, .weight = w.weights.fp32, .rows = rows};
+    transformer_norm_in_parts(unit, &norm, 2, layer_norm_pass);
     transformer_step(unit, &w, false);
     transformer_step(unit, &bias, false);
 }
@@ -465,8 +476,8 @@ struct transformer_words transformer_next_words(const struct transformer_unit *u
                                       .stride = sample_tokens(unit)};
 }
 
-void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
-                       const float *normf, float *d_normf)
+float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
+                         const float *normf, float *d_normf)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
@@ -478,6 +489,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
     float *d_table = tied ? a->table_gradient : own.g;
     if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
 
+    const float *const all = transformer_all_rows(unit, normf);
     struct kernel_loss_rows rows = {
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0};
     if (a->context) { /* a slice's rows count among those of the minibatch */
@@ -486,7 +498,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
     }
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
-        const float *x = normf + rows.first * c;
+        const float *x = all + rows.first * c;
         const struct transformer_product product = {.w = word_table(unit, layer, words->own_weight),
                                                     .rows = rows.count,
                                                     .out = v,
@@ -506,9 +518,10 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
                                 (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0),
                                 bias.g, unit->logits, x, &product);
     }
-    if (!d_normf) return;
-    transformer_sum(unit, d_normf, unit->r * c);
+    if (!d_normf) return NULL;
+    float *const d_own = transformer_own_sum(unit, d_normf);
     transformer_zero_padding(unit, tied && unit->adds ? NULL : d_table, bias.g);
     if (!tied) transformer_step(unit, &own, true);
     if (bias.weights.fp32) transformer_step(unit, &bias, false);
+    return d_own;
 }

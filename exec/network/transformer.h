@@ -17,6 +17,9 @@ struct transformer_unit {
     const struct transformer *transformer;
     const struct unit_split *split; /* NULL: one device has the whole network */
     int64_t b, t, r, c, h, d, f, v; /* v: the device's words */
+    int64_t own;   /* rows of norms, sums and boundaries: r, or fewer where a tensor group cuts them ... */
+    float *gathered; /* ... and room for all rows (R,C); NULL: not cut */
+    float *norm_parts; /* of a tensor group's member, in a backward pass: two rows of C */
     int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
     struct job_optimizer optimizer; /* with this step's learning rate */
@@ -65,6 +68,7 @@ struct transformer {
     void (*block_weights)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
                           const float *d_out);
     bool ends_with_norm;
+    bool whole_head; /* in a tensor group that cuts rows, every device's head has all */
     /* Forward pass, loss and backward pass together, so that the logits need not exist as a whole; d_in NULL: an
      * evaluation. */
     void (*head)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -156,9 +160,10 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
 /*
  * `rows` rows; its bias, if any, is the tensor after its weight.
  *
- * In a tensor group, a product by *columns* makes the device's columns from whole rows; its input's gradient is a part
- * of a sum, which transformer_sum() completes after the last product from the same input. A product by *rows* makes a
- * part of a sum from the device's columns; it completes the sum, to which rank 0 adds the bias.
+ * In a tensor group, a product by *columns* makes the device's columns from all rows; its input's gradient is a part
+ * of a sum, which transformer_own_sum() completes after the last product from the same input. A product by *rows* makes a
+ * part of a sum from the device's columns; it completes the sum, to which rank 0 adds the bias. Its result, and the
+ * result's gradient, are the device's own rows; the backward pass leaves that gradient's rows of all in `gathered`.
  */
 struct transformer_linear {
     uint32_t weight;
@@ -176,6 +181,27 @@ static inline struct transformer_linear transformer_by_rows(struct transformer_l
 
 /* Adds up the devices' parts of a sum, if there is a tensor group. */
 void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count);
+
+/*
+ * Sequence parallelism. A tensor group's devices may cut the rows of norms, sums and boundaries: each has `own` rows of R.
+ * A product by columns reads the rows of all, which are gathered before it; a sum leaves each device its own rows.
+ * The results have the same bits as without the cut.
+ *
+ * transformer_all_rows() returns all rows (R,C), in `gathered` until the next call, or `own` where nothing is cut;
+ * transformer_rows_for_weights() does so where the pass makes gradients of weights, which alone read them.
+ * transformer_own_sum() completes a sum in place and returns the device's rows.
+ */
+const float *transformer_all_rows(const struct transformer_unit *unit, const float *own);
+const float *transformer_rows_for_weights(const struct transformer_unit *unit, const float *own);
+float *transformer_own_sum(const struct transformer_unit *unit, float *values);
+/* Returns the device's rows in `gathered`, from where they may be gathered. */
+float *transformer_own_gathered(const struct transformer_unit *unit);
+
+/* Returns the unit as if rows were not cut, for a layer that every device computes for all rows. */
+struct transformer_unit transformer_with_all_rows(const struct transformer_unit *unit);
+
+/* Copies the device's own of all rows. */
+void transformer_keep_own_rows(const struct transformer_unit *unit, float *own, const float *all);
 
 /* Returns true if the device's part of a sum begins with a whole value that is added to it. */
 static inline bool transformer_adds_whole(const struct transformer_unit *unit)
@@ -201,13 +227,28 @@ static inline float *transformer_d_middle(const struct transformer_unit *unit, f
     return unit->d_middle ? unit->d_middle : d_in;
 }
 
-/* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. */
+/* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. The devices of a tensor group add up the
+ * gradients of the weights over equal parts of the rows, in the order of ranks, whether each has its part or all rows. */
 void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
                               const float *x, const float *y, int64_t rows, uint64_t layer,
                               uint32_t weight);
 void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
                                const float *stats, const float *added, int64_t rows, uint64_t layer,
                                uint32_t weight);
+
+/* A norm's backward pass over some rows. d_bias is NULL for norms without a bias. */
+struct transformer_norm {
+    float *dx, *d_weight, *d_bias;
+    const float *dout, *x, *stats, *added; /* added may be NULL */
+    const float *weight;
+    int64_t rows;
+};
+typedef void transformer_norm_pass(const struct transformer_unit *unit, const struct transformer_norm *norm);
+
+/* Calls `pass` for the device's parts of a norm's rows, and adds up the gradients of its weights. `values`: statistics of
+ * a row. */
+void transformer_norm_in_parts(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values,
+                               transformer_norm_pass *pass);
 
 /* Returns separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
 struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
@@ -269,9 +310,9 @@ struct transformer_words {
 };
 enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
 
-/* Computes the loss of normf(R,C). Unless d_normf is NULL, also its gradient and the steps of table and bias;
- * network_logit_rows() rows at a time. d_normf must not be normf. */
-void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
+/* Computes the loss of normf, the device's rows. Unless d_normf(R,C) is NULL, also its gradient and the steps of table and
+ * bias; network_logit_rows() rows at a time. d_normf must not be normf. Returns the device's rows of the gradient. */
+float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);
 /* Computes the loss of a piece of rows, and the gradient of its logits in place, where devices have words each. */
 void transformer_loss_split(const struct transformer_unit *unit, const struct transformer_words *words,

@@ -46,7 +46,7 @@ void pass_input_half(const struct transformer_unit *unit, uint64_t end)
     if (end < a->shard->first_layer + a->shard->layer_count) {
         float *d_in = d_input_of_half(unit, end);
         pass_kept(unit, all, end, kept);
-        unit->transformer->head(unit, end, kept, input_of_halves(unit, end), d_in);
+        pass_head(unit, end, kept, input_of_halves(unit, end), d_in);
         d_out = d_in;
     }
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {

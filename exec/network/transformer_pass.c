@@ -104,6 +104,45 @@ static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t 
     }
 }
 
+/* --- embeddings and heads --------------------------------------------------------------------- */
+
+/* Where a tensor group cuts rows, the embedding has all of them: its tables' sums do, and so do its norm's and its
+ * patches'. */
+static void embedding_forward(const struct transformer_unit *unit)
+{
+    struct unit_arguments a = *unit->arguments;
+    struct transformer_unit whole = transformer_with_all_rows(unit);
+    if (!unit->gathered) {
+        unit->transformer->embedding_forward(unit);
+        return;
+    }
+    whole.arguments = &a;
+    a.boundary_out = unit->gathered;
+    unit->transformer->embedding_forward(&whole);
+    transformer_keep_own_rows(unit, unit->arguments->boundary_out, unit->gathered);
+}
+
+static void embedding_backward(const struct transformer_unit *unit)
+{
+    struct unit_arguments a = *unit->arguments;
+    struct transformer_unit whole = transformer_with_all_rows(unit);
+    whole.arguments = &a;
+    a.gradient_in = transformer_all_rows(unit, a.gradient_in);
+    unit->transformer->embedding_backward(&whole);
+}
+
+void pass_head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in)
+{
+    if (!unit->gathered || !unit->transformer->whole_head) {
+        unit->transformer->head(unit, layer, kept, in, d_in);
+        return;
+    }
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
+    float *const d_all = d_in ? unit->gathered + unit->r * unit->c : NULL;
+    unit->transformer->head(&whole, layer, kept, transformer_all_rows(unit, in), d_all);
+    if (d_in) transformer_keep_own_rows(unit, d_in, d_all);
+}
+
 /* --- passes ----------------------------------------------------------------------------------- */
 
 /* Returns the end of the shard's blocks. */
@@ -132,12 +171,12 @@ static void head_and_back(const struct transformer_unit *unit, float *all, float
     assert(pass_has_head(a));
     if (pass_holds_inputs(a)) {
         pass_kept_alone(unit, pass_piece(a, pass_workspace(a), "head"), head, kept);
-        unit->transformer->head(unit, head, kept, pass_held_input(unit, inputs, head), d_in);
+        pass_head(unit, head, kept, pass_held_input(unit, inputs, head), d_in);
         if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, fresh);
         return;
     }
     pass_kept(unit, all, head, kept);
-    unit->transformer->head(unit, head, kept, pass_layer_input(unit, all, head), d_in);
+    pass_head(unit, head, kept, pass_layer_input(unit, all, head), d_in);
     if (d_in) blocks_backward(unit, head, all, d_in);
 }
 
@@ -232,14 +271,14 @@ static void compute_once(const struct transformer_unit *unit)
     switch (a->pass) {
     case PLAN_FORWARD:
         if (embedding)
-            unit->transformer->embedding_forward(unit);
+            embedding_forward(unit);
         else
             forward_of_blocks(unit, a->inputs_only ? NULL : a->activations, a->activations);
         break;
     case PLAN_LOSS: compute_loss(unit); break;
     case PLAN_EVALUATE:
         if (embedding)
-            unit->transformer->embedding_forward(unit);
+            embedding_forward(unit);
         else if (pass_has_head(a))
             compute_loss(unit);
         else
@@ -247,7 +286,7 @@ static void compute_once(const struct transformer_unit *unit)
         break;
     case PLAN_BACKWARD:
         if (embedding)
-            unit->transformer->embedding_backward(unit);
+            embedding_backward(unit);
         else
             compute_backward(unit);
         break;

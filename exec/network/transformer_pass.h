@@ -37,6 +37,9 @@ void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t
 /* Finds a layer's input in `inputs`, of all layers except the first. */
 float *pass_held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer);
 
+/* Computes the head as a whole (struct transformer). */
+void pass_head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in);
+
 /* Passes blocks forward and keeps all activations. The last output goes to `out`; NULL: nowhere. */
 void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out);
 

@@ -1,5 +1,7 @@
 /*
- * Words that are cut over a tensor group: each device has a range of the vocabulary's rows, padded to the length of the
+ * Tensor groups: rows of the stream, norms and words.
+ *
+ * Words are cut over a tensor group: each device has a range of the vocabulary's rows, padded to the length of the
  * slice's.
  *
  *     rank 0   [ words 0 .. S | positions ]        S rows of words on each device; the last ones may have fewer,
@@ -29,6 +31,110 @@ void transformer_exchange_maximum(const struct kernels *kernels, const struct un
 {
     exchange(kernels, split, values, count, unit_group_maximum);
 }
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+const float *transformer_all_rows(const struct transformer_unit *unit, const float *own)
+{
+    if (!unit->gathered) return own;
+    unit_group_gather(unit->split->group, unit->split->rank, own, unit->gathered, (uint64_t)(unit->r * unit->c));
+    return unit->gathered;
+}
+
+const float *transformer_rows_for_weights(const struct transformer_unit *unit, const float *own)
+{
+    return unit->leaves_weights ? own : transformer_all_rows(unit, own);
+}
+
+static int64_t first_own(const struct transformer_unit *unit)
+{
+    return unit->split->rank * unit->own * unit->c;
+}
+
+float *transformer_own_gathered(const struct transformer_unit *unit)
+{
+    return unit->gathered + first_own(unit);
+}
+
+float *transformer_own_sum(const struct transformer_unit *unit, float *values)
+{
+    const int64_t count = unit->r * unit->c;
+    if (!unit->gathered) {
+        transformer_sum(unit, values, count);
+        return values;
+    }
+    float *const own = values + first_own(unit);
+    unit_group_scatter(unit->split->group, unit->split->rank, values, (uint64_t)count, own);
+    return own;
+}
+
+struct transformer_unit transformer_with_all_rows(const struct transformer_unit *unit)
+{
+    struct transformer_unit whole = *unit;
+    whole.own = unit->r;
+    whole.gathered = NULL;
+    return whole;
+}
+
+void transformer_keep_own_rows(const struct transformer_unit *unit, float *own, const float *all)
+{
+    transformer_copy(unit->kernels, own, all + first_own(unit), (uint64_t)(unit->own * unit->c) * sizeof *own);
+}
+
+/* --- norms ------------------------------------------------------------------------------------ */
+
+/* Passes over part m of the rows, whose gradients go to `out`. */
+static void norm_part(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values, int64_t parts,
+                      int64_t m, float *out, transformer_norm_pass *pass)
+{
+    const int64_t rows = norm->rows / parts, at = m * rows * unit->c;
+    const struct transformer_norm part = {.dx = norm->dx + at,
+                                          .d_weight = out,
+                                          .d_bias = norm->d_bias ? out + unit->c : NULL,
+                                          .dout = norm->dout + at,
+                                          .x = norm->x + at,
+                                          .stats = norm->stats + m * rows * values,
+                                          .added = norm->added ? norm->added + at : NULL,
+                                          .weight = norm->weight,
+                                          .rows = rows};
+    pass(unit, &part);
+}
+
+static void add(const struct transformer_unit *unit, float *sum, const float *x)
+{
+    unit->kernels->residual(unit->kernels, sum, sum, x, unit->c);
+}
+
+void transformer_norm_in_parts(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values,
+                               transformer_norm_pass *pass)
+{
+    const int64_t c = unit->c, members = unit->split ? unit->split->members : 1;
+    float *const out = unit->norm_parts;
+    if (unit->gathered) {
+        norm_part(unit, norm, values, 1, 0, out, pass);
+        transformer_sum(unit, out, norm->d_bias ? 2 * c : c);
+        transformer_copy(unit->kernels, norm->d_weight, out, (uint64_t)c * sizeof *out);
+        if (norm->d_bias) transformer_copy(unit->kernels, norm->d_bias, out + c, (uint64_t)c * sizeof *out);
+        return;
+    }
+    if (members == 1 || norm->rows % members != 0) {
+        pass(unit, norm);
+        return;
+    }
+    for (int64_t m = 0; m < members; m++) {
+        struct transformer_norm first = *norm;
+        first.rows /= members;
+        if (m == 0) {
+            pass(unit, &first);
+            continue;
+        }
+        norm_part(unit, norm, values, members, m, out, pass);
+        add(unit, norm->d_weight, out);
+        if (norm->d_bias) add(unit, norm->d_bias, out + c);
+    }
+}
+
+/* --- words ------------------------------------------------------------------------------------ */
 
 static int64_t slice_words(const struct transformer_unit *unit)
 {

@@ -50,7 +50,8 @@ struct unit_guard {
 
 /*
  * The part of a device in a tensor group: all sizes are those of the network's slice (network_slice()), which is the
- * unit's network. Norms, biases of row products and boundaries are whole, and equal on all devices.
+ * unit's network. Norms, biases of row products and boundaries are whole, and equal on all devices; where the group cuts
+ * rows (sequence parallelism), boundaries, norms' rows and what is kept of them are a device's own.
  */
 struct unit_split {
     struct unit_group *group;

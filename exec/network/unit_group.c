@@ -4,6 +4,7 @@
  */
 #include "exec/network/unit_group.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +14,11 @@
 #include "exec/device/meeting.h"
 #include "exec/kernels/kernels_sum.h"
 
-enum { PIECE_FLOATS = 4096, SIZES_MAX = 8 };
+enum { PIECE_FLOATS = 4096, SIZES_MAX = 12 };
 
-/* A member's exchanges by their bytes; the last entry, of 0 bytes, has all other sizes. */
+/* A member's exchanges by their kind and bytes; the last entry, of 0 bytes, has all others. */
 struct exchanged {
+    enum collective_kind kinds[SIZES_MAX];
     uint64_t bytes[SIZES_MAX];
     struct unit_group_seconds seconds[SIZES_MAX];
     double processor_s;      /* of all exchanges, if paced */
@@ -139,12 +141,12 @@ double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank)
     return seconds;
 }
 
-struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, uint64_t bytes)
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind, uint64_t bytes)
 {
     struct exchanged *const exchanged = &group->exchanged[rank];
     struct unit_group_seconds taken = {0};
     for (uint32_t i = 0; i < SIZES_MAX; i++) {
-        if (bytes > 0 && exchanged->bytes[i] != bytes) continue;
+        if (bytes > 0 && (exchanged->bytes[i] != bytes || exchanged->kinds[i] != kind)) continue;
         taken.waited_s += exchanged->seconds[i].waited_s;
         taken.moved_s += exchanged->seconds[i].moved_s;
         exchanged->seconds[i] = (struct unit_group_seconds){0};
@@ -160,14 +162,42 @@ double unit_group_take_processor_s(struct unit_group *group, uint32_t rank)
     return seconds;
 }
 
-/* Counts an exchange that ends now. */
-static void count_exchange(struct exchanged *exchanged, uint64_t bytes, double begun_s, double met_s)
+/* A member's exchange that goes on. */
+struct moving {
+    struct unit_group *group;
+    uint32_t rank;
+    enum collective_kind kind;
+    uint64_t bytes;
+    double begun_s, met_s;
+};
+
+/* Begins an exchange when all members have come. Returns false after a cancellation. */
+static bool begin_exchange(struct moving *moving, void *values)
 {
+    struct unit_group *const group = moving->group;
+    moving->begun_s = group->paced ? clock_thread_s() : clock_s();
+    group->values[moving->rank] = values;
+    return unit_group_meet(group, &moving->met_s);
+}
+
+/* Counts an exchange that ends now. */
+static void count_exchange(const struct moving *moving)
+{
+    struct exchanged *const exchanged = &moving->group->exchanged[moving->rank];
     uint32_t i = 0;
-    while (i + 1 < SIZES_MAX && exchanged->bytes[i] != bytes && exchanged->bytes[i] != 0) i++;
-    if (i + 1 < SIZES_MAX) exchanged->bytes[i] = bytes;
-    exchanged->seconds[i].waited_s += met_s - begun_s;
-    exchanged->seconds[i].moved_s += clock_s() - met_s;
+    if (moving->group->paced) {
+        exchanged->processor_s += clock_thread_s() - moving->begun_s;
+        return;
+    }
+    while (i + 1 < SIZES_MAX && exchanged->bytes[i] != 0 &&
+           (exchanged->bytes[i] != moving->bytes || exchanged->kinds[i] != moving->kind))
+        i++;
+    if (i + 1 < SIZES_MAX) {
+        exchanged->bytes[i] = moving->bytes;
+        exchanged->kinds[i] = moving->kind;
+    }
+    exchanged->seconds[i].waited_s += moving->met_s - moving->begun_s;
+    exchanged->seconds[i].moved_s += clock_s() - moving->met_s;
 }
 
 /* --- exchanges -------------------------------------------------------------------------------- */
@@ -179,8 +209,8 @@ CLONES static void take_larger(float *restrict largest, const float *x, uint64_t
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
-static void combine_floats(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end,
-                           unit_group_combine *each)
+/* Combines all members' numbers from `begin` on, in `own`. */
+static void combine_floats(struct unit_group *group, float *own, uint64_t begin, uint64_t end, unit_group_combine *each)
 {
     float *const *const values = (float *const *)(void *)group->values;
     float result[PIECE_FLOATS];
@@ -188,18 +218,18 @@ static void combine_floats(struct unit_group *group, uint32_t rank, uint64_t beg
         const uint64_t n = end - at < PIECE_FLOATS ? end - at : PIECE_FLOATS;
         memcpy(result, values[0] + at, n * sizeof *result);
         for (uint32_t m = 1; m < group->members; m++) each(result, values[m] + at, n);
-        memcpy(values[rank] + at, result, n * sizeof *result);
+        memcpy(own + (at - begin), result, n * sizeof *result);
     }
 }
 
 static void sum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
-    combine_floats(group, rank, begin, end, kernels_sum_add);
+    combine_floats(group, (float *)group->values[rank] + begin, begin, end, kernels_sum_add);
 }
 
 static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
-    combine_floats(group, rank, begin, end, take_larger);
+    combine_floats(group, (float *)group->values[rank] + begin, begin, end, take_larger);
 }
 
 static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
@@ -237,15 +267,35 @@ static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t coun
 static void exchange(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                      combine_slice *combine_own, unit_group_combine *combine)
 {
-    const double begun_s = group->paced ? clock_thread_s() : clock_s();
-    group->values[rank] = values;
-    double met_s;
-    if (!unit_group_meet(group, &met_s)) return;
+    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_REDUCE, .bytes = count * size};
+    if (!begin_exchange(&moving, values)) return;
     if (group->reach) exchange_afar(group, rank, count, combine);
     else exchange_here(group, rank, values, count, size, combine_own);
     (void)meet(group); /* a member's slice stays until all have it */
-    if (group->paced) group->exchanged[rank].processor_s += clock_thread_s() - begun_s;
-    else count_exchange(&group->exchanged[rank], count * size, begun_s, met_s);
+    count_exchange(&moving);
+}
+
+void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own)
+{
+    const uint64_t part = count / group->members;
+    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_REDUCE_SCATTER, .bytes = count * sizeof *values};
+    assert(count % group->members == 0 && !group->reach);
+    if (!begin_exchange(&moving, values)) return;
+    combine_floats(group, own, rank * part, (rank + 1) * part, kernels_sum_add);
+    (void)meet(group); /* a member's numbers stay until all have added them up */
+    count_exchange(&moving);
+}
+
+void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count)
+{
+    const uint64_t part = count / group->members;
+    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_GATHER, .bytes = count * sizeof *values};
+    assert(count % group->members == 0 && !group->reach);
+    if (!begin_exchange(&moving, (void *)(uintptr_t)own)) return;
+    for (uint32_t m = 0; m < group->members; m++)
+        if (group->values[m] != values + m * part) memcpy(values + m * part, group->values[m], part * sizeof *values);
+    (void)meet(group);
+    count_exchange(&moving);
 }
 
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "models/cost/collective.h"
 
 struct unit_group; /* opaque */
 
@@ -48,6 +49,12 @@ void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
 void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count);
 
+/* Leave each member one of equal parts of `count` numbers: the sum over all members of its part, in `own`, which may be
+ * within its values; or gather the parts `own` of all members in `values`, which may have the own one already. The number of
+ * members divides `count`. */
+void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own);
+void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count);
+
 /* Begins a pass when all members have come. The last one decides for all whether it begins. Returns the decision, and
  * when it was made; false after a cancellation. */
 typedef bool unit_group_decide(void *argument);
@@ -62,10 +69,10 @@ struct unit_group_seconds {
     double waited_s, moved_s;
 };
 
-/* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of
- * `bytes` each, or of all (0). Called by the member's thread. A paced group has none. */
+/* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of a
+ * kind and `bytes` each, or of all (0 bytes). Called by the member's thread. A paced group has none. */
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
-struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, uint64_t bytes);
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind, uint64_t bytes);
 
 /* Waits for all members, *met_s being the time when the last one came: an exchange begins. Returns false after a
  * cancellation. */

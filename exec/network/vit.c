@@ -129,10 +129,11 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
     float *branch = kept[KEPT_MIDDLE];
-    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->r,
+    transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->own,
                              layer, NORM1_WEIGHT);
+    const float *const all = transformer_all_rows(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
-        transformer_linear_forward(unit, kept[KEPT_Q + part], kept[KEPT_NORM1], layer,
+        transformer_linear_forward(unit, kept[KEPT_Q + part], all, layer,
                                    qkv_linear(unit, part));
     const struct kernel_attention attention =
         transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
@@ -141,13 +142,13 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)));
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
-                             branch, unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
-    transformer_linear_forward(unit, kept[KEPT_FC], kept[KEPT_NORM2], layer,
+                             branch, unit->own, layer, behind_qkv(unit, NORM2_WEIGHT));
+    transformer_linear_forward(unit, kept[KEPT_FC], transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
     transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
-    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->r * c);
+    k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
@@ -160,11 +161,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, unit->d_wide, kept[KEPT_NORM2], layer,
+    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]), layer,
                                 linear_of(unit, FC_WEIGHT, f, c), false);
-    transformer_sum(unit, d_branch, unit->r * c);
-    transformer_norm_backward(unit, d_middle, d_branch, kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], d_out,
-                              unit->r, layer, behind_qkv(unit, NORM2_WEIGHT));
+    transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
+                              kept[KEPT_NORM2_STATS], d_out, unit->own, layer, behind_qkv(unit, NORM2_WEIGHT));
 
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)), false);
@@ -176,12 +176,12 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = d_qkv + part_floats;
     attention.dv = d_qkv + 2 * part_floats;
     k->attention_backward(k, &attention);
+    const float *const normed = transformer_rows_for_weights(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
-        transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
+        transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, normed, layer,
                                     qkv_linear(unit, part), part > 0);
-    transformer_sum(unit, d_branch, unit->r * c);
-    transformer_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_middle, unit->r, layer,
-                              NORM1_WEIGHT);
+    transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle,
+                              unit->own, layer, NORM1_WEIGHT);
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
@@ -190,11 +190,13 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
     (void)in;
     transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
-    transformer_linear_weight(unit, unit->d_wide, kept[KEPT_NORM2], layer, linear_of(unit, FC_WEIGHT, f, c));
+    transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
+                              linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)));
+    const float *const normed = transformer_all_rows(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
-        transformer_linear_weight(unit, unit->d_qkv + part * part_floats, kept[KEPT_NORM1], layer, qkv_linear(unit, part));
+        transformer_linear_weight(unit, unit->d_qkv + part * part_floats, normed, layer, qkv_linear(unit, part));
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
@@ -244,6 +246,7 @@ const struct transformer transformer_vit = {
     .block_forward = block_forward,
     .block_backward = block_backward,
     .block_weights = block_weights,
+    .whole_head = true,
     .head = head,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,

@@ -305,10 +305,11 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
-/* Returns true for an exchange of a tensor group within a pass. */
+/* Returns true for an exchange of a tensor group within a pass, which is on its stream; a scattered boundary is gathered on
+ * another one. */
 static bool is_within(const struct plan_walk_op *op)
 {
-    return op->op->axes == 1u << AXIS_TENSOR && op->op->collective != COLLECTIVE_ALL_GATHER;
+    return op->op->axes == 1u << AXIS_TENSOR && op->op->stream != STREAM_GROUP;
 }
 
 /* Returns a member's data in a sum or gathering over replicas, or in the gathering of a boundary. A member of another process has only its ranges: its addresses

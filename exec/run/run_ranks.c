@@ -42,6 +42,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
     if (parallel_encodes_gradients(job)) return "encoded gradients";
+    if (job->parallel.sequence) return "sequence parallelism";
     return NULL;
 }
 

@@ -37,7 +37,8 @@
  *
  *     workspace    [ ... | boundary in | gradient out | boundary out, or gradient in ]
  *
- * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole. Their
+ * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole, or
+ * a device's own rows (sequence parallelism). Their
  * head exchanges statistics of the loss.
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H

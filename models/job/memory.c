@@ -174,7 +174,7 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
 
 static uint64_t norm_stats(const struct network *network, struct memory_sizes s)
 {
-    return network_traits(network)->no_mean ? s.rows : 2 * s.rows;
+    return network_traits(network)->no_mean ? s.own : 2 * s.own;
 }
 
 static void lay_attention(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
@@ -212,20 +212,20 @@ static void lay_cross(const struct network *network, struct memory_sizes s, stru
 static void lay_block_pre_norm(const struct network *network, struct memory_sizes s,
                                struct memory_layout *layout)
 {
-    memory_put_kept(layout, "norm1", s.rows * s.width);
+    memory_put_kept(layout, "norm1", s.own * s.width);
     memory_put_statistics(layout, "norm1_stats", norm_stats(network, s));
     lay_attention(network, s, layout);
     const struct network_traits *traits = network_traits(network);
     uint64_t sent = s.rows * network_chosen(network); /* of all feed-forward parts */
-    if (!traits->parallel) memory_put_kept(layout, "middle", s.rows * s.width);
+    if (!traits->parallel) memory_put_kept(layout, "middle", s.own * s.width);
     lay_cross(network, s, layout);
     if (!traits->one_norm) {
-        memory_put_kept(layout, "norm2", s.rows * s.width);
+        memory_put_kept(layout, "norm2", s.own * s.width);
         memory_put_statistics(layout, "norm2_stats", norm_stats(network, s));
     }
     if (traits->outer_norms) { /* inputs of the norms */
-        memory_put_kept(layout, "attended", s.rows * s.width);
-        memory_put_kept(layout, "made", s.rows * s.width);
+        memory_put_kept(layout, "attended", s.own * s.width);
+        memory_put_kept(layout, "made", s.own * s.width);
         memory_put_statistics(layout, "outer_stats", 2 * norm_stats(network, s));
     }
     if (network->shared_width > 0) {
@@ -253,13 +253,13 @@ static void lay_block_post_norm(const struct network *network, struct memory_siz
                                 struct memory_layout *layout)
 {
     lay_attention(network, s, layout);
-    memory_put_kept(layout, "middle", s.rows * s.width);
-    memory_put_kept(layout, "norm1", s.rows * s.width);
-    memory_put_statistics(layout, "norm1_stats", s.rows * 2);
+    memory_put_kept(layout, "middle", s.own * s.width);
+    memory_put_kept(layout, "norm1", s.own * s.width);
+    memory_put_statistics(layout, "norm1_stats", s.own * 2);
     memory_put_kept(layout, "fc", s.rows * s.ff);
     memory_put_kept(layout, "gelu", s.rows * s.ff);
-    memory_put_kept(layout, "sum", s.rows * s.width);
-    memory_put_statistics(layout, "norm2_stats", s.rows * 2);
+    memory_put_kept(layout, "sum", s.own * s.width);
+    memory_put_statistics(layout, "norm2_stats", s.own * 2);
 }
 
 static void lay_head(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
@@ -270,6 +270,7 @@ static void lay_head(const struct network *network, struct memory_sizes s, struc
         return;
     }
     if (network->family == NETWORK_BERT) {
+        s.own = s.rows; /* every member of a tensor group has all of its head's rows */
         memory_put_kept(layout, "transform", s.rows * s.width);
         memory_put_kept(layout, "gelu", s.rows * s.width);
     }
@@ -281,7 +282,7 @@ static void lay_head(const struct network *network, struct memory_sizes s, struc
         memory_put_statistics(layout, "normf_stats", s.batch * 2);
         return;
     }
-    memory_put_kept(layout, "normf", s.rows * s.width);
+    memory_put_kept(layout, "normf", s.own * s.width);
     memory_put_statistics(layout, "normf_stats", norm_stats(network, s));
 }
 
@@ -317,7 +318,7 @@ void memory_lay_activations(const struct memory_range *range, uint64_t layer, st
         return;
     }
     if (layer + 1 == range->first + range->count) return;
-    memory_put_kept(layout, "output", s.rows * s.width);
+    memory_put_kept(layout, "output", s.own * s.width);
     if (s.joins) memory_put_kept(layout, "encoded", s.seen * s.width);
 }
 
@@ -346,7 +347,8 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
         return graph_boundary(network->graph, layer, microbatch) * sizeof(float);
     if (network->family == NETWORK_PROFILE)
         return network_profile_share(network, network->profile[layer].boundary_bytes, microbatch);
-    return microbatch * network_tokens(network, sequence) * network->width * precision_bytes(precision);
+    const uint64_t rows = microbatch * network_tokens(network, sequence) / (network->slices_rows ? network->slice_of : 1);
+    return rows * network->width * precision_bytes(precision);
 }
 
 /* --- inputs --------------------------------------------------------------------------------- */
@@ -356,7 +358,7 @@ static void lay_inputs(const struct memory_range *range, uint64_t layer, struct 
 {
     if (layer + 1 == range->first + range->count) return;
     const struct memory_sizes s = memory_sizes_of(range, layer);
-    uint64_t elements = (s.rows + (s.joins ? s.seen : 0)) * s.width;
+    uint64_t elements = (s.own + (s.joins ? s.seen : 0)) * s.width;
     if (range->network->family == NETWORK_PROFILE)
         elements = memory_words(network_profile_share(range->network, range->network->profile[layer].boundary_bytes,
                                                range->microbatch));

@@ -163,8 +163,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   UNIT_HALF           activations and their gradients have 16 bits; weight gradients, logits and scratch are fp32
  * Each pass has its row's entries; unneeded entries have 0 bytes. `layer` is the first layer of the range.
  *
- *   FORWARD   keep, d_stream, d_stream2, scratch, logits, rounded
- *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations, sums, rounded,
+ *   FORWARD   keep, d_stream, d_stream2, gathered, scratch, logits, rounded
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, gathered, norm_parts, scratch, logits, activations, sums, rounded,
  *             d_rounded, head
  *   LOSS      as BACKWARD, and inputs
  *
@@ -189,6 +189,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                memory_attention_tiles() and memory_attention_library(); embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes, for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and
  *                embedded
+ *   gathered     (R,C), for the heads of bert and vit two: rows of all members, where a tensor group cuts them
+ *   norm_parts   (2,C): gradients of a norm's weights, from a part of the rows; both only in slices of a network
  *   activations  as laid out by memory_activations(), if they are recomputed; an entry of that table is at this
  *                entry's offset plus its own. With UNIT_INPUTS only one layer's activations, without its output
  *                and not of the head

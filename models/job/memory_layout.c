@@ -55,8 +55,10 @@ struct memory_sizes memory_sizes_of(const struct memory_range *range, uint64_t l
     const struct network *n = range->network;
     uint64_t tokens = network_layer_tokens(n, layer, range->sequence);
     uint64_t seen = network_crosses(n, layer) ? range->sequence : 0;
+    const uint64_t parts = n->slices_rows ? n->slice_of : 1;
     return (struct memory_sizes){.batch = range->microbatch, .tokens = tokens, .rows = range->microbatch * tokens,
-                                 .stream = range->microbatch * network_tokens(n, range->sequence),
+                                 .own = range->microbatch * tokens / parts,
+                                 .stream = range->microbatch * network_tokens(n, range->sequence) / parts,
                                  .seen = range->microbatch * seen, .seen_tokens = seen, .joins = network_joins(n, layer),
                                  .width = n->width, .inner = n->heads * n->head_width,
                                  .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,

@@ -31,7 +31,8 @@ struct memory_range {
 /* A layer's tensors depend on these sizes. */
 struct memory_sizes {
     uint64_t batch, tokens, rows;
-    uint64_t stream; /* handed on */
+    uint64_t own;    /* rows of norms and sums: all, or a member's where a tensor group cuts them */
+    uint64_t stream; /* handed on: of these, too */
     uint64_t seen;   /* of an encoder's result, and their tokens */
     uint64_t seen_tokens;
     bool joins;      /* the result is normed by this layer */

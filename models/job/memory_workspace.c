@@ -16,6 +16,7 @@ struct workspace {
     uint64_t attention[2]; /* scratch of attention that rounds: forward, backward */
     uint64_t library[2];   /* the same with rounded operands */
     uint64_t d_logits;     /* gradients of 16-bit logits */
+    uint64_t gathered, norm_parts; /* of a tensor group's member */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -157,6 +158,18 @@ static uint64_t wide_words(const struct network *network, struct memory_sizes s)
     return s.rows * each;
 }
 
+/* Counts what the members of a tensor group exchange. Heads of bert and vit have all rows, and their gradients. */
+static void need_group(const struct network *network, struct memory_sizes s, uint64_t layer, struct workspace *w)
+{
+    const bool whole = network->family == NETWORK_BERT || network->family == NETWORK_VIT;
+    const bool twice = whole && network_layer_kind(network, layer) == LAYER_HEAD;
+    if (network->slice_of == 0) return;
+    w->norm_parts = 2 * s.width;
+    if (!network->slices_rows) return;
+    w->gathered = max_u64(w->gathered, (twice ? 2 : 1) * s.rows * s.width);
+    w->d_stream2 = max_u64(w->d_stream2, s.rows * s.width);
+}
+
 /* Takes maxima: a range needs the largest of each. */
 static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
 {
@@ -166,6 +179,7 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
     bool streams = true;
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
     need_rounded(network, s, layer, w);
+    need_group(network, s, layer, w);
     uint64_t keep = keep_words(range, layer);
     bool head = network_layer_kind(network, layer) == LAYER_HEAD;
     w->keep = max_u64(w->keep, keep);
@@ -233,6 +247,8 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put_numbers(layout, "d_qkv", w->d_qkv, how);
         put_numbers(layout, "d_wide", w->d_wide, how);
     }
+    if (w->gathered > 0) memory_put(layout, "gathered", w->gathered);
+    if (w->norm_parts > 0 && !forward) memory_put(layout, "norm_parts", w->norm_parts);
     memory_put(layout, "scratch", scratch_words(w, how, forward));
     memory_put(layout, "logits", w->logits);
     if (!forward) memory_put(layout, "activations", inputs ? w->layer : w->activations);
@@ -245,7 +261,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     if (pass == UNIT_LOSS) memory_put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 13 };
+enum { WORKSPACE_ENTRIES_MAX = 15 };
 
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)

@@ -117,6 +117,7 @@ const struct job *parallel_share_in(const struct job *job, struct job *room)
     if (job->parallel.tensor <= 1) return job;
     *room = *job;
     room->network = network_slice(&job->network, job->parallel.tensor);
+    room->network.slices_rows = job->parallel.sequence;
     return room;
 }
 
@@ -269,7 +270,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         const char *why;
     } ways[] = {
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
-        {p->sequence, "sequence parallelism"},
         {p->scatter && !divides_boundaries(job), "scattered boundaries of unequal parts"},
         {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},

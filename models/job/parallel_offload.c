@@ -136,7 +136,7 @@ enum status parallel_offload_check(const struct job *job, struct error *err)
     if (p->offload == OFFLOAD_WEIGHTS && p->delayed)
         return error_set(err, STATUS_BAD_INPUT,
                          "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)");
-    if (p->sequence)
+    if (p->sequence && simulated) /* its members add up gradients of norms in updates */
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");
     if (p->zero == ZERO_NOTHING) TRY(check_whole(job, err));

@@ -214,7 +214,9 @@ struct exchange {
     uint32_t count;
     uint64_t row_bytes; /* all rows of C numbers */
     uint64_t statistic_bytes; /* a number for each row */
+    uint64_t norm_bytes;      /* the gradients of a norm's weights */
     bool sequence, exposed;
+    bool ours; /* carried out: an embedding has all rows, and each pass adds up its norms' gradients */
 };
 
 static void exchange(struct exchange *list, enum collective_kind kind, uint64_t times, uint64_t bytes,
@@ -272,14 +274,17 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
                   network_norms_first(&job->network);
     if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) {
-        gather(list, sums - (unread ? blocks : 0), false);
+        gather(list, sums - (unread && !list->ours ? blocks : 0), false); /* its first product is not left out */
         sum(list, sums - (unread ? blocks : 0), false);
     }
     if (back) {
+        if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, sums, list->norm_bytes, false);
         gather(list, sums, false); /* gradients of the sums */
         sum(list, sums, true);     /* during the products of weights' gradients */
     }
     if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
+    /* a unit of its own gathers the gradients of the sums again */
+    if (pass == PARALLEL_WEIGHT && list->ours && pipeline_has_halves(job->parallel.schedule)) gather(list, sums, true);
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
@@ -297,7 +302,7 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
 {
     bool positions = network_traits(&job->network)->more_positions != NETWORK_NO_POSITION_TABLE;
     if (goes_forward(job, pass, false) && job->network.family != NETWORK_VIT) {
-        if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
+        if (positions || list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);
     }
     if (pass != PARALLEL_BACKWARD && pass != PARALLEL_WEIGHT) return;
@@ -307,8 +312,27 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
     gather(list, 1, false);
 }
 
+/* The head of a job that is carried out goes forward and back in one pass, and gathers its rows once. BERT's has all rows
+ * from there on. */
+static void own_head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
+{
+    const bool words = !network_classifies(&job->network), whole = job->network.family == NETWORK_BERT;
+    if (!goes_forward(job, pass, true)) return;
+    gather(list, 1, false);
+    if (!words) return;
+    exchange(list, COLLECTIVE_ALL_REDUCE, 3, list->statistic_bytes, false);
+    if (pass == PARALLEL_EVALUATE) return;
+    if (whole || !list->sequence) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
+    else sum(list, 1, false);
+    if (!whole && list->sequence) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->norm_bytes, false);
+}
+
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
+    if (list->ours) {
+        own_head_exchange(list, job, pass);
+        return;
+    }
     bool words = !network_classifies(&job->network);
     if (goes_forward(job, pass, true)) {
         if (words) gather(list, 1, false);
@@ -322,11 +346,12 @@ static void head_exchange(struct exchange *list, const struct job *job, enum par
 
 /*
  * Adds gradients that each member has whole: norms, biases of results that are added up, and tensors without a split.
- * With sequence parallelism they are sums over a share of the rows; tables of positions see all rows.
+ * With sequence parallelism they are sums over a share of the rows; tables of positions see all rows. Jobs that are carried
+ * out add them up in passes.
  */
 static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
 {
-    if (!list->sequence) return;
+    if (!list->sequence || list->ours) return;
     struct network whole = job->network;
     whole.pooler = false; /* it, and vit's head, get whole rows */
     whole.heads = whole.kv_heads = whole.ff_width = whole.shared_width = whole.vocabulary = 0;
@@ -353,6 +378,8 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     if (job->parallel.tensor == 1 || network_is_listed(network)) return 0;
     struct exchange list = {.items = out,
                             .sequence = job->parallel.sequence,
+                            .ours = parallel_is_carried_out(&job->parallel),
+                            .norm_bytes = network->width * (network_traits(network)->no_mean ? 1 : 2) * sizeof(float),
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
     if (pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_NORM) { /* squares of the gradients of tensors */

@@ -70,6 +70,10 @@ enum { PARALLEL_COLLECTIVES_MAX = 16 };
  *                                                          that each member has whole and has computed for a share
  *                                                          of the rows; only the share that it updates
  *   full recomputation before the input's gradient: the collectives of a block's forward pass again
+ *
+ * Jobs that are carried out with sequence parallelism have all rows in an embedding (1 all-reduce) and from bert's and
+ * vit's head on; their heads gather rows once; and their passes add up the gradients of each norm's weights (1 all-reduce),
+ * which updates then need not.
  */
 uint32_t parallel_collectives(const struct job *job, struct parallel_layers layers,
                               enum parallel_pass pass,

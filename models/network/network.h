@@ -130,6 +130,8 @@ struct network {
     const struct layer_profile *profile; /* layer_count entries; only of NETWORK_PROFILE */
     uint64_t profile_samples; /* that the profile holds for; 0: a microbatch */
     const struct network_graph *graph; /* of operations; may be NULL */
+    uint32_t slice_of;  /* a slice (network_slice()): the members of its tensor group; 0: a whole network */
+    bool slices_rows;   /* ... which also cut the rows of norms, sums and boundaries (sequence parallelism) */
 };
 
 /* Dimensions are as in safetensors (gpt2: (in, out)), so products of shapes are parameter counts. */

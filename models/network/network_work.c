@@ -628,6 +628,7 @@ struct network network_slice(const struct network *network, uint32_t members)
     slice.ff_width /= members;
     slice.shared_width /= members;
     slice.vocabulary = slice_vocabulary(network->vocabulary, members);
+    slice.slice_of = members > 1 ? members : 0;
     return slice;
 }
 

@@ -351,7 +351,8 @@ static void waits_are_counted_apart(void **state)
     }
     for (uint32_t r = 0; r < 2; r++) assert_int_equal(pthread_join(threads[r], NULL), 0);
     const double all_s = unit_group_exchanged_s(group, 0);
-    const struct unit_group_seconds first = unit_group_take(group, 0, 0), second = unit_group_take(group, 1, 64);
+    const struct unit_group_seconds first = unit_group_take(group, 0, COLLECTIVE_ALL_REDUCE, 0),
+                                    second = unit_group_take(group, 1, COLLECTIVE_ALL_REDUCE, 64);
     assert_true(first.waited_s > LATE_TIMES * LATE_US * 1e-6 / 2);
     assert_true(second.waited_s < first.waited_s);
     assert_true(first.moved_s > 0 && second.moved_s > 0);

@@ -20,7 +20,7 @@ enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
        HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500,
-       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800, CODES = 1900, CODES_SHARES = 2000 };
+       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800, CODES = 1900, CODES_SHARES = 2000, ROWS = 2100 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -34,9 +34,10 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated;
  * from DELAYS on the host updates a minibatch later, flushed after two; from STORES on it updates states in storage; from
  * CODES on it is as from 2 on, but boundaries are compressed to bf16 and gradients to int8; from CODES_SHARES on gradients
- * are exchanged in 16 bits, and replicas split them. */
-static void make_plan(struct plan *out, uint32_t variant)
+ * are exchanged in 16 bits, and replicas split them; from ROWS on it is as from GROUPS on, and groups cut rows. */
+static void make_plan(struct plan *out, uint32_t wanted)
 {
+    const uint32_t variant = wanted >= ROWS ? wanted - ROWS + GROUPS : wanted;
     const uint32_t stages = variant % 10;
     struct hardware hardware;
     struct job_set jobs;
@@ -64,6 +65,7 @@ static void make_plan(struct plan *out, uint32_t variant)
     if ((variant >= GROUPS && variant < VERSIONS) || (variant >= GROUPS_CLIP && variant < HOSTS) ||
         (variant >= HOSTS_CLIP && variant % 100 < 10))
         jobs.jobs[0].parallel.tensor = 2;
+    jobs.jobs[0].parallel.sequence = wanted >= ROWS;
     if (variant >= BELOW) {
         jobs.jobs[0].parallel.offload = OFFLOAD_WEIGHTS;
         jobs.jobs[0].parallel.zero = variant >= BELOW_SHARES ? ZERO_WEIGHTS : ZERO_NOTHING;
@@ -507,6 +509,33 @@ static void slices(void **state)
     plan_release(&plan);
 }
 
+/* A tensor group that cuts rows keeps and sends half of the rows, and gathers rows and leaves each device its own in place
+ * of adding all up. Every norm's pass adds up the gradients of its weights. */
+static void rows(void **state)
+{
+    (void)state;
+    struct plan whole, cut;
+    make_plan(&whole, GROUPS + 2);
+    make_plan(&cut, ROWS + 2);
+    const struct job *job = &cut.jobs.jobs[0];
+    const uint64_t stream = job->microbatch * job->sequence * job->network.width * sizeof(float);
+    assert_true(parallel_is_carried_out(&job->parallel));
+    for (uint32_t c = 0; c < 2; c++) {
+        const struct chunk_memory all = chunk_memory(&whole.jobs.jobs[0], parallel_layers(job, c));
+        const struct chunk_memory own = chunk_memory(job, parallel_layers(job, c));
+        const uint64_t norms = 2 * 3, own_stats = norms * job->microbatch * job->sequence * sizeof(float); /* of 3 blocks */
+        assert_int_equal(own.state_bytes, all.state_bytes);
+        if (c == 1) /* norm1, middle, norm2 of 3 blocks, 3 outputs, normf */
+            assert_int_equal(all.activation_bytes - own.activation_bytes,
+                             (3 * 3 + 3 + 1) * stream / 2 + own_stats + job->microbatch * job->sequence * sizeof(float));
+        assert_int_equal(buffer_of(&cut, BUFFER_ACTIVATIONS, c, true)->bytes, own.activation_bytes);
+        assert_int_equal(buffer_of(&cut, BUFFER_WORKSPACE, c, true)->bytes, own.workspace_bytes);
+    }
+    assert_int_equal(copied(&whole, STREAM_P2P, BUFFER_BOUNDARY), 2 * copied(&cut, STREAM_P2P, BUFFER_BOUNDARY));
+    plan_release(&whole);
+    plan_release(&cut);
+}
+
 static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_parallel_op(p, pass, 0, OP_COLLECTIVE); }
 static void exchange_left_out(struct plan *p) { exchange_of(p, PLAN_FORWARD)->rounds--; }
 static void norms_apart(struct plan *p) { exchange_of(p, PLAN_NORM)->rounds++; }
@@ -531,6 +560,27 @@ static void shares_not_read(struct plan *p)
     access_of(p, exchange_of(p, PLAN_NORM), BUFFER_NORMS)->flags = ACCESS_WRITE;
 }
 static void exchange_short(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->bytes /= 2; }
+
+/* Returns the exchange of a kind in a pass over the last chunk. */
+static struct plan_op *exchange_of_kind(struct plan *p, uint32_t pass, enum collective_kind kind)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, pass, 1, 0)->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (p->ops[o].kind == OP_COLLECTIVE && p->ops[o].collective == kind) return &p->ops[o];
+    fail_msg("no such exchange");
+    return NULL;
+}
+static void rows_not_gathered(struct plan *p) { exchange_of_kind(p, PLAN_FORWARD, COLLECTIVE_ALL_GATHER)->rounds--; }
+static void rows_short(struct plan *p) { exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_REDUCE_SCATTER)->bytes /= 2; }
+static void rows_all_added(struct plan *p)
+{
+    exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_REDUCE_SCATTER)->collective = COLLECTIVE_ALL_REDUCE;
+}
+static void norm_gradients_apart(struct plan *p) { exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_ALL_REDUCE)->rounds--; }
+static void rows_in_data_groups(struct plan *p)
+{
+    exchange_of_kind(p, PLAN_FORWARD, COLLECTIVE_REDUCE_SCATTER)->axes = 1u << AXIS_DATA;
+}
 static void exchange_aside(struct plan *p) { exchange_of(p, PLAN_FORWARD)->stream = STREAM_GROUP; }
 static void exchange_of_replicas(struct plan *p) { exchange_of(p, PLAN_BACKWARD)->axes = 1u << AXIS_DATA; }
 static void member_twice(struct plan *p) { p->gang_devices[p->gangs[0].first + 1] = p->gang_devices[p->gangs[0].first]; }
@@ -851,6 +901,12 @@ static void broken(void **state)
         {norm_short, CLIPS + 2, "bytes of the norms at 0 (expected"},
         {norm_elsewhere, CLIPS + 2, "bytes of the norms at 0 (expected"},
         {norms_unread, CLIPS + 2, "form: writes the norms of job-0"},
+        {rows_not_gathered, ROWS + 2, "times all-gather of"},
+        {rows_short, ROWS + 2, "times reduce-scatter of"},
+        {rows_all_added, ROWS + 2, "0 times reduce-scatter of"},
+        {norm_gradients_apart, ROWS + 2, "times all-reduce of"},
+        {rows_in_data_groups, ROWS + 2, "job-0"},
+        {workspace_small, ROWS + 2, "memory: the workspace of job-0 shard 1"},
         {norms_apart, GROUPS_CLIP + 2, "times all-reduce of"},
         {norms_of_replicas, GROUPS_CLIP + 2, "job-0"},
         {shares_left_out, SHARES_CLIP + 12, "0 times all-reduce"},
@@ -1068,7 +1124,7 @@ int main(void)
         cmocka_unit_test(held_out),
         cmocka_unit_test(replicas),
         cmocka_unit_test(trees),
-        cmocka_unit_test(slices),
+        cmocka_unit_test(slices), cmocka_unit_test(rows),
         cmocka_unit_test(slices_of_tokens),
         cmocka_unit_test(codes),
         cmocka_unit_test(hosts),
