@@ -19,18 +19,15 @@ static uint32_t chunks_of(const struct job *job)
     return blocks < 1 ? 1 : blocks < CHUNKS_MOST ? (uint32_t)blocks : CHUNKS_MOST;
 }
 
-/* Returns true if the machine's devices are the host's and carry the job out, which they do without sequence
- * parallelism. */
-static bool is_run_whole(const struct job *job, const struct parallel *p, const struct hardware *hardware)
+/* Returns true if the machine's devices are the host's and carry the job out. */
+static bool is_carried_out(const struct job *job, const struct parallel *p, const struct hardware *hardware)
 {
     struct job own = *job;
     own.parallel = *p;
-    own.parallel.sequence = false;
     return hardware && hardware->backend && strcmp(hardware->backend, "host") == 0 && !parallel_only_simulated(hardware, &own);
 }
 
-static struct saturn_config config_of(const struct job *job, enum saturn_way way, uint32_t devices,
-                                      const struct hardware *hardware)
+static struct saturn_config config_of(const struct job *job, enum saturn_way way, uint32_t devices)
 {
     struct saturn_config config = {
         .way = way, .devices = devices,
@@ -46,7 +43,7 @@ static struct saturn_config config_of(const struct job *job, enum saturn_way way
     case SATURN_PIPELINE: p->pipeline = devices; break;
     case SATURN_TENSOR:
         p->tensor = devices;
-        p->sequence = parallel_divides_tokens(job, devices) && !is_run_whole(job, p, hardware);
+        p->sequence = parallel_divides_tokens(job, devices);
         break;
     case SATURN_SPILLED: *p = (struct parallel){0}; break;
     default: break;
@@ -60,6 +57,19 @@ static bool is_possible(const struct job *job, const struct saturn_config *confi
     struct error ignored = {0};
     own.parallel = config->parallel;
     return parallel_check(&own, &ignored) == STATUS_OK;
+}
+
+/* Adds, after configuration `at`, a tensor group that does not cut rows, if the machine carries it out: it exchanges less
+ * often, and keeps more. Returns the number of configurations. */
+static uint32_t count_with_whole_rows(const struct job *job, const struct hardware *hardware, struct saturn_config *out,
+                                      uint32_t at)
+{
+    struct saturn_config whole = out[at];
+    whole.parallel.sequence = false;
+    if (!out[at].parallel.sequence || at + 1 >= SATURN_CONFIGS_MAX) return at + 1;
+    if (!is_carried_out(job, &whole.parallel, hardware)) return at + 1;
+    out[at + 1] = whole;
+    return at + 2;
 }
 
 static bool is_offered(uint32_t count, uint32_t devices)
@@ -81,8 +91,9 @@ uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct ha
         for (enum saturn_way way = 0; way < SATURN_AS_GIVEN && count < SATURN_CONFIGS_MAX; way++) {
             bool single = way == SATURN_ONE_DEVICE || way == SATURN_SPILLED;
             if (single != (k == 1)) continue;
-            out[count] = config_of(job, way, k, hardware);
-            if (is_possible(job, &out[count])) count++;
+            out[count] = config_of(job, way, k);
+            if (!is_possible(job, &out[count])) continue;
+            count = count_with_whole_rows(job, hardware, out, count);
         }
     }
     return count;

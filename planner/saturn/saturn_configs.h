@@ -6,7 +6,7 @@
  *     data           k      replicas, gradients in chunks of a block     likewise
  *     fsdp           k      the same, weights, gradients and states split (ZeRO-3)
  *     pipeline       k      one forward, one backward (1F1B)
- *     tensor         k      Megatron's, with sequence parallelism where tokens divide
+ *     tensor         k      Megatron's, with sequence parallelism where tokens divide; on hosts without it, too
  *     spilled        1      shards through one device (planner/spill/cut/partition.h)
  *
  * k is each number of devices up to eight, then the numbers that divide a node or are a power of two. Samples and their
@@ -40,8 +40,8 @@ struct saturn_config {
 };
 
 /* Lists the configurations of a job on a node of `devices` that parallel_check() accepts; they may still not fit. `out`
- * has room for SATURN_CONFIGS_MAX. Tensor groups have sequence parallelism where tokens divide, unless they are carried out
- * by host devices of `hardware` without it; NULL: a machine that is only simulated. */
+ * has room for SATURN_CONFIGS_MAX. Tensor groups have sequence parallelism where tokens divide; those that host devices of
+ * `hardware` carry out are listed without it, too. NULL: a machine that is only simulated. */
 uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware, struct saturn_config *out);
 
 /* Keeps less for backward passes. Returns false when the configuration already keeps the least. */

@@ -102,7 +102,7 @@ static void classes(void **state)
 
 /* --- configurations -------------------------------------------------------------------------- */
 
-/* Tensor groups are offered without sequence parallelism where the executor carries them out. */
+/* Tensor groups are offered with sequence parallelism, and also without it where the executor carries them out. */
 static void tensor_groups(void **state)
 {
     (void)state;
@@ -112,15 +112,17 @@ static void tensor_groups(void **state)
     test_gpt_jobs(&jobs, 1, 4, 64, 256, 1);
     for (uint32_t host = 0; host < 2; host++) {
         struct saturn_config configs[SATURN_CONFIGS_MAX];
-        uint32_t groups = 0;
+        uint32_t groups[2] = {0};
         hardware.backend = host ? "host" : "cuda";
         const uint32_t count = saturn_configs(&jobs.jobs[0], 4, &hardware, configs);
         for (uint32_t i = 0; i < count; i++) {
             if (configs[i].way != SATURN_TENSOR) continue;
-            groups++;
-            assert_int_equal(configs[i].parallel.sequence, !host);
+            groups[configs[i].parallel.sequence]++;
+            if (!configs[i].parallel.sequence) assert_memory_equal(&configs[i - 1].parallel.tensor, &configs[i].parallel.tensor,
+                                                                   sizeof configs[i].parallel.tensor);
         }
-        assert_true(groups > 0);
+        assert_int_equal(groups[1], 2); /* of 2 and 4 devices: 3 do not divide the heads */
+        assert_int_equal(groups[0], host ? 2 : 0);
     }
     hardware_release(&hardware);
     job_set_release(&jobs);
