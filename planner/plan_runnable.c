@@ -31,6 +31,7 @@ static const char *only_on_host(const struct plan *plan, uint32_t job)
     if (plan_goes_on_from(plan, job) != PLAN_NONE) return "states that move";
     if (parallel_encodes_gradients(&plan->jobs.jobs[job])) return "encoded gradients";
     if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_BOUNDARIES])) return "compressed boundaries";
+    if (p->sequence) return "sequence parallelism";
     return p->storage ? "states in storage" : p->delayed ? "delayed updates" : NULL;
 }
 

@@ -260,7 +260,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true, [NETWORK_QWEN2] = true,
-        [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
+        [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true,
+        [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
@@ -282,6 +283,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "compression of activations"},
         {has_other_factor(boundaries), "compression of boundaries by another factor than 2 (bf16) and 3.75 (int8)"},
         {compression_is_set(boundaries) && p->scatter, "compression of scattered boundaries"},
+        {compression_is_set(boundaries) && p->sequence, "compression of boundaries with cut rows"},
+        {sliced && p->sequence, "slices of tokens with cut rows"},
         {has_other_factor(gradients), "compression of gradients by another factor than 2 (bf16) and 3.75 (int8)"},
         {compression_code(gradients) == COMPRESSION_INT8 && p->zero > ZERO_NOTHING,
          "compression of split states' gradients by 3.75 (int8)"},
