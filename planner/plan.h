@@ -213,7 +213,8 @@ enum plan_buffer_kind {
     BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; the host's serves all shards in turn:
                               variants tell the buffers of a job apart, one per shard where it clips. In parallel jobs 0
                               is the sum over microbatches, of a share where gradients are split,
-                              PLAN_GRADIENT_LEVELS the partial sums of a tree, others one microbatch's */
+                              PLAN_GRADIENT_LEVELS the partial sums of a tree, PLAN_GRADIENT_TURNS + n the sums of
+                              asynchronous minibatches that take turns with 0, others one microbatch's */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_NORMS,          /* host: a double for each tensor of the job, in order: the sum of the squares of its
                               gradient */
@@ -223,7 +224,7 @@ enum plan_buffer_kind {
     BUFFER_STAGED,         /* all or a part of it, in host memory, between storage and its use */
     BUFFER_KIND_COUNT
 };
-enum { PLAN_GRADIENT_LEVELS = 1 << 16 };
+enum { PLAN_GRADIENT_LEVELS = 1 << 16, PLAN_GRADIENT_TURNS = 1 << 17 };
 extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
 
 struct plan_buffer {

@@ -327,12 +327,18 @@ static void norm(const struct kernels *kernels, const struct chunk_arguments *a)
     }
 }
 
-/* Copies the newest weights. */
+/* Copies the newest weights, with those of the head's copy of the table. */
 static void keep_version(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct state_layout *state = &a->tables->state.layout;
+    const struct chunk_memory *m = &a->tables->memory;
     if (!a->version) return;
     transformer_copy(kernels, a->version, a->state, state->parts[STATE_WEIGHTS].bytes);
+    if (!m->copies_table || !m->has_head) return;
+    const struct state_layout *table = &m->table_rows_layout;
+    transformer_copy(kernels, transformer_at(a->version, m->table_weights_offset),
+                     transformer_at(a->state, m->table_state_offset + table->parts[STATE_WEIGHTS].offset_bytes),
+                     table->parts[STATE_WEIGHTS].bytes);
 }
 
 static void update(const struct kernels *kernels, const struct chunk_arguments *a)

@@ -46,18 +46,16 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     struct run_log_entry entry = *part;
     bool whole = !entry.clips;
     if (entry.clips) {
+        struct run_log_entry *const half = &progress->halves[entry.step % run_halves(&run->plan->jobs.jobs[part->job])];
         pthread_mutex_lock(&run->lock);
-        struct run_log_entry *const other = &progress->halves[part->step % ARRAY_COUNT(progress->halves)];
-        whole = other->step == part->step;
+        whole = half->step == part->step;
         if (whole) {
-            const struct run_log_entry *const step = has_loss ? other : part;
-            if (!has_loss) entry = *other;
-            entry.norm = step->norm;
-            entry.skipped = step->skipped;
-            other->step = 0;
-        } else {
-            *other = *part;
+            const struct run_log_entry step = has_loss ? *half : *part;
+            if (!has_loss) entry = *half;
+            entry.norm = step.norm;
+            entry.skipped = step.skipped;
         }
+        *half = whole ? (struct run_log_entry){0} : *part;
         pthread_mutex_unlock(&run->lock);
     }
     if (whole) run_log_minibatch(run->log, &entry);

@@ -154,9 +154,13 @@ uint64_t run_minibatch_of(const struct run_loop *loop, const struct plan_walk_op
     const uint32_t replica = op->rank / job->parallel.tensor;
     const uint64_t each = parallel_microbatches_of(job, stage, replica).count;
     const uint64_t turns = parallel_has_own_pace(&job->parallel) ? job->parallel.replicas[stage] : 1;
-    /* passes are counted by their computations, which end the unit */
+    /* passes are counted by their computations, which end the unit, but for the copy of a loss */
+    const bool counted = op->op->kind == OP_COPY && op->op->stream == STREAM_D2H;
     if (op->unit->pass == PLAN_FORWARD) return turns > 1 ? passes->forward * turns + replica : passes->forward / each;
-    if (op->unit->pass == PLAN_BACKWARD) return turns > 1 ? passes->backward * turns + replica : passes->backward / each;
+    if (op->unit->pass == PLAN_BACKWARD)
+        return turns > 1 ? passes->backward * turns + replica : (passes->backward - counted) / each;
+    if (op->unit->pass == PLAN_JOIN) return loop->passes[loop->first_passes[shard]].updates; /* the update follows */
+    if (op->unit->pass == PLAN_NORM) return passes->updates;
     const uint32_t *const count = counter_of(loop, op);
     if (!count) return op->minibatch;
     const uint64_t unit = op->op_index == 0 ? *count : *count - 1; /* counted by its first operation */

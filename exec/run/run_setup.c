@@ -247,6 +247,7 @@ static enum status make_results(struct run *run, struct error *err)
         const size_t ahead = replicas > 1 ? run_minibatches_ahead(job) : 0;
         if (ahead > 0) TRY(ARENA_NEW(&run->arena, ahead * replicas, run->jobs[j].partial_losses, err));
         if (ahead > 0) TRY(ARENA_NEW(&run->arena, ahead, run->jobs[j].partial_count, err));
+        if (job_clips(job)) TRY(ARENA_NEW(&run->arena, run_halves(job), run->jobs[j].halves, err));
         const size_t parts = replicas > 1 && job->evaluation.every > 0 ? 2 * job->evaluation.minibatches : 0;
         if (parts > 0) TRY(ARENA_NEW(&run->arena, parts * replicas, run->jobs[j].held_out_parts, err));
         if (parts > 0) TRY(ARENA_NEW(&run->arena, parts, run->jobs[j].held_out_count, err));

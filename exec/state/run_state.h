@@ -26,7 +26,8 @@ struct run_progress {
     bool damaged;     /* state is lost or mixes several steps: nothing is kept */
     bool home;        /* complete, with its state on the host; see run_note_lost_devices() */
     uint64_t nonfinite;   /* minibatches up to the last loss that is not finite; 0: none */
-    struct run_log_entry halves[4]; /* with clipping, by step: either loss or norm is known, the other is not; step 0: none */
+    struct run_log_entry *halves; /* with clipping, by step, in turn: either loss or norm is known, the other is not; step 0:
+                                   * none */
     struct error failure; /* zero: no early end, or stopped */
     double held_out_sum;  /* losses of the current evaluation, ... */
     uint64_t held_out;    /* ... and their number */
@@ -132,6 +133,12 @@ static inline uint64_t run_minibatches_ahead(const struct job *job)
     const uint64_t each = job->microbatches / p->data;
     const uint64_t in_flight = p->replicated > 0 ? parallel_devices(p) / p->tensor : p->pipeline;
     return 2 + (in_flight + each - 1) / each + (p->replicated > 0 ? run_loss_replicas(job) : 0);
+}
+
+/* Returns the entries of run_progress.halves: losses may be ahead of norms by more than a minibatch. */
+static inline uint64_t run_halves(const struct job *job)
+{
+    return 2 + run_minibatches_ahead(job);
 }
 
 static inline char *run_host_buffer(const struct run *run, uint32_t buffer)

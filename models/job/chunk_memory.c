@@ -50,6 +50,9 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     m->table_rows_layout = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
     m->table_weights_offset = m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes;
     m->state_bytes += aligned(m->table_rows_layout.bytes);
+    if (m->version_bytes == 0) return;
+    m->table_weights_offset = m->version_bytes; /* passes read a version */
+    m->version_bytes += aligned(m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
 }
 
 /* With 2^k to 2^(k+1) - 1 microbatches on each replica, up to k sums wait for others while one is made. */

@@ -16,8 +16,8 @@
  * stepped with the same gradient, the sum of both ends'. On one stage the head reads the embedding's table, which is
  * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's output is in the workspace only where its stage keeps nothing.
  *
- * Asynchronous schedules keep versions of the weights, each a copy of the beginning of the state, which the passes read in
- * its place. The state has the newest weights and their moments.
+ * Asynchronous schedules keep versions of the weights, which the passes read in place of the state: each a copy of the
+ * beginning of the state, and then of the weights of the table's copy. The state has the newest weights and their moments.
  *
  * Where the optimizer is on the host (offload "states"), states are laid out as shares (models/job/chunk_share.h), also
  * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights; or
@@ -89,7 +89,7 @@ struct chunk_memory {
     uint64_t context_offset;      /* ... and in the workspace, the scratch of attention to earlier tokens */
     uint64_t whole_gradient_bytes; /* of a pass ... */
     uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */
-    uint64_t table_weights_offset; /* of the head's copy of the table, in the state or in the whole weights */
+    uint64_t table_weights_offset; /* of the head's copy of the table, in the state, a version or the whole weights */
     bool splits_states, splits_gradients, splits_weights; /* replicas have shares; else the rest is zero */
     bool gathers_table;            /* the head's weights are gathered with the embedding's table, of an earlier chunk */
     uint32_t ranks;

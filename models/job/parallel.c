@@ -272,7 +272,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     } ways[] = {
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->scatter && !divides_boundaries(job), "scattered boundaries of unequal parts"},
-        {asynchronous && p->pipeline > 1 && job->network.tied_head, "a tied table in an asynchronous schedule"},
+        {asynchronous && p->pipeline > 1 && p->replicated > 0 && job->network.tied_head,
+         "a tied table over unequal replicas in an asynchronous schedule"},
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->storage && job->keep_best, "best weights to keep of states in storage"},
         {sliced && !job->network.causal, "its network"},
@@ -289,7 +290,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {compression_code(gradients) == COMPRESSION_INT8 && p->zero > ZERO_NOTHING,
          "compression of split states' gradients by 3.75 (int8)"},
         {compression_is_set(gradients) && job->gradients != PRECISION_FP32, "compression of gradients of 16 bits"},
-        {job_clips(job) && asynchronous, "an asynchronous schedule"},
+        {job_clips(job) && asynchronous && p->replicated > 0, "clipping with unequal replicas in an asynchronous schedule"},
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
          "gradients of 16 bits that hosts add up"},
         {job->precision == PRECISION_BF16, "precision bf16"},

@@ -77,10 +77,30 @@ uint64_t parallel_joined_bytes(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
     uint64_t parameters = tied_parameters(job);
-    if (pipeline_is_asynchronous(p->schedule) || parallel_drains(job)) return 0;
+    if ((pipeline_is_asynchronous(p->schedule) && !parallel_is_carried_out(p)) || parallel_drains(job)) return 0;
     if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
     if (parallel_splits(p, ZERO_GRADIENTS) && parallel_is_carried_out(p)) parameters = size_align(parameters, CHUNK_SHARE_ROUNDING);
     return parameters * parallel_parameter_bytes(job).gradient;
+}
+
+bool parallel_waits_for_first(const struct job *job, uint32_t chunk)
+{
+    const struct parallel *p = &job->parallel;
+    if (!pipeline_is_asynchronous(p->schedule) || !parallel_is_carried_out(p) || p->pipeline == 1) return false;
+    if (job_clips(job)) return parallel_place(p, chunk).stage > 0;
+    return chunk > 0 && parallel_joins_chunk(job, chunk);
+}
+
+uint32_t parallel_chunk_staleness(const struct job *job, uint32_t chunk)
+{
+    return parallel_staleness(&job->parallel, parallel_waits_for_first(job, chunk) ? 0 : chunk);
+}
+
+uint32_t parallel_gradient_count(const struct job *job, uint32_t chunk)
+{
+    const struct parallel *p = &job->parallel;
+    if (!parallel_waits_for_first(job, chunk)) return 1;
+    return p->schedule == PIPELINE_2BW ? 2 : 1 + parallel_staleness(p, 0) - parallel_staleness(p, chunk);
 }
 
 uint32_t parallel_joined_groups(const struct parallel *parallel)

@@ -31,8 +31,8 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
 uint64_t parallel_tied_bytes(const struct job *job);
 
 /* Returns the bytes of it that each rank of the two stages sends: all, as Megatron-LM does even with its
- * distributed optimizer, or its share with `zero` 2 and up. 0 for asynchronous schedules, whose stages use
- * gradients of different ages, and when gradients are on the hosts. */
+ * distributed optimizer, or its share with `zero` 2 and up. 0 for asynchronous schedules that are only simulated, and when
+ * gradients are on the hosts. */
 uint64_t parallel_joined_bytes(const struct job *job);
 
 /* Returns the groups of such ranks for each place in a tensor group: pairs if both stages have equally many
@@ -45,6 +45,22 @@ static inline bool parallel_joins_chunk(const struct job *job, uint32_t chunk)
 {
     return (chunk == 0 || chunk + 1 == parallel_chunks(&job->parallel)) && parallel_joined_bytes(job) > 0;
 }
+
+/*
+ * Asynchronous pipelines that are carried out. The first stage has a minibatch's gradient last. An update that needs the
+ * other stages' gradients of its minibatch waits for it: of the last chunk, if the ends share a table; of all chunks, if the
+ * job clips. Such a chunk is as stale as the first one (models/job/parallel.h), and has a gradient of each minibatch whose
+ * update is to come.
+ */
+
+/* Returns true if the chunk's updates wait for the first stage, which is another one. */
+bool parallel_waits_for_first(const struct job *job, uint32_t chunk);
+
+/* Returns parallel_staleness() of the chunk, or of the one that it waits for. */
+uint32_t parallel_chunk_staleness(const struct job *job, uint32_t chunk);
+
+/* Returns the sums of gradients that the chunk has at once, used in turn. */
+uint32_t parallel_gradient_count(const struct job *job, uint32_t chunk);
 
 /* Bytes per parameter. */
 struct parameter_bytes {

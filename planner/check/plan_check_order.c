@@ -280,6 +280,23 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     return may_end && least > minibatch;
 }
 
+/* Where sums of gradients take turns, a minibatch's first backward pass makes one, and the last one of the last chunk copies
+ * the loss. */
+static enum status check_turns_of_sums(struct check_walk *r, const struct job *job, struct check_rank rank, uint64_t backward)
+{
+    const struct plan_unit *unit = r->c->unit;
+    const uint64_t m = parallel_microbatches_in_turn(job, parallel_place(&job->parallel, rank.chunk).stage, rank.turn);
+    if (unit->pass != PLAN_BACKWARD || parallel_gradient_count(job, rank.chunk) == 1) return STATUS_OK;
+    if (check_begins_sum(r->c, unit) != (backward % m == 0))
+        return check_fail(r->c, CHECK_RULE_TRAINING, "a sum of gradients %s microbatch %" PRIu64 " of a minibatch",
+                          backward % m == 0 ? "goes on with" : "begins with", backward % m);
+    const bool ends = rank.chunk + 1 == r->c->jobs[unit->job].shard_count && backward % m == m - 1;
+    if (check_ends_sum(r->c, unit) != ends)
+        return check_fail(r->c, CHECK_RULE_TRAINING, "the loss %s after microbatch %" PRIu64 " of a minibatch",
+                          ends ? "does not leave" : "leaves", backward % m);
+    return ends ? check_sum_of_losses(r, unit->job, backward / m) : STATUS_OK;
+}
+
 static enum status end_parallel_unit(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
@@ -289,6 +306,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     const struct check_rank rank = {.chunk = unit->shard, .turn = check_parallel_turn(r->plan, r->task)};
     struct check_parallel_progress *progress = check_progress(r, global, rank.turn);
     TRY(check_parallel_slice(r->c, job, progress));
+    TRY(check_turns_of_sums(r, job, rank, progress->backward));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
@@ -313,7 +331,8 @@ static enum status end_parallel_unit(struct check_walk *r)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
     if (check_is_carried_out(r->c, unit->job)) {
-        const bool last = unit->pass == PLAN_UPDATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count;
+        const bool last = unit->pass == PLAN_UPDATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count &&
+                          parallel_gradient_count(job, unit->shard) == 1;
         const bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule); /* the last stage is ahead */
         if (asynchronous && last) TRY(check_sum_of_losses(r, unit->job, progress->updates - 1));
         if (!asynchronous && ends) TRY(check_sum_of_losses(r, unit->job, r->jobs[unit->job].minibatch));

@@ -33,6 +33,9 @@
  *
  *     pipedream, staleness of 2 stages   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
+ * Updates that wait for the first stage (models/job/parallel_memory.h) are as stale as its own. Their chunk's gradients take
+ * turns: the first backward pass of a minibatch makes its sum, and the last one copies the loss.
+ *
  * If a stage's replicas take turns, each counts its own passes: the k-th of replica d of r is about microbatch k r + d
  * of the job; another microbatch's boundary came from the wrong replica. Their sums claim equally many microbatches,
  * and versions are of the stage's own updates.
@@ -189,6 +192,8 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case CHECK_OPERAND_GRADIENT:
         if (v->op->pass == PLAN_NORM && v->shares_table && v->chunk == 0) return USE_CHANGE;
+        if (v->gradients > 1 && (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE)) return USE_NONE;
+        if (v->gradients > 1 && v->begins_sum) return USE_MAKE;
         return scatters ? USE_NONE : is_first_half(v) ? USE_CHANGE : own[CHECK_OPERAND_GRADIENT];
     case CHECK_OPERAND_WHOLE_GRADIENT:
         if (!scatters || (!own[CHECK_OPERAND_GRADIENT] && !is_first_half(v))) return USE_NONE;
@@ -341,6 +346,7 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update) && operand != CHECK_OPERAND_WHOLE_GRADIENT) delta = 1;
     if (operand == CHECK_OPERAND_NEXT_WEIGHTS) delta = 1;
+    if (operand == CHECK_OPERAND_GRADIENT && v->begins_sum && v->gradients > 1) delta = 1;
     if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
     if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));
     return STATUS_OK;
@@ -544,6 +550,13 @@ static enum status check_moved(struct checker *c, const struct check_parallel_vi
     return claim_moved(c, v, ends, from, to);
 }
 
+/* Returns true for a chunk's sum of gradients, where several take turns one of these. */
+static bool is_sum(const struct check_parallel_view *v, uint32_t chunk, uint32_t variant)
+{
+    const uint32_t turns = parallel_gradient_count(v->job, chunk);
+    return variant == 0 || (variant > PLAN_GRADIENT_TURNS && variant - PLAN_GRADIENT_TURNS < turns);
+}
+
 /* Checks a collective of both end stages over gradients of the shared table. */
 static enum status check_ends(struct checker *c, const struct check_parallel_view *v)
 {
@@ -560,7 +573,7 @@ static enum status check_ends(struct checker *c, const struct check_parallel_vie
         uint64_t bytes = v->carried_out ? chunk_memory(v->job, layers).gradient_bytes
                                         : parallel_state(v->job, layers).gradient_bytes;
         if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != chunk ||
-            b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
+            !is_sum(v, chunk, b->variant) || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
             return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on the %s",
                               check_access_text(c, &accesses[end], text));
         uint32_t ranks = parallel_replicas(&v->job->parallel, end == 0 ? 0 : v->job->parallel.pipeline - 1);

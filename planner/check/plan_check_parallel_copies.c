@@ -22,7 +22,11 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
         return chunk_memory(v->job, v->layers).raised_bytes;
     case PLAN_KEEP: return parallel_offloads(&v->job->parallel) ? 0 : chunk_memory(v->job, v->layers).value_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
-    case PLAN_UPDATE: return v->chunk + 1 == v->chunks && !job_clips(v->job) ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
+    case PLAN_UPDATE:
+        return v->chunk + 1 == v->chunks && !job_clips(v->job) && v->gradients == 1 ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS)
+                                                                                    : 0;
+    case PLAN_BACKWARD:
+        return v->chunk + 1 == v->chunks && v->gradients > 1 && v->ends_sum ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
     default: return 0;
     }
 }
@@ -35,6 +39,8 @@ bool check_is_carried_copy(const struct checker *c)
     const bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
     if (stream == STREAM_H2D)
         return pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE || (clips && pass == PLAN_UPDATE);
+    if (pass == PLAN_BACKWARD)
+        return stream == STREAM_D2H && parallel_gradient_count(&c->plan->jobs.jobs[c->unit->job], c->unit->shard) > 1;
     return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
                                     pass == PLAN_KEEP);
 }
@@ -68,7 +74,7 @@ static enum status check_held_out_copies(struct checker *c, const struct check_p
 static enum status check_norm_copies(struct checker *c, const struct check_parallel_view *v)
 {
     const struct network *n = &v->job->network;
-    const bool up = v->unit->pass == PLAN_UPDATE, has_loss = !up && v->chunk + 1 == v->chunks;
+    const bool up = v->unit->pass == PLAN_UPDATE, has_loss = !up && v->chunk + 1 == v->chunks && v->gradients == 1;
     const uint64_t offset = up ? 0 : memory_tensor_count(n, 0, v->layers.first) * sizeof(double);
     const uint64_t bytes = up ? memory_norm_bytes(n) : memory_tensor_count(n, v->layers.first, v->layers.count) * sizeof(double);
     uint32_t norms = 0, losses = 0;
@@ -247,6 +253,7 @@ enum status check_carried_copies(struct checker *c, const struct check_parallel_
 {
     static const uint32_t kinds[PLAN_PASS_COUNT] = {[PLAN_LOAD] = BUFFER_STATE, [PLAN_STORE] = BUFFER_STATE,
                                                     [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS,
+                                                    [PLAN_BACKWARD] = BUFFER_LOSS,
                                                     [PLAN_REFRESH] = BUFFER_STATE, [PLAN_KEEP] = BUFFER_STATE};
     const uint64_t wanted = carried_bytes(c, v);
     const bool stored = v->job->parallel.storage && (v->unit->pass == PLAN_LOAD || v->unit->pass == PLAN_REFRESH);

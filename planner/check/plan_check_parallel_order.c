@@ -169,7 +169,7 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
 {
     uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.chunk).stage;
     uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
-    uint64_t stale = parallel_staleness(&job->parallel, rank.chunk);
+    uint64_t stale = parallel_chunk_staleness(job, rank.chunk);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_EVALUATE        ? progress->evaluated
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
@@ -189,8 +189,9 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     versions.of[CHECK_CLOCK_DATA] = pass == PLAN_BATCH ? progress->batches : n / m;
     if (parallel_has_own_pace(&job->parallel)) /* of the replica's minibatches */
         versions.of[CHECK_CLOCK_DATA] = versions.of[CHECK_CLOCK_DATA] * parallel_turns(&job->parallel, stage) + rank.turn;
+    const bool in_turn = pass == PLAN_REDUCE && parallel_gradient_count(job, rank.chunk) > 1; /* its update may come later */
     versions.of[CHECK_CLOCK_SUM] = adds       ? progress->reduced
-                             : whole    ? (progress->updates + 1) * m
+                             : whole    ? ((in_turn ? progress->reduced : progress->updates) + 1) * m
                              : resident ? progress->updates * m
                                         : n;
     versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);

@@ -26,6 +26,29 @@ static struct rank_state whole_of(const struct job *job, struct parallel_layers 
     return facts->whole;
 }
 
+/* Returns true if an operation of the unit accesses a buffer of the kind like this, from the device. */
+static bool accesses_like(const struct checker *c, const struct plan_unit *unit, uint32_t op_kind, uint32_t kind, uint32_t flag)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[o];
+        for (uint32_t a = op->first_access; op->kind == op_kind && a < op->first_access + op->access_count; a++) {
+            const struct plan_access *access = &c->plan->accesses[a];
+            if (check_buffer_of(c, access)->kind == kind && (access->flags & flag)) return true;
+        }
+    }
+    return false;
+}
+
+bool check_begins_sum(const struct checker *c, const struct plan_unit *unit)
+{
+    return unit->pass == PLAN_BACKWARD && accesses_like(c, unit, OP_COMPUTE, BUFFER_GRADIENT, ACCESS_ACQUIRE);
+}
+
+bool check_ends_sum(const struct checker *c, const struct plan_unit *unit)
+{
+    return unit->pass == PLAN_BACKWARD && accesses_like(c, unit, OP_COPY, BUFFER_LOSS, ACCESS_READ);
+}
+
 struct check_parallel_view check_parallel_view(const struct checker *c, struct job *room)
 {
     const struct job *job = &c->plan->jobs.jobs[c->unit->job];
@@ -55,6 +78,9 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
+        .gradients = parallel_gradient_count(job, c->unit->shard),
+        .begins_sum = check_begins_sum(c, c->unit),
+        .ends_sum = check_ends_sum(c, c->unit),
         .versions = asynchronous ? parallel_staleness(&job->parallel, c->unit->shard) + 1 : 0,
         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
         .scatters = apart && whole.gradient_bytes > 0,
@@ -113,6 +139,8 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     case BUFFER_GRADIENT:
         if (!own) return b->shard + 1 == v->chunks && b->variant == 0 ? CHECK_OPERAND_TABLE_GRADIENT : CHECK_OPERANDS;
         if (b->variant == PLAN_GRADIENT_LEVELS) return CHECK_OPERAND_LEVELS;
+        if (b->variant > PLAN_GRADIENT_TURNS)
+            return b->variant - PLAN_GRADIENT_TURNS < v->gradients ? CHECK_OPERAND_GRADIENT : CHECK_OPERANDS;
         return b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
     case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERANDS;
     case BUFFER_WORKSPACE:

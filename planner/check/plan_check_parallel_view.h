@@ -46,6 +46,8 @@ struct check_parallel_view {
     bool gathers_table;       /* such a head's weights are gathered with the first chunk's table */
     uint32_t batch_thing, loss_thing, norms_thing, share_norms_thing;
     uint32_t versions;        /* versions of weights apart from the state; 0: the weights are in the state */
+    uint32_t gradients;       /* sums of gradients that take turns; where there are several, a pass makes one ... */
+    bool begins_sum, ends_sum; /* ... and the unit's pass does so; and it copies the loss, as the last one */
 };
 
 /* Views the checker's operation. `room` lives as long as the view. */

@@ -229,7 +229,7 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, chunk).stage;
     uint64_t m = parallel_microbatches_in_turn(job, stage, turn) * parallel_slices(p);
-    uint64_t stale = parallel_staleness(p, chunk);
+    uint64_t stale = parallel_chunk_staleness(job, chunk);
     bool even = m > 0;
     for (uint32_t i = 0; i < 3; i++) { /* forward, backward, weight */
         struct growth passes = next_growth(repeats, at);

@@ -194,6 +194,11 @@ bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
+/* Returns true if the unit is a backward pass that makes the place of a minibatch's sum of gradients; that copies its loss to
+ * the host. */
+bool check_begins_sum(const struct checker *c, const struct plan_unit *unit);
+bool check_ends_sum(const struct checker *c, const struct plan_unit *unit);
+
 /* Returns the replica in turn that passes in the task; 0 where none take turns, or for a task of all. */
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_task *task);
 /* Progress shared by a place of the gang: of the chunk, and of a replica, numbered among its stage's replicas in turn;

@@ -40,6 +40,16 @@
  * version u and makes version u + 1, in the slot that the round has just left, or in place with a single slot. A
  * version ends with its last reading pass, or with the update.
  *
+ * Waiting updates (models/job/parallel_memory.h). Chunks that wait for the first stage are updated with it, after all
+ * stages' passes of the tick, and have a gradient for each round until then. Nothing waits in a full pipeline: of the first
+ * stage's round u the last stage has made the gradient long before, and its update comes after the passes of its round u +
+ * staleness, which still read version u. The loss goes to the host after the round's last backward pass.
+ *
+ *     pipedream, 3 stages      tick 0      1         2                3
+ *     stage 0                  F0          F1        F2 B0    U0      F3 B1    U1
+ *     stage 1                  F0          F1 B0     F2 B1    U0 *    F3 B2    U1 *        * if the job clips; else U0 at B0
+ *     stage 2                  F0 B0       F1 B1     F2 B2    U0      F3 B3    U1          with a tied table, too
+ *
  * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the places of each kind on a
  * replica. There are as many versions as activations, or two for every other minibatch with 2bw. The period is the
  * least common multiple of all these. The middle ticks are stored once; if they are under two periods, everything is
@@ -105,19 +115,32 @@ static uint64_t all_microbatches(const struct parallel_job *s)
 /* Returns false if no round before the flush reads the version. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
-    uint64_t size = round_of(t->s, t->s->of[r].stage), reader = version + t->s->of[r].versions - 1, last = t->end / size - 1;
+    uint64_t size = round_of(t->s, t->s->of[r].stage), reader = version + t->s->of[r].staleness, last = t->end / size - 1;
     if (reader > last && version > t->begin / size) return false;
     *out = reader < last ? reader : last;
     return true;
 }
 
+/* Returns true if the update that reads the version comes before the last backward pass of the round. */
+static bool is_updated_before(const struct ticks *t, uint32_t r, uint64_t version, uint64_t round)
+{
+    const struct parallel_job_stage *own = &t->s->stages[t->s->of[r].stage], *first = t->s->stages;
+    const uint64_t size = round_of(t->s, t->s->of[r].stage);
+    if (t->s->of[r].gradients == 1) return version < round;
+    return round * size + own->start + own->lag > version * size + first->start + first->lag;
+}
+
 static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool backward)
 {
     struct parallel_job_chunk *chunk = &t->s->of[r];
-    uint64_t size = round_of(t->s, chunk->stage), round = microbatch / size, staleness = chunk->versions - 1, last;
+    uint64_t size = round_of(t->s, chunk->stage), round = microbatch / size, staleness = chunk->staleness, last;
     chunk->version = round > staleness ? max_u64(round - staleness, t->begin / size) : t->begin / size;
     bool ends_round = backward && microbatch % size >= size - t->s->stages[chunk->stage].turns; /* of this replica */
-    chunk->version_ends = ends_round && last_reader(t, r, chunk->version, &last) && last == round && chunk->version < round;
+    chunk->version_ends = chunk->versions > 1 && ends_round && last_reader(t, r, chunk->version, &last) && last == round &&
+                          is_updated_before(t, r, chunk->version, round);
+    chunk->gradient_turn = (uint32_t)(round % chunk->gradients);
+    chunk->begins_sum = backward && chunk->gradients > 1 && microbatch % size == 0;
+    chunk->ends_sum = backward && chunk->gradients > 1 && ends_round;
 }
 
 /* A minibatch ends with the first stage's update or, with differing microbatches per update, with the first stage's
@@ -127,15 +150,34 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     struct parallel_job_chunk *chunk = &t->s->of[r];
     uint64_t last;
     chunk->version = round;
-    chunk->version_ends = chunk->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
+    chunk->version_ends = chunk->versions > 1 && (!last_reader(t, r, round, &last) || !is_updated_before(t, r, round, last));
     const bool ends = (round + 1) * round_of(t->s, chunk->stage) < t->end || !t->evaluated;
     parallel_job_emit_update(t->s, r, r == 0 && ends && !parallel_has_own_pace(t->s->parallel));
 }
 
-/* Updates chunks in the order in which their gradients were completed. */
+static void update_if(struct ticks *t, uint32_t first, uint32_t end, uint64_t round, bool waits)
+{
+    for (uint32_t r = end; r-- > first;)
+        if ((t->s->of[r].gradients > 1) == waits) update(t, r, round);
+}
+
+/* Updates chunks in the order in which their gradients were completed; with the first stage's, those that wait for it. */
 static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
 {
-    for (uint32_t r = first_chunk(t->s, stage + 1); r-- > first_chunk(t->s, stage);) update(t, r, round);
+    struct parallel_job *s = t->s;
+    if (stage == 0) {
+        for (uint32_t r = 0; r < s->chunks; r++) s->of[r].gradient_turn = (uint32_t)(round % s->of[r].gradients);
+        if (s->joined_bytes > 0) parallel_job_emit_join(s);
+        for (uint32_t r = s->chunks; r-- > 0 && job_clips(s->job);) parallel_job_emit_norm(s, r);
+        update_if(t, 0, s->chunks, round, true);
+    }
+    update_if(t, first_chunk(s, stage), first_chunk(s, stage + 1), round, false);
+}
+
+/* Returns true if updates of other stages wait for the first one: its own do not lag then. */
+static bool is_waited_for(const struct parallel_job *s)
+{
+    return s->of[s->chunks - 1].gradients > 1;
 }
 
 /* --- ticks ---------------------------------------------------------------------------------- */
@@ -186,7 +228,7 @@ static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
 {
     struct parallel_job *s = t->s;
     uint64_t size = round_of(s, stage), round = microbatch / size;
-    bool lagging = s->parallel->schedule == PIPELINE_2BW, complete = microbatch % size == size - 1;
+    bool lagging = s->parallel->schedule == PIPELINE_2BW && !(stage == 0 && is_waited_for(s)), complete = microbatch % size == size - 1;
     if (lagging && microbatch % size == 0 && microbatch > t->begin) update_stage(t, stage, round - 1);
     for (uint32_t r = first_chunk(s, stage + 1); r-- > first_chunk(s, stage);) {
         backward_over(t, r, microbatch);
@@ -248,7 +290,8 @@ static uint64_t emit_until_flush(struct parallel_job *s, uint64_t begin, uint64_
      * its versions end early. */
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
         const struct parallel_job_stage *stage = &s->stages[p];
-        uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_chunk(s, p));
+        uint64_t size = round_of(s, p), stale = 0;
+        for (uint32_t r = first_chunk(s, p); r < first_chunk(s, p + 1); r++) stale = max_u64(stale, s->of[r].staleness);
         fill = max_u64(fill, stale * size + stage->start + stage->lag + 1);
         tail = max_u64(tail, size);
     }

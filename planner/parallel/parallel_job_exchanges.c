@@ -114,8 +114,8 @@ void parallel_job_emit_join(struct parallel_job *s)
     struct gang_accesses a = {0};
     uint32_t last = s->chunks - 1;
     u.gang = s->ends_gang;
-    gang_access(&a, gang_buffer(&u, BUFFER_GRADIENT, 0, 0, s->of[0].gradient_bytes), GANG_CHANGE);
-    gang_access(&a, gang_buffer(&u, BUFFER_GRADIENT, last, 0, s->of[last].gradient_bytes), GANG_CHANGE);
+    gang_access(&a, gang_gradient(&u, 0), GANG_CHANGE);
+    gang_access(&a, gang_gradient(&u, last), GANG_CHANGE);
     gang_collective(&u, COLLECTIVE_ALL_REDUCE, AXIS_ENDS, STREAM_DATA, 1, s->joined_bytes, &a);
     gang_end(&u);
 }

@@ -92,10 +92,17 @@ void gang_access_state(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
     add_placed(u, a, gang_buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->chunk->state_offset, bytes);
 }
 
+uint32_t gang_gradient(const struct gang_unit *u, uint32_t chunk)
+{
+    const struct parallel_job_chunk *of = &u->s->of[chunk];
+    return gang_buffer(u, BUFFER_GRADIENT, chunk, of->gradient_turn > 0 ? PLAN_GRADIENT_TURNS + of->gradient_turn : 0,
+                       of->gradient_bytes);
+}
+
 void gang_access_gradient(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)
 {
-    uint64_t bytes = u->chunk->gradient_bytes;
-    add_placed(u, a, gang_buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->chunk->gradient_offset, bytes);
+    const uint64_t bytes = u->chunk->gradient_bytes, turn = u->chunk->gradient_turn * parallel_job_range_bytes(bytes);
+    add_placed(u, a, gang_gradient(u, u->r), flags, u->chunk->gradient_offset + turn, bytes);
 }
 
 void gang_access_levels(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)
@@ -139,7 +146,7 @@ void gang_access_sum(struct gang_unit *u, struct gang_accesses *a)
     if (u->chunk->scatters)
         gang_access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->chunk->whole_gradient_bytes, GANG_MAKE);
     else if (!parallel_drains(u->s->job))
-        gang_access_gradient(u, a, GANG_CHANGE);
+        gang_access_gradient(u, a, u->chunk->begins_sum ? GANG_MAKE : GANG_CHANGE);
 }
 
 uint32_t gang_shares(const struct gang_unit *u)
@@ -201,6 +208,15 @@ void gang_access_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t fla
     uint64_t bytes = u->chunk->loss_bytes;
     if (!u->s->carried_out || !u->chunk->has_loss) return;
     add_placed(u, a, gang_job_buffer(u, BUFFER_LOSS, true, bytes), flags, u->stage->loss_offset, bytes);
+}
+
+void gang_copy_loss(struct gang_unit *u)
+{
+    struct gang_accesses a = {0};
+    if (!u->s->carried_out || !u->chunk->has_loss) return;
+    gang_access_loss(u, &a, ACCESS_READ);
+    gang_access(&a, gang_job_buffer(u, BUFFER_LOSS, false, sizeof(double)), ACCESS_WRITE);
+    gang_copy(u, STREAM_D2H, sizeof(double), &a);
 }
 
 void gang_access_held_out_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t flags)

@@ -69,6 +69,9 @@ void gang_access_levels(struct gang_unit *u, struct gang_accesses *a, uint32_t f
 void gang_access_ring(struct gang_unit *u, struct gang_accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                       uint32_t turn, uint64_t bytes, uint32_t flags);
 
+/* Returns the chunk's sum of gradients whose turn it is. */
+uint32_t gang_gradient(const struct gang_unit *u, uint32_t chunk);
+
 void gang_access_version(struct gang_unit *u, struct gang_accesses *a, uint64_t version, uint32_t flags);
 
 void gang_access_weights(struct gang_unit *u, struct gang_accesses *a);
@@ -97,6 +100,9 @@ uint32_t gang_ends_batch(const struct gang_unit *u);
 
 /* Accesses the minibatch's loss, on the last chunk's stage. */
 void gang_access_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t flags);
+
+/* Copies the minibatch's loss to the host. */
+void gang_copy_loss(struct gang_unit *u);
 
 /* Accesses the loss of a held-out minibatch, on the last chunk's stage of a job that is evaluated. */
 void gang_access_held_out_loss(struct gang_unit *u, struct gang_accesses *a, uint32_t flags);

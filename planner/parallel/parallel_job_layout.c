@@ -70,8 +70,10 @@ static void size_chunk(struct parallel_job *s, uint32_t r)
                     whole.gradient_bytes > 0;
     chunk->tied = parallel_joins_chunk(s->job, r);
     chunk->joins = parallel_replicas(s->parallel, chunk->stage) > 1 && whole.gradient_bytes > 0;
+    chunk->gradients = parallel_gradient_count(s->job, r);
     if (pipeline_is_asynchronous(s->parallel->schedule)) {
         chunk->versions = parallel_staleness(s->parallel, r) + 1;
+        chunk->staleness = parallel_chunk_staleness(s->job, r);
         chunk->version_bytes = state.weight_bytes;
         chunk->state_bytes = state.state_bytes;
     }
@@ -477,7 +479,7 @@ static void place_stage(struct parallel_job *s, uint32_t index)
         struct parallel_job_chunk *chunk = &s->of[r];
         if (chunk->stage != index) continue;
         chunk->state_offset = reserve(stage, parallel_job_range_bytes(chunk->state_bytes));
-        chunk->gradient_offset = reserve(stage, parallel_job_range_bytes(chunk->gradient_bytes));
+        chunk->gradient_offset = reserve(stage, chunk->gradients * parallel_job_range_bytes(chunk->gradient_bytes));
         chunk->level_offset = stage->end;
         if (chunk->level_bytes > 0) reserve(stage, parallel_job_range_bytes(chunk->level_bytes));
         chunk->version_offset = reserve(stage, chunk->versions * parallel_job_range_bytes(chunk->version_bytes));

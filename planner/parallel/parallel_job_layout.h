@@ -25,7 +25,8 @@
  * In asynchronous schedules microbatches use n places in turn: microbatch m of a replica has place m mod n. If stages
  * take turns by themselves (parallel_turns()), a boundary has different places on both of its stages: variant k f + j
  * is place k on its own stage and place j of f on the previous stage. Microbatches in flight are counted modulo the
- * largest possible number. Versions use their slots in turn as well. Synchronous schedules with such stages do the same
+ * largest possible number. Versions use their slots in turn as well, and so do gradients of chunks whose updates wait for
+ * the first stage: the first pass of a minibatch makes its gradient, the update frees it. Synchronous schedules with such stages do the same
  * within each minibatch, with the places that their order needs.
  *
  * A stage's chunks share a workspace, because their passes follow each other. Backward passes in two units of jobs that
@@ -127,7 +128,10 @@ struct parallel_job_chunk {
     bool updated;           /* in this minibatch */
     bool resets;            /* its next backward pass begins another sum after that of a delayed update */
     uint32_t passes_left;   /* backward passes of this minibatch */
-    uint32_t versions;      /* asynchronous: versions of its weights; 0: in the state */
+    uint32_t gradients;     /* sums of gradients, in turn ... */
+    uint32_t gradient_turn; /* ... the current unit's ... */
+    bool begins_sum, ends_sum; /* ... where there are several: the current pass makes it, or completes it */
+    uint32_t versions, staleness; /* asynchronous: versions of its weights, 0: in the state; updates that passes lack */
     uint64_t version_bytes, version_offset;
     uint64_t version;       /* read by the current unit ... */
     bool version_ends;      /* ... for the last time */

@@ -4,14 +4,10 @@
 #include "planner/parallel/parallel_job_gang.h"
 #include "planner/parallel/parallel_job_units.h"
 
-/* Copies the minibatch's loss to the host. */
+/* Copies the minibatch's loss to the host, unless its last backward pass has. */
 static void add_loss(struct gang_unit *u)
 {
-    struct gang_accesses a = {0};
-    if (!u->s->carried_out || !u->chunk->has_loss) return;
-    gang_access_loss(u, &a, ACCESS_READ);
-    gang_access(&a, gang_job_buffer(u, BUFFER_LOSS, false, sizeof(double)), ACCESS_WRITE);
-    gang_copy(u, STREAM_D2H, sizeof(double), &a);
+    if (u->chunk->gradients == 1) gang_copy_loss(u);
 }
 
 static uint64_t own_norm_bytes(const struct gang_unit *u)
@@ -111,7 +107,7 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
     struct gang_unit u = gang_begin(s, r, PLAN_UPDATE, ends_minibatch);
     struct gang_accesses a = {0}, state = {0};
     gang_access_state(&u, &a, GANG_CHANGE);
-    gang_access_gradient(&u, &a, GANG_CHANGE);
+    gang_access_gradient(&u, &a, GANG_CHANGE | (u.chunk->gradients > 1 ? ACCESS_RELEASE : 0));
     if (u.chunk->versions == 1) {
         gang_access_version(&u, &a, u.chunk->version, GANG_CHANGE);
     } else if (u.chunk->versions > 1) {
@@ -276,7 +272,7 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     if (copies) add_state_copy(&u, load);
     else gang_access_state(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ); /* copied to the version */
-    if (!parallel_drains(s->job)) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
+    if (!parallel_drains(s->job) && u.chunk->gradients == 1) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
     gang_access_levels(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->versions > 0) gang_access_version(&u, &a, u.chunk->version, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->brings_batch && !pipeline_is_asynchronous(s->parallel->schedule))

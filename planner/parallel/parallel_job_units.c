@@ -41,6 +41,7 @@ static void emit_backward_in_one(struct gang_unit *u, uint32_t n)
     gang_compute(u, PLAN_BACKWARD, gang_work(u, PARALLEL_BACKWARD), &a);
     gang_tensor_collectives(u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
     gang_tensor_collectives(u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, output);
+    if (u->chunk->ends_sum) gang_copy_loss(u);
 }
 
 /* Chunks collectives during the second computation. */

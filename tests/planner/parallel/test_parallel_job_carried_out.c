@@ -20,7 +20,8 @@ enum { MINIBATCHES = 3 };
 
 enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GROUPS_CLIP = 700, HOSTS = 800, SHARES_CLIP = 900,
        HOSTS_CLIP = 1000, BELOW = 1100, BELOW_SHARES = 1200, SWAPS = 1300, SLICES = 1400, HALVES_SHARES = 1500,
-       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800, CODES = 1900, CODES_SHARES = 2000, ROWS = 2100 };
+       SLICES_HELD_OUT = 1600, DELAYS = 1700, STORES = 1800, CODES = 1900, CODES_SHARES = 2000, TURNS = 2100, TURNS_CLIP = 2200,
+       ROWS = 2300 };
 
 /* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas; from
  * 100 on evaluated on two held-out minibatches after the second and the last; from HALVES on instead with backward
@@ -34,7 +35,8 @@ enum { HALVES = 200, CLIPS = 300, TREES = 400, GROUPS = 500, VERSIONS = 600, GRO
  * replicas split weights; from SLICES_HELD_OUT on sequences are in slices again, and the job is evaluated;
  * from DELAYS on the host updates a minibatch later, flushed after two; from STORES on it updates states in storage; from
  * CODES on it is as from 2 on, but boundaries are compressed to bf16 and gradients to int8; from CODES_SHARES on gradients
- * are exchanged in 16 bits, and replicas split them; from ROWS on it is as from GROUPS on, and groups cut rows. */
+ * are exchanged in 16 bits, and replicas split them; from TURNS on instead it has versions of the weights and a tied table;
+ * from TURNS_CLIP on it clips, too; from ROWS on it is as from GROUPS on, and groups cut rows. */
 static void make_plan(struct plan *out, uint32_t wanted)
 {
     const uint32_t variant = wanted >= ROWS ? wanted - ROWS + GROUPS : wanted;
@@ -90,7 +92,7 @@ static void make_plan(struct plan *out, uint32_t wanted)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
                                                   .chunks = 1, .schedule = PIPELINE_TERAPIPE, .slices = 3,
                                                   .slice_tokens = {6, 7, 3}};
-    if (variant >= CODES) {
+    if (variant >= CODES && variant < TURNS) {
         jobs.jobs[0].evaluation = (struct job_evaluation){0};
         jobs.jobs[0].optimizer.clip = 0;
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
@@ -101,11 +103,15 @@ static void make_plan(struct plan *out, uint32_t wanted)
     if (variant >= CODES && variant < CODES_SHARES)
         jobs.jobs[0].compression[COMPRESSION_GRADIENTS] =
             (struct compression){.ratio = 3.75, .encode_bytes_per_s = 3e9, .decode_bytes_per_s = 4e9};
-    if (variant >= CODES_SHARES) {
+    if (variant >= CODES_SHARES && variant < TURNS) {
         jobs.jobs[0].precision = PRECISION_BF16_WEIGHTS;
         jobs.jobs[0].gradients = PRECISION_BF16;
         jobs.jobs[0].parallel.zero = ZERO_GRADIENTS;
     }
+    if (variant >= TURNS)
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant % 100 / 10, .pipeline = stages, .prefetch = 1,
+                                                  .chunks = 1, .schedule = PIPELINE_2BW};
+    if (variant >= TURNS) jobs.jobs[0].optimizer.clip = variant >= TURNS_CLIP ? 0.5 : 0;
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
     if (variant < SWAPS || variant >= SLICES) return;
@@ -687,6 +693,42 @@ static void second_unit_of_head(struct plan *p)
     struct plan_op *const op = test_parallel_op(p, PLAN_BACKWARD_WEIGHT, 1, OP_COMPUTE);
     access_of(p, op, BUFFER_WORKSPACE)->buffer = (uint32_t)(buffer_of(p, BUFFER_PARAMETERS, 1, true) - p->buffers);
 }
+static struct plan_access *sum_of(struct plan *p, uint32_t pass, uint32_t n)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, pass, 1, n)->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        for (uint32_t a = 0; p->ops[o].kind == OP_COMPUTE && a < p->ops[o].access_count; a++)
+            if (p->buffers[p->accesses[p->ops[o].first_access + a].buffer].kind == BUFFER_GRADIENT)
+                return &p->accesses[p->ops[o].first_access + a];
+    fail_msg("no sum");
+    return NULL;
+}
+static void loss_of_sums_short(struct plan *p)
+{
+    const struct plan_unit *unit = &p->units[test_parallel_task(p, PLAN_BACKWARD, 1, 3)->unit];
+    p->ops[unit->first_op + unit->op_count - 1].bytes = 4;
+}
+static void sum_not_made(struct plan *p) { sum_of(p, PLAN_BACKWARD, 0)->flags = ACCESS_READ | ACCESS_WRITE; }
+static void sum_made_again(struct plan *p) { sum_of(p, PLAN_BACKWARD, 1)->flags = ACCESS_WRITE | ACCESS_ACQUIRE; }
+static void sum_of_another(struct plan *p) { sum_of(p, PLAN_UPDATE, 0)->buffer = sum_of(p, PLAN_UPDATE, 1)->buffer; }
+static void sum_kept(struct plan *p) { sum_of(p, PLAN_UPDATE, 0)->flags &= (uint8_t)~ACCESS_RELEASE; }
+static void sum_of_a_turn_more(struct plan *p)
+{
+    for (uint32_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].variant == PLAN_GRADIENT_TURNS + 1) p->buffers[b].variant++;
+}
+static void update_before_join(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
+}
+static void norm_before_join(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_NORM, 1, 0), test_parallel_task(p, PLAN_JOIN, 0, 0));
+}
+static void updates_swapped(struct plan *p)
+{
+    test_parallel_swap(test_parallel_task(p, PLAN_UPDATE, 1, 0), test_parallel_task(p, PLAN_NORM, 0, 0));
+}
 static void swap_short(struct plan *p) { swap_of(p, PLAN_FORWARD, 0)->bytes -= 64; }
 static void swap_in_short(struct plan *p) { swap_of(p, PLAN_GATHER, 1)->bytes -= 64; }
 static void swap_in_of_another(struct plan *p)
@@ -1047,6 +1089,17 @@ static void broken(void **state)
         {fetched_short, CODES + 12, "bytes of the boundary (expected"},
         {boundary_code_small, CODES + 12, "memory: the boundary of job-0 shard 1"},
         {workspace_small, CODES + 12, "memory: the workspace of job-0 shard 1"},
+        {loss_of_sums_short, TURNS + 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
+        {sum_not_made, TURNS + 2, "form: acquires 2 buffers, not 3"},
+        {sum_made_again, TURNS + 2, "form: acquires 3 buffers, not 2"},
+        {sum_of_another, TURNS + 2, "finds gradient of job-0 shard 1, microbatch 5 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {sum_kept, TURNS + 2, "lifetimes: acquires the gradient of job-0 shard 1, which is live"},
+        {sum_of_a_turn_more, TURNS + 2, "form: has no use for the gradient of job-0 shard 1 variant 131074"},
+        {update_before_join, TURNS + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {reduced_short, TURNS + 12, "0 times all-reduce of"},
+        {norm_before_join, TURNS_CLIP + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {updates_swapped, TURNS_CLIP + 2, "lifetimes: copies unwritten bytes from the norms of job-0"},
+        {sum_kept, TURNS_CLIP + 12, "lifetimes: acquires the gradient of job-0 shard 1, which is live"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }

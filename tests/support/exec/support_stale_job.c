@@ -108,6 +108,16 @@ static bool adds_apart(const struct job *job)
     return parallel_splits(&job->parallel, ZERO_GRADIENTS);
 }
 
+/* Returns true if a chunk's updates wait for the first stage's gradient of the same minibatch: to add up the gradients of a
+ * table that both ends have, or to clip. */
+static bool waits(const struct job *job, uint32_t chunk)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->pipeline == 1) return false;
+    if (job->optimizer.clip > 0) return parallel_place(p, chunk).stage > 0;
+    return job->network.tied_head && chunk + 1 == parallel_chunks(p);
+}
+
 static void make_reference(struct reference *r, const struct job *job, const struct kernels *kernels)
 {
     const struct parallel *p = &job->parallel;
@@ -122,7 +132,7 @@ static void make_reference(struct reference *r, const struct job *job, const str
         const struct chunk_memory *m = &s->tables.memory;
         if (chunk_tables_init(&r->flat, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
         if (p->schedule == PIPELINE_2BW || p->delayed) s->staleness = 1;
-        else if (p->schedule == PIPELINE_PIPEDREAM) s->staleness = in_flight(p, c / (r->chunks / p->pipeline)) - 1;
+        else if (p->schedule == PIPELINE_PIPEDREAM) s->staleness = in_flight(p, waits(job, c) ? 0 : c / (r->chunks / p->pipeline)) - 1;
         for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
         weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
         for (uint32_t d = 0; d < replicas_of(job, c); d++) s->gradient[d] = allocate(m->gradient_bytes);
