@@ -4,7 +4,8 @@
  *
  * The reference computes one microbatch after the other over all chunks, without a plan. For update u each chunk computes
  * with its own weights after max(u - s, F) updates: s is the number of later stages with pipedream, 1 with 2bw and with
- * delayed updates, and F the updates before the last flush. Replicas' gradients are added in their order: after all
+ * delayed updates, and F the updates before the last flush. With pipedream the last chunk's s is the first one's where both
+ * ends have a table, and every chunk's where the job clips. Replicas' gradients are added in their order: after all
  * microbatches, or after each where replicas split gradients; the numbers of replicas of stages may be unequal.
  * Evaluations, which follow flushes, pass forward with the newest weights.
  */
