@@ -178,6 +178,15 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
+/* Prints the library for collectives, or why there is none: "collectives NCCL 2.28.9". */
+static void print_groups(const struct group_library *groups)
+{
+    char version[64];
+    struct error why = {0};
+    const bool found = groups->find(version, sizeof version, &why) == STATUS_OK;
+    printf("collectives %s\n", found ? version : why.text);
+}
+
 /* Prints one line per back end: its number of devices, or why it has none. */
 enum status command_devices(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
@@ -196,6 +205,7 @@ enum status command_devices(int argc, char **argv, const volatile bool *stop, st
         if (backend->count(&count, &why) != STATUS_OK) printf("%s %s\n", names[i], why.text);
         else if (count == UINT32_MAX) printf("%s any\n", names[i]);
         else printf("%s %" PRIu32 "\n", names[i], count);
+        if (backend->groups) print_groups(backend->groups);
     }
     return STATUS_OK;
 }

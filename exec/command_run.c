@@ -38,7 +38,7 @@ struct run_request {
     uint64_t rank, ranks; /* RANK_LAUNCH_NONE: not given */
     const char *meet;
     double patience_s;
-    bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
+    bool json, log_goes_on, no_weights, tf32, nccl_sums, quiet, keep_going, force;
     bool follows; /* a rank after rank 0, which reports */
 };
 
@@ -227,6 +227,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
         .save_weights = !command->no_weights,
         .writer = writer,
         .tf32 = command->tf32,
+        .nccl_sums = command->nccl_sums,
         .checkpoints = command->checkpoint ? &checkpoints : NULL,
         .storage = {.folder = command->storage},
         .on_nan = (enum run_on_nan)command->on_nan,
@@ -290,6 +291,8 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
                       "how long to wait for ranks that do not come or answer (default 8s)"),
         OPTION_FLAG("tf32", 0, &command.tf32,
                     "round operands of matrix products on GPUs to tf32, which is faster"),
+        OPTION_FLAG("nccl-sums", 0, &command.nccl_sums,
+                    "add up over three GPUs and more by NCCL, in its own order"),
         OPTION_FORCE(&command.force),
         OPTION_FLAG("quiet", 'q', &command.quiet, "print no progress and no report"),
     };

@@ -26,7 +26,7 @@ const struct option_group cli_option_groups[] = {
                          "caching-allocator", "contents", "rate-scale", "objective-scale", "cv", "batch", "admit-all")},
     {"swarm", NAMES("wiring", "rebalance", "no-rebalance", "swarm link-rate", "latency", "steps", "alone")},
     {"time and price", NAMES("deadline", "max-cost", "prices", "price", "usd-per-gpu-hour", "watt-price", "basis", "today")},
-    {"execution", NAMES("on-nan", "keep-going", "tf32", "run storage", "resume", "hosts")},
+    {"execution", NAMES("on-nan", "keep-going", "tf32", "nccl-sums", "run storage", "resume", "hosts")},
     {"checkpoints", NAMES("checkpoint", "checkpoint-every", "keep")},
     {"measurement", NAMES("budget", "backend", "storage", "as-of")},
     {"fit", NAMES("half", "hold-out", "folds", "weight", "calibrate keep")},

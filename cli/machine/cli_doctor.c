@@ -193,6 +193,23 @@ static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
     return strstr(text, "cuda") != NULL;
 }
 
+/* Takes the executor's list of devices. */
+static void look_collectives(struct cli_doctor *doctor, const char *devices, uint32_t gpu_count)
+{
+    static const char mark[] = "collectives ", name[] = "NCCL ";
+    const char *line = strstr(devices, mark);
+    if (!line) return;
+    line += strlen(mark);
+    int length = (int)strcspn(line, "\n");
+    if (strncmp(line, name, strlen(name)) == 0)
+        find(doctor, "nccl", CLI_HEALTH_OK, "%.*s for collectives between GPUs", length, line);
+    else if (gpu_count < 2)
+        find(doctor, "nccl", CLI_HEALTH_OK, "not needed: there are no two GPUs (%.*s)", length, line);
+    else
+        repair(find(doctor, "nccl", CLI_HEALTH_WARN, "collectives between GPUs go through host memory: %.*s", length, line),
+               "install NCCL 2 (libnccl.so.2) or name it with SPILLWAY_NCCL");
+}
+
 static void look_cuda(struct cli_doctor *doctor, char *executor, bool built, uint32_t gpu_count)
 {
     static const char mark[] = "cuda ";
@@ -219,6 +236,7 @@ static void look_cuda(struct cli_doctor *doctor, char *executor, bool built, uin
         repair(find(doctor, "cuda", CLI_HEALTH_FAIL, "%.*s, but the bus has %" PRIu32 " GPUs", length, line, gpu_count),
                "update the driver to one for the CUDA that the executor was built with; check that /dev/nvidia* may be opened");
     }
+    look_collectives(doctor, text, gpu_count);
 }
 
 static void look_driver(struct cli_doctor *doctor, uint32_t gpu_count)

@@ -20,7 +20,7 @@ struct cli_run_request {
     size_t dispatch;                           /* index into cli_dispatches */
     uint64_t keep; /* 0: not given */
     size_t on_nan; /* in the option's choices */
-    bool no_weights, tf32, keep_going, resume;
+    bool no_weights, tf32, nccl_sums, keep_going, resume;
     uint64_t devices;           /* 0: not given */
     double device_memory_bytes; /* or CLI_NOT_GIVEN */
 };

@@ -122,6 +122,7 @@ static void add_shared(struct words *words, const struct cli *cli, const struct 
     if (cli->force) add(words, "--force");
     if (request->keep_going) add(words, "--keep-going");
     if (request->tf32) add(words, "--tf32");
+    if (request->nccl_sums) add(words, "--nccl-sums");
 }
 
 /* Starts the ranks of --hosts after rank 0, and adds the options of rank 0. */
@@ -411,6 +412,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "plan to write, with the order that a live run took"),
         OPTION_FLAG("tf32", 0, &request.tf32,
                     "round operands of matrix products on GPUs to tf32, which is faster"),
+        OPTION_FLAG("nccl-sums", 0, &request.nccl_sums,
+                    "add up over three GPUs and more by NCCL, in its own order"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
                     "do not write the weights that jobs name in 'weights_out'"),
         OPTION_STRING("output", 'o', "DIR", &request.output,

@@ -37,6 +37,7 @@
 
 #include "base/alloc.h"
 #include "base/bf16.h"
+#include "exec/cuda/gpu_library.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "models/job/memory.h"
 
@@ -54,6 +55,7 @@ struct way {
 struct settled {
     struct kernel_attention shape; /* pointers are NULL */
     struct way ways[DIRECTIONS];
+    bool loaded[DIRECTIONS]; /* its kernels, at the first execution */
     char why[CUDNN_GRAPH_REASON + 32]; /* "": cuDNN does it */
 };
 
@@ -458,12 +460,9 @@ static const char *run_piece(struct attention_cudnn *cudnn, const struct way *wa
     return cudnn->failure;
 }
 
-static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel_attention *a,
-                              const struct attention_cudnn_copies *c, enum direction direction)
+static const char *run_all(struct attention_cudnn *cudnn, const struct way *way, const struct kernel_attention *a,
+                           const struct attention_cudnn_copies *c, enum direction direction)
 {
-    const struct settled *const settled = find_settled(cudnn, a);
-    assert(settled && settled->why[0] == '\0');
-    const struct way *const way = &settled->ways[direction];
     const int64_t group = a->h / a->kv;
     for (int64_t sample = 0; sample < a->b; sample += way->samples)
         for (int64_t first = 0; first < a->kv; first += way->groups) {
@@ -476,6 +475,19 @@ static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel
             if (failed) return failed;
         }
     return NULL;
+}
+
+static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel_attention *a,
+                              const struct attention_cudnn_copies *c, enum direction direction)
+{
+    struct settled *const settled = find_settled(cudnn, a);
+    assert(settled && settled->why[0] == '\0');
+    const bool loads = !settled->loaded[direction];
+    if (loads) pthread_mutex_lock(&gpu_library_launching);
+    const char *const failed = run_all(cudnn, &settled->ways[direction], a, c, direction);
+    if (loads) pthread_mutex_unlock(&gpu_library_launching);
+    settled->loaded[direction] = true;
+    return failed;
 }
 
 /* widen_out() is the way back. */

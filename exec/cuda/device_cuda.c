@@ -22,6 +22,9 @@
  * a pair is reused long after its command has ended. Between the check whether a command has ended and the wait for
  * its event, the event must not be recorded again: the stream's `events_lock` is held for both.
  *
+ * Collectives by a library (exec/nccl) are calls that the feeder makes when their turn is handed over: it meets the
+ * feeders of the other members, and the last one to come enqueues the collective for all of them.
+ *
  * Host functions on these streams (the arrival of a loss, a checkpoint's steps) are carried out by the feeder after
  * all earlier commands have ended; they are few. cudaLaunchHostFunc() would run them on a thread of the driver that
  * streams may share, where no function may wait for another, as a checkpoint's do. A driver whose device is lost would
@@ -65,11 +68,13 @@
 #include "base/process/clock.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "exec/cuda/device_cuda.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_products.h"
 #include "exec/device/backend.h"
 #include "exec/device/device_backend.h"
+#include "exec/device/device_groups.h"
 #include "exec/device/host_memory.h"
 
 enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256, STAGE_BYTES = 4 << 20 };
@@ -77,14 +82,16 @@ static const double ANCHOR_S = 4;
 
 struct slot {
     cudaEvent_t start, end;
+    cudaEvent_t begun; /* of a collective: all members have come */
     double handed_s; /* clock_s() */
-    bool timed, left_out;
+    bool timed, left_out, begins;
 };
 
 struct cuda_stream {
     cudaStream_t stream;
     bool waits_for_host; /* paced or pageable */
     struct slot slots[RING];
+    struct slot *called; /* of the call ahead that is being handed over */
     pthread_mutex_t events_lock;
     cudaEvent_t anchor;
     double anchor_s, last_s;
@@ -106,7 +113,7 @@ static char text[TEXT_BYTES] = "no CUDA device was opened";
 
 /* --- errors ---------------------------------------------------------------------------------------- */
 
-static bool worked(struct device *device, const char *call, cudaError_t status)
+bool device_cuda_worked(struct device *device, const char *call, cudaError_t status)
 {
     if (status == cudaSuccess) return true;
     char what[TEXT_BYTES];
@@ -114,16 +121,6 @@ static bool worked(struct device *device, const char *call, cudaError_t status)
     device_fail(device, what);
     return false;
 }
-
-/* false: the device is lost */
-#define WORKED(device, call) worked(device, #call, call)
-
-#define TRY_CUDA(call)                                                                       \
-    do {                                                                                     \
-        const cudaError_t try_status = (call);                                               \
-        if (try_status != cudaSuccess)                                                       \
-            return error_set(err, STATUS_DEVICE, "%s: %s", #call, cudaGetErrorString(try_status)); \
-    } while (0)
 
 /* --- times ----------------------------------------------------------------------------------------- */
 
@@ -157,7 +154,7 @@ static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_
                       double earliest_s, double latest_s)
 {
     float since_ms = 0;
-    if (!WORKED(device, cudaEventElapsedTime(&since_ms, own->anchor, event))) return latest_s;
+    if (!CUDA_WORKED(device, cudaEventElapsedTime(&since_ms, own->anchor, event))) return latest_s;
     double at_s = own->anchor_s + (double)since_ms * 1e-3;
     const double bounded_s = at_s < earliest_s ? earliest_s : at_s > latest_s ? latest_s : at_s;
     own->anchor_s += bounded_s - at_s;
@@ -173,6 +170,11 @@ static void note_times(struct device_stream *stream, struct slot *slot, struct d
     const double now_s = clock_s();
     timing->left_out = slot->left_out;
     timing->start_s = time_of(stream->device, own, slot->start, slot->handed_s, now_s);
+    if (slot->begins) {
+        const double came_s = timing->start_s;
+        timing->start_s = time_of(stream->device, own, slot->begun, came_s, now_s);
+        timing->waited_s = timing->start_s - came_s;
+    }
     timing->end_s = slot->left_out
                         ? timing->start_s
                         : time_of(stream->device, own, slot->end, timing->start_s, now_s);
@@ -199,12 +201,12 @@ static void *reaper_main(void *pointer)
     struct device_stream *const stream = pointer;
     struct device *const device = stream->device;
     struct cuda_stream *const own = stream->own;
-    WORKED(device, cudaSetDevice(((struct cuda_device *)device->own)->index));
+    CUDA_WORKED(device, cudaSetDevice(((struct cuda_device *)device->own)->index));
     for (uint64_t number = 0; device_queue_await_taken(stream, &own->waiter, number); number++) {
         struct slot *const slot = &own->slots[number % RING];
         struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         /* After the device is lost nothing is recorded, and all commands have ended. */
-        if (!atomic_load(&device->failed)) WORKED(device, cudaEventSynchronize(slot->end));
+        if (!atomic_load(&device->failed)) CUDA_WORKED(device, cudaEventSynchronize(slot->end));
         if (command->timing && command->kind == COMMAND_CALL) {
             keep_order(own, command->timing);
         } else if (command->timing && command->kind != COMMAND_WAIT) {
@@ -235,9 +237,9 @@ static bool give_staged(struct device_stream *stream, char *to, const char *from
     char *const stage = ((struct cuda_device *)stream->device->own)->stage;
     for (uint64_t done = 0; done < bytes; done += STAGE_BYTES) {
         const uint64_t piece = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
-        if (!WORKED(stream->device, cudaMemcpyAsync(stage, from + done, piece,
+        if (!CUDA_WORKED(stream->device, cudaMemcpyAsync(stage, from + done, piece,
                                                     cudaMemcpyDeviceToHost, own->stream)) ||
-            !WORKED(stream->device, cudaMemcpyAsync(to + done, stage, piece,
+            !CUDA_WORKED(stream->device, cudaMemcpyAsync(to + done, stage, piece,
                                                     cudaMemcpyHostToDevice, own->stream)))
             return false;
     }
@@ -250,11 +252,11 @@ static bool give_copy(struct device_stream *stream, void *to, const void *from, 
     struct cuda_stream *const own = stream->own;
     const struct cuda_device *const cuda = stream->device->own;
     if (stream->kind != STREAM_P2P)
-        return WORKED(stream->device,
+        return CUDA_WORKED(stream->device,
                       cudaMemcpyAsync(to, from, bytes, direction_of(stream), own->stream));
     if (cuda->staged[cuda->from->options.index]) return give_staged(stream, to, from, bytes);
     const int peer = ((const struct cuda_device *)cuda->from->own)->index;
-    return WORKED(stream->device,
+    return CUDA_WORKED(stream->device,
                   cudaMemcpyPeerAsync(to, cuda->index, from, peer, bytes, own->stream));
 }
 
@@ -263,13 +265,13 @@ static void copy_and_wait(void *context, void *to, const void *from, uint64_t by
     struct device_stream *const stream = context;
     struct cuda_stream *const own = stream->own;
     if (give_copy(stream, to, from, bytes))
-        WORKED(stream->device, cudaStreamSynchronize(own->stream));
+        CUDA_WORKED(stream->device, cudaStreamSynchronize(own->stream));
 }
 
 static void attach(struct device_stream *stream)
 {
     struct cuda_device *const device = stream->device->own;
-    WORKED(stream->device, cudaSetDevice(device->index));
+    CUDA_WORKED(stream->device, cudaSetDevice(device->index));
     device_pace_attach(&stream->pace);
     stream->pace.copy = copy_and_wait;
     stream->pace.context = stream;
@@ -284,7 +286,7 @@ static void hand_over_wait(struct device_stream *stream, struct device_command *
     if (device_reached(on, event)) return; /* always so on a stream of a host */
     pthread_mutex_lock(&other->events_lock);
     if (!device_reached(on, event) && !atomic_load(&on->device->failed))
-        WORKED(on->device,
+        CUDA_WORKED(on->device,
                cudaStreamWaitEvent(own->stream, other->slots[(event - 1) % RING].end, 0));
     pthread_mutex_unlock(&other->events_lock);
 }
@@ -319,10 +321,11 @@ static void hand_over(struct device_stream *stream, struct device_command *comma
     const bool work = command->kind != COMMAND_WAIT;
     slot->left_out = device_command_is_shut(command);
     slot->timed = work && command->kind != COMMAND_CALL && command->timing;
+    slot->begins = false;
     const double pause_s = work && !slot->left_out ? device_queue_delay_s(stream, number) : 0;
-    if (pause_s > 0) WORKED(device, cuda_pause(own->stream, (uint64_t)(pause_s * 1e9)));
+    if (pause_s > 0) CUDA_WORKED(device, cuda_pause(own->stream, (uint64_t)(pause_s * 1e9)));
     slot->handed_s = clock_s();
-    if (slot->timed) WORKED(device, cudaEventRecord(slot->start, own->stream));
+    if (slot->timed) CUDA_WORKED(device, cudaEventRecord(slot->start, own->stream));
     switch ((enum command_kind)command->kind) {
     case COMMAND_WAIT:
         hand_over_wait(stream, command);
@@ -337,18 +340,34 @@ static void hand_over(struct device_stream *stream, struct device_command *comma
         break;
     }
     case COMMAND_CALL:
-        WORKED(device, cudaStreamSynchronize(own->stream));
+        CUDA_WORKED(device, cudaStreamSynchronize(own->stream));
         call_timed(command);
         break;
+    case COMMAND_AHEAD:
+        own->called = slot;
+        command->what.call(device_command_argument(command));
+        break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */
-        WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
+        CUDA_WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
                                        own->stream));
         break;
     }
     pthread_mutex_lock(&own->events_lock);
-    WORKED(device, cudaEventRecord(slot->end, own->stream));
+    CUDA_WORKED(device, cudaEventRecord(slot->end, own->stream));
     pthread_mutex_unlock(&own->events_lock);
-    if (own->waits_for_host) WORKED(device, cudaStreamSynchronize(own->stream));
+    if (own->waits_for_host) CUDA_WORKED(device, cudaStreamSynchronize(own->stream));
+}
+
+cudaStream_t device_cuda_stream(const struct device_stream *stream)
+{
+    return ((const struct cuda_stream *)stream->own)->stream;
+}
+
+cudaEvent_t device_cuda_begin(struct device_stream *stream)
+{
+    struct cuda_stream *const own = stream->own;
+    own->called->begins = CUDA_WORKED(stream->device, cudaEventRecord(own->called->begun, own->stream));
+    return own->called->begun;
 }
 
 static const struct device_stream_ops cuda_stream_ops = {
@@ -376,13 +395,14 @@ static enum status open_stream(struct device *device, uint32_t kind, struct erro
     const bool of_host = kind == STREAM_H2D || kind == STREAM_D2H;
     own->waits_for_host = paced || (of_host && options->pageable);
     pthread_mutex_init(&own->events_lock, NULL);
-    TRY_CUDA(cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
-    TRY_CUDA(cudaEventCreateWithFlags(&own->anchor, cudaEventBlockingSync));
+    CUDA_TRY(cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
+    CUDA_TRY(cudaEventCreateWithFlags(&own->anchor, cudaEventBlockingSync));
     for (int i = 0; i < RING; i++) {
-        TRY_CUDA(cudaEventCreateWithFlags(&own->slots[i].start, cudaEventBlockingSync));
-        TRY_CUDA(cudaEventCreateWithFlags(&own->slots[i].end, cudaEventBlockingSync));
+        CUDA_TRY(cudaEventCreateWithFlags(&own->slots[i].start, cudaEventBlockingSync));
+        CUDA_TRY(cudaEventCreateWithFlags(&own->slots[i].end, cudaEventBlockingSync));
+        CUDA_TRY(cudaEventCreateWithFlags(&own->slots[i].begun, cudaEventBlockingSync));
     }
-    TRY_CUDA(calibrate(own));
+    CUDA_TRY(calibrate(own));
     if (kind == STREAM_COMPUTE) {
         TRY(kernels_cuda_create(own->stream, options->tf32, &device->kernels, err));
     }
@@ -437,6 +457,7 @@ static void close_cuda(struct device *device)
         for (int i = 0; i < RING; i++) {
             if (own->slots[i].start) cudaEventDestroy(own->slots[i].start);
             if (own->slots[i].end) cudaEventDestroy(own->slots[i].end);
+            if (own->slots[i].begun) cudaEventDestroy(own->slots[i].begun);
         }
         if (own->anchor) cudaEventDestroy(own->anchor);
         if (own->stream) cudaStreamDestroy(own->stream);
@@ -451,9 +472,9 @@ static enum status link_cuda(struct device *to, struct device *from, struct erro
     const int device = ((struct cuda_device *)to->own)->index;
     const int peer = ((struct cuda_device *)from->own)->index;
     int possible = 0;
-    TRY_CUDA(cudaDeviceCanAccessPeer(&possible, device, peer));
+    CUDA_TRY(cudaDeviceCanAccessPeer(&possible, device, peer));
     if (!possible) return STATUS_OK;
-    TRY_CUDA(cudaSetDevice(device));
+    CUDA_TRY(cudaSetDevice(device));
     const cudaError_t failed = cudaDeviceEnablePeerAccess(peer, 0);
     if (failed != cudaSuccess) cudaGetLastError(); /* it was already, or copies work without */
     return STATUS_OK;
@@ -462,7 +483,7 @@ static enum status link_cuda(struct device *to, struct device *from, struct erro
 static enum status stage_cuda(struct device *to, struct device *from, struct error *err)
 {
     struct cuda_device *const cuda = to->own;
-    TRY_CUDA(cudaSetDevice(cuda->index));
+    CUDA_TRY(cudaSetDevice(cuda->index));
     if (cudaDeviceDisablePeerAccess(((struct cuda_device *)from->own)->index) != cudaSuccess)
         cudaGetLastError(); /* it was not enabled */
     if (!cuda->stage) {
@@ -483,8 +504,8 @@ static void move_cuda(struct device_stream *stream, void *to, const void *from, 
 {
     struct cuda_stream *const own = stream->own;
     if (bytes == 0 || atomic_load(&stream->device->failed)) return;
-    if (WORKED(stream->device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, own->stream)))
-        WORKED(stream->device, cudaStreamSynchronize(own->stream));
+    if (CUDA_WORKED(stream->device, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, own->stream)))
+        CUDA_WORKED(stream->device, cudaStreamSynchronize(own->stream));
 }
 
 static const struct device_ops cuda_ops = {
@@ -495,7 +516,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
     const struct device_options *const options = &device->options;
     const uint64_t needed = options->arena_bytes + CUDA_WORKSPACE_BYTES;
     size_t available = 0, total = 0;
-    TRY_CUDA(cudaMemGetInfo(&available, &total));
+    CUDA_TRY(cudaMemGetInfo(&available, &total));
     char words[3][QUANTITY_TEXT_BYTES];
     if (needed > available)
         return error_set(err, STATUS_NO_MEMORY,
@@ -518,8 +539,8 @@ static enum status map_arena(struct device *device, const char *name, struct err
                          quantity_text((double)options->arena_bytes, DIMENSION_BYTES, words[0]),
                          options->arena_bytes, cudaGetErrorString(failed));
     }
-    TRY_CUDA(cudaMemset(device->arena, options->poison ? 0xff : 0, options->arena_bytes));
-    TRY_CUDA(cudaDeviceSynchronize());
+    CUDA_TRY(cudaMemset(device->arena, options->poison ? 0xff : 0, options->arena_bytes));
+    CUDA_TRY(cudaDeviceSynchronize());
     return STATUS_OK;
 }
 
@@ -528,7 +549,7 @@ static enum status note_memory(struct device *device, size_t before, struct erro
 {
     struct device_memory *const memory = &device->memory;
     size_t after = 0, total = 0;
-    TRY_CUDA(cudaMemGetInfo(&after, &total));
+    CUDA_TRY(cudaMemGetInfo(&after, &total));
     memory->workspace_bytes = CUDA_WORKSPACE_BYTES;
     const uint64_t known = memory->arena_bytes + memory->workspace_bytes;
     const uint64_t taken = before > after ? before - after : 0;
@@ -557,12 +578,12 @@ static enum status open_all(struct device *device, struct error *err)
     cuda->index = (int)device->options.index;
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
-    TRY_CUDA(cudaSetDevice(cuda->index));
+    CUDA_TRY(cudaSetDevice(cuda->index));
     /* Waiting threads should sleep, because cores are few. */
     if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
-    TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
+    CUDA_TRY(cudaGetDeviceProperties(&properties, cuda->index));
     describe(properties.name, device->options.tf32);
-    TRY_CUDA(cudaMemGetInfo(&available, &total));
+    CUDA_TRY(cudaMemGetInfo(&available, &total));
     enum status status = map_arena(device, properties.name, err);
     for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
         if (has_stream(device, kind)) status = open_stream(device, kind, err);
@@ -657,4 +678,5 @@ const struct backend backend_cuda = {
     .text = device_text,
     .pin = pin,
     .unpin = unpin,
+    .groups = &group_library_nccl,
 };

@@ -23,6 +23,7 @@
 #ifdef SPILLWAY_CUDNN
 #include "exec/cuda/attention_cudnn.h"
 #endif
+#include "exec/cuda/gpu_library.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_products.h"
 #include "exec/device/ranges.h"
@@ -31,6 +32,7 @@ struct cuda_context {
     cudaStream_t stream;
     struct cuda_products *products;
     void *workspace; /* CUDA_WORKSPACE_BYTES, for products and partial sums in turn */
+    int64_t sorted;  /* tokens that were sorted last */
     char failure[160];
 #ifdef SPILLWAY_CUDNN
     struct attention_cudnn *cudnn; /* made on first use */
@@ -204,13 +206,25 @@ static void embed_forward_bf16(const struct kernels *kernels, float *x, const bf
     RUN(cuda_embed_forward_bf16, x, rows, tokens, token_stride, b, t, c, v, first_row, row_count);
 }
 
+/* The sort's kernels depend on the number of tokens. They are loaded when they are first launched. */
+static void sort_and_add(const struct kernels *kernels, const struct cuda_embed *embed, float *scratch)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const int64_t tokens = embed->b * embed->t;
+    const bool loads = tokens != context->sorted;
+    assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
+    if (loads) pthread_mutex_lock(&gpu_library_launching);
+    RUN(cuda_embed_update, embed, (unsigned long long *)(void *)scratch, context->workspace);
+    if (loads) pthread_mutex_unlock(&gpu_library_launching);
+    context->sorted = tokens;
+}
+
 static void embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                          int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                          uint64_t step, float *scratch)
 {
-    struct cuda_context *const context = context_of(kernels);
     const struct cuda_embed embed = {
         .rows = *rows,
         .head = head_gradient,
@@ -226,15 +240,13 @@ static void embed_update(const struct kernels *kernels, const struct kernel_para
         .step = kernel_step_of(optimizer, true, step),
         .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
     };
-    assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
-    RUN(cuda_embed_update, &embed, (unsigned long long *)(void *)scratch, context->workspace);
+    sort_and_add(kernels, &embed, scratch);
 }
 
 static void embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                            const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                            int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded, float *scratch)
 {
-    struct cuda_context *const context = context_of(kernels);
     const struct cuda_embed embed = {.rows.padded = padded,
                                      .head = head_gradient,
                                      .dx = dx,
@@ -249,8 +261,7 @@ static void embed_gradient(const struct kernels *kernels, float *gradient, bool 
                                      .gradient = gradient,
                                      .continues = continues};
     assert(!continues || !head_gradient);
-    assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
-    RUN(cuda_embed_update, &embed, (unsigned long long *)(void *)scratch, context->workspace);
+    sort_and_add(kernels, &embed, scratch);
 }
 
 /* --- rows and heads ------------------------------------------------------------------------------------- */

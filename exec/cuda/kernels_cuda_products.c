@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/cuda/gpu_library.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 
@@ -182,22 +183,21 @@ static cublasStatus_t make_plan(struct cuda_products *products, struct product_p
     return status;
 }
 
-static cublasStatus_t find_plan(struct cuda_products *products, const struct key *key,
-                                struct product_plan **out)
+/* Returns a plan for the shape; one that is not `made` has yet to be made. */
+static struct product_plan *find_plan(struct cuda_products *products, const struct key *key)
 {
     const uint64_t home = hash(key) % PLANS;
-    *out = &products->plans[home]; /* made over when the neighbourhood is full */
+    struct product_plan *free_plan = NULL;
     for (uint64_t i = 0; i < PROBES; i++) {
         struct product_plan *const plan = &products->plans[(home + i) % PLANS];
-        if (plan->made && same(&plan->key, key)) {
-            *out = plan;
-            return CUBLAS_STATUS_SUCCESS;
-        }
+        if (plan->made && same(&plan->key, key)) return plan;
         if (plan->made) continue;
-        *out = plan;
+        free_plan = plan;
         break;
     }
-    return make_plan(products, *out, key);
+    if (free_plan) return free_plan;
+    products->plans[home].made = false; /* made over when the neighbourhood is full */
+    return &products->plans[home];
 }
 
 /* Returns the largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
@@ -253,18 +253,35 @@ void cuda_products_destroy(struct cuda_products *products)
     free(products);
 }
 
-const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
+static cublasStatus_t enqueue(struct cuda_products *products, const struct cuda_product *p, struct product_plan *plan)
 {
-    const struct key key = key_of(p);
-    struct product_plan *plan;
-    cublasStatus_t status = find_plan(products, &key, &plan);
-    if (status == CUBLAS_STATUS_SUCCESS && p->bias && !plan->bias_apart)
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (p->bias && !plan->bias_apart)
         status = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
     if (status == CUBLAS_STATUS_SUCCESS)
         status = cublasLtMatmul(products->library, &plan->operation, &one, p->a, &plan->a, p->b,
                                 &plan->b, &beta, p->c, &plan->c, p->c, &plan->c, &plan->algorithm,
                                 products->workspace, products->workspace_bytes, products->stream);
+    return status;
+}
+
+/* The library loads an algorithm's kernel with the first product that takes it. */
+static cublasStatus_t enqueue_first(struct cuda_products *products, const struct cuda_product *p, const struct key *key,
+                                    struct product_plan *plan)
+{
+    pthread_mutex_lock(&gpu_library_launching);
+    cublasStatus_t status = make_plan(products, plan, key);
+    if (status == CUBLAS_STATUS_SUCCESS) status = enqueue(products, p, plan);
+    pthread_mutex_unlock(&gpu_library_launching);
+    return status;
+}
+
+const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
+{
+    const struct key key = key_of(p);
+    struct product_plan *const plan = find_plan(products, &key);
+    const cublasStatus_t status = plan->made ? enqueue(products, p, plan) : enqueue_first(products, p, &key, plan);
     if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
     if (p->bias && plan->bias_apart) {
         const cudaError_t failed = cuda_add_bias(products->stream, p->c, p->bias, p->n, p->m);

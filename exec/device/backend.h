@@ -3,6 +3,7 @@
 #define SPILLWAY_EXEC_DEVICE_BACKEND_H
 
 #include "exec/device/device.h"
+#include "exec/device/device_groups.h"
 #include "models/job/job.h"
 
 struct backend {
@@ -20,6 +21,7 @@ struct backend {
     bool (*pin)(void *memory, uint64_t bytes, char *why, uint32_t size);
     void (*unpin)(void *memory);
     bool arena_on_host;
+    const struct group_library *groups; /* NULL: none */
 };
 
 /* Returns NULL if the program lacks the back end. */

@@ -137,7 +137,8 @@ static void *stream_main(void *pointer)
         }
         struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         const bool lost = atomic_load(&stream->device->failed) && !ops->survives;
-        bool work = !atomic_load(&stream->quit) && (!lost || command->kind == COMMAND_CALL);
+        const bool calls = command->kind == COMMAND_CALL || command->kind == COMMAND_AHEAD;
+        bool work = !atomic_load(&stream->quit) && (!lost || calls);
         if (work && ops->ahead_max > 0 && number >= ops->ahead_max)
             await_event(stream, stream, number - ops->ahead_max + 1, false);
         if (work && command->kind == COMMAND_WAIT) {
@@ -437,13 +438,25 @@ void device_move(struct device_stream *stream, void *to, const void *from, uint6
     else memcpy(to, from, bytes);
 }
 
-void device_call(struct device_stream *stream, device_host_function function, const void *argument,
-                 size_t argument_bytes, struct device_timing *timing)
+static void push_call(struct device_stream *stream, enum command_kind kind, device_host_function function,
+                      const void *argument, size_t argument_bytes, struct device_timing *timing)
 {
-    struct device_command *const command = next_command(stream, COMMAND_CALL, timing);
+    struct device_command *const command = next_command(stream, kind, timing);
     command->what.call = function;
     set_argument(command, argument, argument_bytes);
     push(stream);
+}
+
+void device_call(struct device_stream *stream, device_host_function function, const void *argument,
+                 size_t argument_bytes, struct device_timing *timing)
+{
+    push_call(stream, COMMAND_CALL, function, argument, argument_bytes, timing);
+}
+
+void device_call_ahead(struct device_stream *stream, device_host_function function, const void *argument,
+                       size_t argument_bytes, struct device_timing *timing)
+{
+    push_call(stream, COMMAND_AHEAD, function, argument, argument_bytes, timing);
 }
 
 void device_poison(struct device_stream *stream, void *at, uint64_t bytes)

@@ -142,6 +142,10 @@ void device_compute(struct device_stream *stream, device_compute_function functi
                     const void *argument, size_t argument_bytes, struct device_timing *timing);
 void device_call(struct device_stream *stream, device_host_function function, const void *argument,
                  size_t argument_bytes, struct device_timing *timing);
+/* As device_call(), but a GPU's function is called when its turn is handed over, and enqueues its work itself
+ * (device_groups.h). */
+void device_call_ahead(struct device_stream *stream, device_host_function function, const void *argument,
+                       size_t argument_bytes, struct device_timing *timing);
 /* Fills memory with NaN if options.poison is set. */
 void device_poison(struct device_stream *stream, void *at, uint64_t bytes);
 

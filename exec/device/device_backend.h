@@ -1,5 +1,5 @@
 /*
- * A back end of exec/device/device.h; included only by exec/device and exec/cuda.
+ * A back end of exec/device/device.h; included only by exec/device, exec/cuda and exec/nccl.
  *
  * A back end defines how one command is carried out, and whether it ends when the function returns (the host) or later
  * (a GPU).
@@ -12,7 +12,7 @@
 #include "exec/device/device.h"
 #include "exec/device/pace.h"
 
-enum command_kind { COMMAND_WAIT, COMMAND_COPY, COMMAND_COMPUTE, COMMAND_CALL, COMMAND_POISON };
+enum command_kind { COMMAND_WAIT, COMMAND_COPY, COMMAND_COMPUTE, COMMAND_CALL, COMMAND_AHEAD, COMMAND_POISON };
 
 struct device_command {
     uint32_t kind; /* enum command_kind */
@@ -35,7 +35,7 @@ struct device_command {
             uint64_t bytes;
         } poison;
         device_compute_function compute;
-        device_host_function call;
+        device_host_function call; /* COMMAND_CALL, COMMAND_AHEAD */
     } what;
     const void *argument;
     _Alignas(16) unsigned char inside[DEVICE_ARGUMENT_MAX];

@@ -79,6 +79,7 @@ static void carry_out(struct device_stream *stream, struct device_command *comma
         compute(stream, command, back_to_back);
         break;
     case COMMAND_CALL:
+    case COMMAND_AHEAD:
         command->what.call(device_command_argument(command));
         break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */

@@ -27,6 +27,7 @@
 #include "base/try.h"
 #include "exec/device/meeting.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/group/run_library.h"
 #include "exec/group/run_staged.h"
 #include "exec/kernels/kernels_code.h"
 #include "exec/kernels/kernels_sum.h"
@@ -50,6 +51,9 @@ struct run_collective {
     double begun_s; /* ... when it begins for all members, as in the simulator */
     double paced_s; /* over paced links, the time that it takes */
     struct run_collective_data *data; /* by member */
+    struct device_stream **streams; /* of the library's collectives, by member; else NULL */
+    uint32_t communicator;
+    bool lost;          /* the library could not enqueue it */
     float **values;     /* with other processes, by member: NULL in another one, ... */
     uint32_t *ranks_of; /* ... which is this */
     bool *repeats;      /* by member, as in its data */
@@ -75,6 +79,7 @@ struct collective_call {
 static void free_arrays(struct run_collective *c)
 {
     free(c->data);
+    free(c->streams);
     free(c->values);
     free(c->ranks_of);
     free(c->repeats);
@@ -100,11 +105,15 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     struct run_collective *const c = alloc_zeroed(1, sizeof *c);
     if (!c) return NULL;
     const bool looks = hardware_dilation(&run->plan->hardware) <= 1;
-    if (!make_arrays(c, op->join_count, run->peers != NULL) || !meeting_init(&c->meeting, op->join_count, looks)) {
+    const bool by_library = run_library_takes(run, op->gang, op->unit, op->op);
+    if (by_library) c->streams = alloc_zeroed(op->join_count, sizeof *c->streams);
+    if ((by_library && !c->streams) || !make_arrays(c, op->join_count, run->peers != NULL) ||
+        !meeting_init(&c->meeting, op->join_count, looks)) {
         free_arrays(c);
         free(c);
         return NULL;
     }
+    if (by_library) c->communicator = run_library_communicator(run, op);
     c->number = op->number;
     c->members = op->join_count;
     c->tree = run->plan->jobs.jobs[op->unit->job].parallel.tree;
@@ -483,6 +492,34 @@ static void call_join(void *argument)
     if (met) leave(call->run, c);
 }
 
+static struct run_library_collective for_library(const struct run_collective *c)
+{
+    return (struct run_library_collective){.communicator = c->communicator, .kind = c->kind, .members = c->members,
+                                           .doubles = c->doubles, .data = c->data, .streams = c->streams};
+}
+
+static void begin_library(struct meeting *meeting, void *argument)
+{
+    const struct beginning *const beginning = argument;
+    struct run_collective *const c = beginning->collective;
+    begin(meeting, argument);
+    const struct run_library_collective collective = for_library(c);
+    if (!c->shut) c->lost = !run_library_enqueue(beginning->run, &collective);
+}
+
+/* Called when the member's turn is handed over to its GPU. */
+static void call_library(void *argument)
+{
+    const struct collective_call *const call = argument;
+    struct run_collective *const c = call->collective;
+    struct beginning beginning = {call->run, c};
+    if (!meeting_attend(&c->meeting, begin_library, &beginning)) return;
+    const struct run_library_collective collective = for_library(c);
+    *call->omitted = c->shut || c->lost;
+    if (!*call->omitted) run_library_end(call->run, &collective, call->member);
+    leave(call->run, c);
+}
+
 /* Makes a collective with its first member, and counts this one. */
 static enum status count_member(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
                                 struct error *err)
@@ -529,7 +566,12 @@ enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *o
     const struct collective_call call = {
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
         .worker = run->joining->here - 1, .staged = run_staged_of(run, op->stream), .omitted = omitted, .timing = timing};
-    device_call(call.stream, call_join, &call, sizeof call, timing);
+    if (call.collective->streams) {
+        call.collective->streams[op->join_at] = call.stream;
+        device_call_ahead(call.stream, call_library, &call, sizeof call, timing);
+    } else {
+        device_call(call.stream, call_join, &call, sizeof call, timing);
+    }
     end_joining(run, op);
     return STATUS_OK;
 }

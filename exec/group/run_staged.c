@@ -10,6 +10,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "exec/group/run_library.h"
 #include "planner/plan_gang.h"
 
 enum { ROOM_ALIGNMENT = 4096 };
@@ -56,7 +57,8 @@ static void find_rooms(const struct run *run, uint64_t *rooms)
         const struct plan_task *const task = &plan->tasks[i];
         const struct plan_unit *const unit = &plan->units[task->unit];
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
-            if (plan->ops[o].kind == OP_COLLECTIVE) note_room(run, task, plan->ops[o].stream, job_room(run, unit->job), rooms);
+            const bool stages = plan->ops[o].kind == OP_COLLECTIVE && !run_library_takes(run, task->gang, unit, &plan->ops[o]);
+            if (stages) note_room(run, task, plan->ops[o].stream, job_room(run, unit->job), rooms);
         }
         const struct job *const job = &plan->jobs.jobs[unit->job];
         if (job->parallel.tensor > 1) note_room(run, task, STREAM_COMPUTE, group_room(job), rooms);

@@ -8,6 +8,7 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "exec/device/device_p2p.h"
+#include "exec/group/run_library.h"
 #include "exec/run/run_attention.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
@@ -235,5 +236,6 @@ enum status run_devices_open(struct run *run, struct error *err)
     for (uint32_t d = 0; d < device_count; d++) /* of all nodes */
         run->streams[plan_stream(plan, d, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
     TRY(link_devices(run, err));
+    TRY(run_library_open(run, err));
     return open_cpu(run, err);
 }

@@ -20,6 +20,7 @@
 #include "exec/files/weights.h"
 #include "exec/group/run_collective.h"
 #include "exec/group/run_collective_time.h"
+#include "exec/group/run_library.h"
 #include "exec/group/run_split.h"
 #include "exec/group/run_staged.h"
 #include "exec/ranks/rank_mesh.h"
@@ -314,8 +315,9 @@ static uint32_t device_threads(const struct hardware *hardware)
 static enum status note_libraries(struct run *run, struct error *err)
 {
     char text[1024];
-    snprintf(text, sizeof text, "%s%s%s", run->backend->text(),
-             run->attention_by[0] ? ", bf16 attention by " : "", run->attention_by);
+    snprintf(text, sizeof text, "%s%s%s%s%s", run->backend->text(),
+             run->attention_by[0] ? ", bf16 attention by " : "", run->attention_by,
+             run->collectives_by[0] ? ", collectives by " : "", run->collectives_by);
     return arena_string(&run->result->arena, text, &run->result->libraries, err);
 }
 
@@ -328,6 +330,7 @@ enum status run_prepare(struct run *run, struct error *err)
     TRY(check_no_checkpoints(run, err));
     TRY(make_tables(run, err));
     TRY(run_moves_create(run, err));
+    TRY(run_library_find(run, err));
     return lay_out_host(run, err);
 }
 
@@ -368,12 +371,14 @@ void run_teardown(struct run *run)
 {
     if (run->devices) {
         run_collective_cancel(run);
+        run_library_stop(run);
         walk_groups(run, unit_group_cancel);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
         device_stop(run->cpu);
         run_storage_stop(run->storage);
         run_files_stop(run);
         run_moves_stop(run);
+        run_library_close(run);
         device_close(run->cpu);
         device_close(run->files);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);

@@ -53,6 +53,7 @@ struct run_options {
     bool record_spans;           /* in the trace */
     struct trace_writer *writer; /* gets spans and levels; the caller commits it; may be NULL */
     bool tf32;                   /* see device_options */
+    bool nccl_sums;              /* sums over three GPUs and more by NCCL, in its own order (run_library.h) */
     bool poison;                 /* for tests, see device_options */
     uint64_t delay_seed;
     double stall_s;              /* for tests: seconds without progress until a run gives up; 0: the larger of a

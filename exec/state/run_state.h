@@ -97,6 +97,8 @@ struct run {
 
     struct run_moves *moves;            /* NULL: no job goes on from another */
     struct run_peers *peers;            /* other processes; NULL: none */
+    struct run_library *library;        /* that carries out collectives of GPUs (run_library.h); NULL: none */
+    char collectives_by[320];           /* of GPUs: who carries them out; "": there are none */
     struct run_collective *collectives; /* in flight; under lock, like `cancelled` */
     struct run_collective *joining;     /* whose members are being enqueued; only for the walking thread */
     bool cancelled;                     /* no member waits for others any longer */

@@ -72,7 +72,7 @@ static void well(void)
     put("/proc/meminfo", "MemTotal:       134217728 kB\nMemFree:        1000 kB\nMemAvailable:   100663296 kB\n");
     put("/config/spillway/hardware.json", "{}");
     program("spillway-exec", "case $1 in --version) echo 'spillway-exec 0.1.0 (back ends: host, cuda)';; "
-                             "devices) echo 'host any'; echo 'cuda 2';; esac");
+                             "devices) echo 'host any'; echo 'cuda 2'; echo 'collectives NCCL 2.28.9';; esac");
     program("nvidia-smi", "case $1 in --query*) echo 'NVIDIA GeForce RTX 3090, 8.6'; echo 'NVIDIA GeForce RTX 3090, 8.6';; "
                           "topo) printf '\\tGPU0\\tGPU1\\nGPU0\\tX\\tOK\\nGPU1\\tOK\\tX\\n\\nLegend:\\n  OK = Status Ok\\n';; esac");
     program("gnuplot", "exit 0");
@@ -136,6 +136,7 @@ static void all_well(void **state)
     struct cli_doctor doctor = look(UINT64_MAX);
     expect(&doctor, "driver", CLI_HEALTH_OK, "NVIDIA 570.86.15");
     expect(&doctor, "cuda", CLI_HEALTH_OK, "2 GPUs can be used");
+    expect(&doctor, "nccl", CLI_HEALTH_OK, "NCCL 2.28.9 for collectives between GPUs");
     expect(&doctor, "architecture", CLI_HEALTH_OK, "NVIDIA GeForce RTX 3090: compute capability 8.6");
     expect(&doctor, "p2p", CLI_HEALTH_OK, "2 pairs of GPUs reach each other");
     expect(&doctor, "numa", CLI_HEALTH_OK, "2 nodes; the first GPU is on node 0");
@@ -174,6 +175,16 @@ static void driver_too_old(void **state)
                              "devices) echo 'cuda no CUDA device: insufficient driver';; esac");
     struct cli_doctor doctor = look(UINT64_MAX);
     expect(&doctor, "cuda", CLI_HEALTH_FAIL, "no CUDA device: insufficient driver, but the bus has 2 GPUs");
+}
+
+static void without_nccl(void **state)
+{
+    (void)state;
+    program("spillway-exec", "case $1 in --version) echo 'spillway-exec 0.1.0 (back ends: host, cuda)';; "
+                             "devices) echo 'cuda 2'; echo \"collectives cannot load NCCL: SPILLWAY_NCCL is 'off'\";; esac");
+    struct cli_doctor doctor = look(UINT64_MAX);
+    expect(&doctor, "nccl", CLI_HEALTH_WARN,
+           "collectives between GPUs go through host memory: cannot load NCCL: SPILLWAY_NCCL is 'off'");
 }
 
 static void built_without_cuda(void **state)
@@ -275,7 +286,7 @@ int main(void)
 #define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ON_A_MACHINE(all_well),     ON_A_MACHINE(no_executor),          ON_A_MACHINE(driver_gone),
-        ON_A_MACHINE(driver_too_old), ON_A_MACHINE(built_without_cuda), ON_A_MACHINE(gpu_too_old),
+        ON_A_MACHINE(driver_too_old), ON_A_MACHINE(without_nccl), ON_A_MACHINE(built_without_cuda), ON_A_MACHINE(gpu_too_old),
         ON_A_MACHINE(narrow_link),  ON_A_MACHINE(no_peers),             ON_A_MACHINE(little_may_be_locked),
         ON_A_MACHINE(little_memory), ON_A_MACHINE(unknown_node),        ON_A_MACHINE(not_measured),
         ON_A_MACHINE(storage),      ON_A_MACHINE(no_gpu),

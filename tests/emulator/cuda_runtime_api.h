@@ -30,7 +30,7 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault
 };
-enum { cudaStreamNonBlocking, cudaEventBlockingSync, cudaDeviceScheduleBlockingSync,
+enum { cudaStreamNonBlocking, cudaEventBlockingSync, cudaEventDisableTiming, cudaDeviceScheduleBlockingSync,
        cudaHostRegisterPortable };
 struct cudaDeviceProp {
     char name[64];

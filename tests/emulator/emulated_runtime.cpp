@@ -83,10 +83,16 @@ extern "C" void emulator_set_devices(int count)
     devices = count;
 }
 
-/* The real cuDNN must not meet streams of ours. */
-__attribute__((constructor)) static void leave_out_cudnn()
+extern "C" int emulator_stream_device(cudaStream_t stream)
+{
+    return stream->device;
+}
+
+/* The real libraries must not meet streams of ours. */
+__attribute__((constructor)) static void leave_out_libraries()
 {
     setenv("SPILLWAY_CUDNN", "off", 0);
+    setenv("SPILLWAY_NCCL", "off", 0);
 }
 
 /* Under the lock. */

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cuda_runtime_api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -29,6 +31,9 @@ struct emulator_peer_copies emulator_peer_copies(void);
 
 /* Sets the number of GPUs, 2 at first, at most 8. No device may be open. */
 void emulator_set_devices(int count);
+
+/* Returns the device of a stream; for libraries of ours. */
+int emulator_stream_device(cudaStream_t stream);
 
 /* Takes effect at once. Restarts counting and restores lost devices. No device may be open. */
 void emulator_set_faults(struct emulator_faults faults);

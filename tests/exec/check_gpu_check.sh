@@ -47,11 +47,12 @@ result = json.load(open(sys.argv[1]))
 parts = result["parts"]
 print(result["device"], result["complete"], len(parts))
 print(parts["build"]["ok"], parts["kernels"].get("exit_code"))
-for name in ("rates", "profile", "training-resident", "contract"):
+for name in ("collectives", "rates", "profile", "training-resident", "contract"):
     print(name, parts[name]["ok"], bool(parts[name].get("why") or "weights_fingerprints" in parts[name]))
 END
-expect "the result" "$(cat "$scratch/summary")" "Made Up True 21
+expect "the result" "$(cat "$scratch/summary")" "Made Up True 22
 True -11
+collectives False True
 rates False True
 profile False True
 training-resident False True

@@ -1,7 +1,8 @@
 /*
  * Parallel jobs on the CUDA back end: pipelines have the bits of one GPU, replicas of equal number each other's, and all
  * are near the host's. So are jobs that clip, tensor groups, unequal replicas, sums as a tree, best weights, offloaded
- * states and slices of tokens.
+ * states and slices of tokens. Collectives of replicas go through NCCL; through host memory they have the same bits, unless
+ * NCCL adds up in its own order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,10 +38,33 @@ int main(void)
 
 #ifdef SPILLWAY_EMULATED
 #include "tests/emulator/emulator_faults.h"
+#include "tests/support/exec/support_nccl.h"
 enum { FAMILIES = 2, OTHERS = 1 }; /* drawn for each run: a case takes seconds */
 #else
+#include "exec/nccl/nccl_library.h"
+#if defined __has_include
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+static_assert(NCCL_SUCCESS == (int)ncclSuccess && NCCL_IN_PROGRESS == (int)ncclInProgress, "results");
+static_assert(NCCL_INT8 == (int)ncclInt8 && NCCL_FLOAT32 == (int)ncclFloat32 && NCCL_FLOAT64 == (int)ncclFloat64, "types");
+static_assert(NCCL_SUM == (int)ncclSum, "operations");
+#endif
+#endif
 enum { FAMILIES = 4, OTHERS = 2 };
 #endif
+
+/* Lets runs find NCCL or not. */
+static void choose_library(bool found)
+{
+#ifdef SPILLWAY_EMULATED
+    setenv("SPILLWAY_NCCL", found ? EMULATED_NCCL : "off", 1);
+    nccl_break(NCCL_BREAK_NOTHING, 0);
+    emulator_set_faults((struct emulator_faults){.device = 0}); /* counts copies from now on */
+#else
+    if (found) unsetenv("SPILLWAY_NCCL");
+    else setenv("SPILLWAY_NCCL", "off", 1);
+#endif
+}
 
 enum { STEPS = 2, DEVICES = 4 };
 
@@ -73,6 +97,7 @@ struct setting {
     uint32_t replicas[2]; /* of each of two stages, unequal; 0: `data` */
     uint32_t offload;
     bool tree, best;
+    bool staged, nccl_sums; /* without NCCL; sums in its order */
 };
 
 struct outcome {
@@ -112,14 +137,34 @@ static struct parallel parallel_of(const struct setting *s)
     return p;
 }
 
-static void plan_and_run(const struct setting *s, struct outcome *out)
+/* The run says who carries out collectives, and that is true. Of jobs with groups, clipping and the like some are the host's. */
+static void assert_library(const struct setting *s, const struct plan *plan, const char *libraries)
+{
+    bool collectives = false, sums = false;
+    for (uint32_t o = 0; o < plan->op_count; o++) collectives = collectives || plan->ops[o].kind == OP_COLLECTIVE;
+    for (uint32_t o = 0; o < plan->op_count; o++)
+        sums = sums || (plan->ops[o].kind == OP_COLLECTIVE && plan->ops[o].collective != COLLECTIVE_ALL_GATHER);
+    if (strcmp(s->backend, "cuda") != 0) return;
+    const bool by_nccl = collectives && !s->staged && (s->data == 2 || s->nccl_sums || s->zero > 0 || s->data == 1);
+    const bool by_host = collectives && (s->staged || (sums && s->data > 2 && !s->nccl_sums));
+    const bool plain = s->tensor <= 1 && !(s->clip > 0) && s->replicas[0] == 0 && !s->tree && s->offload == OFFLOAD_NOTHING;
+    if (plain && ((strstr(libraries, "collectives by NCCL ") != NULL) != by_nccl || (strstr(libraries, "the host") != NULL) != by_host))
+        fail_msg("'%s' of %u replicas, zero %u", libraries, s->data, s->zero);
+#ifdef SPILLWAY_EMULATED
+    uint64_t calls = 0;
+    for (int kind = NCCL_ALL_REDUCE; kind <= NCCL_BROADCAST; kind++) calls += nccl_calls(kind);
+    assert_string_equal(nccl_finding(), "");
+    assert_int_equal(nccl_open(), 0);
+    assert_true(!plain || (calls > 0) == by_nccl);
+    assert_true(!plain || !s->cut || emulator_peer_copies().direct >= STEPS * s->microbatches * (s->cut->pipeline - 1));
+    assert_int_equal(emulator_peer_copies().through_driver, 0);
+#endif
+}
+
+static enum status make_plan(const struct setting *s, struct plan *plan, struct error *err)
 {
     struct hardware hardware;
     struct job_set jobs;
-    struct plan plan = {0};
-    struct error err = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
     test_hardware(&hardware, s->cut ? DEVICES : 1, 1 << 24, 1e9);
     hardware.backend = s->backend;
     hardware.threads = strcmp(s->backend, "host") == 0;
@@ -138,17 +183,28 @@ static void plan_and_run(const struct setting *s, struct outcome *out)
     if (s->cut) job->parallel = parallel_of(s);
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
-    enum status status = s->cut ? parallel_check(job, &err) : STATUS_OK;
-    if (!status) status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = plan_check(&plan, &err);
+    enum status status = s->cut ? parallel_check(job, err) : STATUS_OK;
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, err);
+    return status ? status : plan_check(plan, err);
+}
+
+static void plan_and_run(const struct setting *s, struct outcome *out)
+{
+    struct plan plan = {0};
+    struct error err = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    choose_library(!s->staged);
+    enum status status = make_plan(s, &plan, &err);
     char log[] = "/tmp/test-cuda-parallel-XXXXXX";
     if (s->clip > 0) close(mkstemp(log));
     const struct run_options how = {.poison = true, .delay_seed = s->delay_seed, .record_spans = s->cut,
-                                    .log_path = s->clip > 0 ? log : NULL};
+                                    .log_path = s->clip > 0 ? log : NULL, .nccl_sums = s->nccl_sums};
     if (!status) status = run_plan(&plan, &how, &result, &trace, &err);
     if (!status && s->cut) status = trace_check(&trace, &err);
     if (status) fail_msg("%s", err.text);
     assert_memory_as_planned(&plan, &result);
+    assert_library(s, &plan, result.libraries);
     assert_int_equal(result.jobs[0].minibatches, STEPS);
     *out = (struct outcome){.kept = result.jobs[0].kept_fingerprint};
     memcpy(out->losses, result.jobs[0].losses, sizeof out->losses);
@@ -467,7 +523,9 @@ static void test_replicas(void **state)
         s.cut = &whole;
         s.data = 2;
         s.zero = zero < ZERO_GRADIENTS ? ZERO_NOTHING : ZERO_GRADIENTS;
+        s.staged = true;
         plan_and_run(&s, &wanted);
+        s.staged = false;
         s.backend = "host";
         plan_and_run(&s, &near);
         assert_near(&near, &wanted, &s);
@@ -480,12 +538,155 @@ static void test_replicas(void **state)
     }
 }
 
+/* Sums of four replicas have a stated order, unless NCCL adds them up: equal runs have equal bits then, too. */
+static void test_orders(void **state)
+{
+    (void)state;
+    static const struct cut whole = {1, 2, PIPELINE_1F1B};
+    need_gpus();
+    const uint64_t seed = support_seed("orders of sums on GPUs");
+    struct setting s = draw(seed, 8000, config_of(seed, 0));
+    struct outcome wanted, found, near, again;
+    s.cut = &whole;
+    s.data = 4;
+    s.zero = (uint32_t)random_below(seed, 8100, 4);
+    s.staged = true;
+    plan_and_run(&s, &wanted);
+    s.staged = false;
+    s.delay_seed++;
+    plan_and_run(&s, &found);
+    assert_same(&wanted, &found, &s);
+    s.nccl_sums = true;
+    plan_and_run(&s, &near);
+    assert_near(&wanted, &near, &s);
+    s.delay_seed++;
+    plan_and_run(&s, &again);
+    assert_same(&near, &again, &s);
+}
+
+#ifdef SPILLWAY_EMULATED
+
+static void make_sharing_plan(struct plan *plan)
+{
+    static const struct cut whole = {1, 2, PIPELINE_1F1B};
+    const struct setting s = {.config = configs[0], .backend = "cuda", .cut = &whole, .data = 2, .zero = ZERO_GRADIENTS,
+                              .microbatches = 4};
+    struct error err = {0};
+    choose_library(true);
+    if (make_plan(&s, plan, &err)) fail_msg("%s", err.text);
+}
+
+/* The failure is one line, and no communicator is left. */
+static void assert_failure(const struct error *err, const char *says)
+{
+    if (!strstr(err->text, says)) fail_msg("'%s' does not say '%s'", err->text, says);
+    assert_null(strchr(err->text, '\n'));
+    assert_string_equal(nccl_finding(), "");
+    assert_int_equal(nccl_open(), 0);
+}
+
+static enum status run_broken(const struct plan *plan, bool keep_going, struct error *err)
+{
+    *err = (struct error){0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    const enum status status = run_plan(plan, &(struct run_options){.poison = true, .keep_going = keep_going}, &result, &trace, err);
+    if (!status) assert_non_null(result.jobs[0].failure);
+    if (!status) snprintf(err->text, sizeof err->text, "%s", result.jobs[0].failure);
+    run_result_release(&result);
+    trace_release(&trace);
+    return status;
+}
+
+/* A version that is too old is as good as none. */
+static void test_old_library(void **state)
+{
+    (void)state;
+    static const struct cut whole = {1, 1, PIPELINE_1F1B};
+    const struct setting s = {.config = configs[0], .backend = "cuda", .cut = &whole, .data = 2, .microbatches = 4};
+    struct plan plan = {0};
+    struct error err = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    if (make_plan(&s, &plan, &err)) fail_msg("%s", err.text);
+    choose_library(true);
+    nccl_break(NCCL_BREAK_VERSION, 0);
+    if (run_plan(&plan, &(struct run_options){.poison = true}, &result, &trace, &err)) fail_msg("%s", err.text);
+    assert_non_null(strstr(result.libraries, "collectives by the host (NCCL 2.8.3 is not of 2.13.4 to 2.99.99)"));
+    run_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+}
+
+/* A library that cannot be used ends the run before its first operation. */
+static void test_failures_at_first(void **state)
+{
+    (void)state;
+    static const struct failure {
+        int what;
+        uint64_t after;
+        const char *says;
+    } cases[] = {
+        {NCCL_BREAK_INIT, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: no communicator: unhandled cuda error"},
+        {NCCL_BREAK_SUM, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: all-reduce: device 0 has 10 at element 0, not 9"},
+        {NCCL_BREAK_REMOTE, 0, "all-reduce: remote process exited or there was a network error: it was told to fail"},
+        {NCCL_BREAK_GROUP, 3, "all-gather: unhandled system error"},
+    };
+    struct plan plan = {0};
+    struct error err = {0};
+    make_sharing_plan(&plan);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        nccl_break(cases[i].what, cases[i].after);
+        assert_int_equal(run_broken(&plan, false, &err), STATUS_DEVICE);
+        assert_failure(&err, cases[i].says);
+    }
+    plan_release(&plan);
+}
+
+/* A failure at a collective, or a lost GPU, ends the run, or the job with `keep_going`. */
+static void test_failures_later(void **state)
+{
+    (void)state;
+    static const char remote[] = "was lost: NCCL 2.28.9: remote process exited or there was a network error: it was told to fail";
+    static const struct failure {
+        int what;
+        uint64_t after;
+        const char *says;
+    } cases[] = {
+        {NCCL_BREAK_REMOTE, 7, remote},
+        {NCCL_BREAK_REMOTE, 9, remote},
+        {NCCL_BREAK_GROUP, 8, "was lost: NCCL 2.28.9: unhandled system error"},
+        {NCCL_BREAK_NOTHING, 400, "device 1 was lost: "},
+        {NCCL_BREAK_NOTHING, 900, "device 1 was lost: "},
+    };
+    struct plan plan = {0};
+    struct error err = {0};
+    make_sharing_plan(&plan);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        for (uint64_t keep_going = 0; keep_going < 2; keep_going++) {
+            const bool loses = cases[i].what == NCCL_BREAK_NOTHING;
+            nccl_break(cases[i].what, cases[i].after);
+            emulator_set_faults((struct emulator_faults){.loses = loses, .device = 1, .after = cases[i].after + 37 * keep_going});
+            assert_int_equal(run_broken(&plan, keep_going, &err), keep_going ? STATUS_OK : STATUS_DEVICE);
+            assert_failure(&err, cases[i].says);
+        }
+    emulator_set_faults((struct emulator_faults){.device = 0});
+    plan_release(&plan);
+}
+
+#endif
+
 int main(void)
 {
 #ifdef SPILLWAY_EMULATED
     emulator_set_devices(DEVICES);
+    if (!nccl_open_library()) return 1;
 #endif
     const struct CMUnitTest tests[] = {
+#ifdef SPILLWAY_EMULATED
+        cmocka_unit_test(test_old_library), cmocka_unit_test(test_failures_at_first), cmocka_unit_test(test_failures_later),
+#endif
+        cmocka_unit_test(test_orders),
         cmocka_unit_test(test_replicas),     cmocka_unit_test(test_pipelines),         cmocka_unit_test(test_clipping),
         cmocka_unit_test(test_clipped_replicas), cmocka_unit_test(test_tensor_groups), cmocka_unit_test(test_trees),
         cmocka_unit_test(test_unequal_replicas), cmocka_unit_test(test_offloaded_states), cmocka_unit_test(test_best_weights),
