@@ -290,7 +290,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {compression_code(gradients) == COMPRESSION_INT8 && p->zero > ZERO_NOTHING,
          "compression of split states' gradients by 3.75 (int8)"},
         {compression_is_set(gradients) && job->gradients != PRECISION_FP32, "compression of gradients of 16 bits"},
-        {asynchronous && p->pipeline > 1 && parallel_encodes_gradients(job) && (job->network.tied_head || job_clips(job)),
+        {asynchronous && p->pipeline > 1 && (job->gradients != PRECISION_FP32 || compression_is_set(gradients)) &&
+             (job->network.tied_head || job_clips(job)),
          "encoded gradients of an asynchronous schedule with a tied table or clipping"},
         {job_clips(job) && asynchronous && p->replicated > 0, "clipping with unequal replicas in an asynchronous schedule"},
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
