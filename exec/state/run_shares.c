@@ -68,12 +68,6 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
         run_shares_join(run, shard, rank, run_shares_at(run, shard, rank), whole, bytes);
 }
 
-uint32_t run_shares_copies(const struct run *run, uint32_t shard)
-{
-    const uint32_t buffer = run->state_buffers[shard];
-    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
-}
-
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
 {
     for (uint32_t rank = 0; rank < run_shares_copies(run, shard); rank++)

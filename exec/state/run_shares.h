@@ -6,6 +6,8 @@
 #ifndef SPILLWAY_EXEC_STATE_RUN_SHARES_H
 #define SPILLWAY_EXEC_STATE_RUN_SHARES_H
 
+#include "base/size.h"
+#include "exec/device/storage.h"
 #include "exec/state/run_state.h"
 
 /* Returns true for such a shard, by its index in the plan. */
@@ -25,14 +27,31 @@ static inline uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
     return run_slices_members(run, shard) * (tables->shares ? tables->memory.ranks : 1);
 }
 
-/* Returns a rank's share that is on storage, while it is in memory (run_storage.c); else NULL. */
-char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank);
+/* Returns the bytes of each rank's state of a stored shard, in the file. */
+static inline uint64_t run_stored_bytes(const struct run *run, uint32_t shard)
+{
+    return size_align(run->plan->buffers[run->stored_buffers[shard]].bytes, STORAGE_BLOCK);
+}
 
 /* Counts the ranks' states of a stored shard. */
-uint32_t run_stored_ranks(const struct run *run, uint32_t shard);
+static inline uint32_t run_stored_ranks(const struct run *run, uint32_t shard)
+{
+    return plan_buffer_ranks(run->plan, &run->plan->buffers[run->stored_buffers[shard]]);
+}
+
+/* Returns a rank's share that is on storage, while it is in memory; else NULL. */
+static inline char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank)
+{
+    char *const first = run->stored_aside ? run->stored_aside[shard] : NULL;
+    return first ? first + rank % run_stored_ranks(run, shard) * run_stored_bytes(run, shard) : NULL;
+}
 
 /* Counts the states of all ranks, equal replicas included, on the host or on storage. */
-uint32_t run_shares_copies(const struct run *run, uint32_t shard);
+static inline uint32_t run_shares_copies(const struct run *run, uint32_t shard)
+{
+    const uint32_t buffer = run->state_buffers[shard];
+    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
+}
 
 /* Returns a rank's share on the host, or where it was brought from storage. */
 static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_t rank)

@@ -84,7 +84,9 @@ struct run {
     struct state_tables *value_tables; /* ... and of only its values, for kept weights */
     float **states;              /* per shard, on the host; NULL: on storage, or split (run_shares.h) */
     uint32_t *state_buffers;     /* per shard: its host buffer; PLAN_NONE: it is on storage */
-    struct run_storage *storage; /* may be NULL */
+    struct run_storage *storage; /* may be NULL; then so are ... */
+    uint32_t *stored_buffers;    /* ... the plan's buffers of states on storage, per shard ... */
+    char **stored_aside;         /* ... and all ranks' states of a shard, while they are in memory (run_storage.c) */
     uint64_t stage_offset, stage_bytes; /* in `host`: staged states */
     uint64_t ranges_offset;      /* in `host`: the jobs' ranges */
     struct device *files;        /* OPENs and CLOSEs; NULL: no ranges */

@@ -35,9 +35,7 @@ struct run_storage {
     struct run *run;
     struct storage *file;
     uint64_t *offset;           /* per shard; UINT64_MAX: not stored */
-    uint32_t *buffers;          /* per shard: of the plan */
     uint64_t *staged;           /* plan_host_staged() */
-    char **aside_shares;        /* per shard: all ranks' states, while they are in memory; else NULL */
     struct device *streams[2];  /* QUEUE_READ and QUEUE_WRITE */
     pthread_mutex_t aside;      /* who uses QUEUE_ASIDE */
     pthread_mutex_t lent;       /* who has borrowed states */
@@ -60,28 +58,6 @@ bool run_is_stored(const struct run *run, uint32_t shard)
     return run->storage && run->storage->offset[shard] != UINT64_MAX;
 }
 
-static const struct plan_buffer *buffer_of(const struct run *run, uint32_t shard)
-{
-    return &run->plan->buffers[run->storage->buffers[shard]];
-}
-
-/* Returns the bytes of each rank's state in the file. */
-static uint64_t stored_bytes(const struct run *run, uint32_t shard)
-{
-    return size_align(buffer_of(run, shard)->bytes, STORAGE_BLOCK);
-}
-
-uint32_t run_stored_ranks(const struct run *run, uint32_t shard)
-{
-    return plan_buffer_ranks(run->plan, buffer_of(run, shard));
-}
-
-char *run_stored_at(const struct run *run, uint32_t shard, uint32_t rank)
-{
-    char *const first = run->storage ? run->storage->aside_shares[shard] : NULL;
-    return first ? first + rank % run_stored_ranks(run, shard) * stored_bytes(run, shard) : NULL;
-}
-
 uint64_t run_storage_staged(const struct run *run, const struct plan_walk_op *op)
 {
     const struct hardware *const hardware = &run->plan->hardware;
@@ -92,7 +68,7 @@ uint64_t run_storage_staged(const struct run *run, const struct plan_walk_op *op
 /* Returns the bytes of all ranks' states of a shard of a parallel job. */
 static uint64_t ranks_bytes(const struct run *run, uint32_t shard)
 {
-    return run_stored_ranks(run, shard) * stored_bytes(run, shard);
+    return run_stored_ranks(run, shard) * run_stored_bytes(run, shard);
 }
 
 /* Returns true for a state that no single buffer of host memory has. */
@@ -173,7 +149,7 @@ void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *s
         .run = run,
         .staged = staged,
         .omitted = omitted,
-        .offset = run->storage->offset[shard] + plan_buffer_rank(plan, buffer, op->rank) * stored_bytes(run, shard) +
+        .offset = run->storage->offset[shard] + plan_buffer_rank(plan, buffer, op->rank) * run_stored_bytes(run, shard) +
                   stored->address,
         .bytes = op->op->bytes,
         .minibatch = minibatch,
@@ -211,7 +187,7 @@ static enum status move_shares(struct run *run, uint32_t shard, bool save, struc
 {
     struct run_storage *const storage = run->storage;
     const uint64_t bytes = ranks_bytes(run, shard);
-    char *const memory = storage->aside_shares[shard];
+    char *const memory = run->stored_aside[shard];
     pthread_mutex_lock(&storage->aside);
     const enum status status = save ? storage_write(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err)
                                     : storage_read(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err);
@@ -224,17 +200,17 @@ static enum status bring_shares(struct run *run, uint32_t shard, bool load, stru
 {
     void *memory;
     TRY(host_memory_map("the states of ranks", ranks_bytes(run, shard), &memory, err));
-    run->storage->aside_shares[shard] = memory;
+    run->stored_aside[shard] = memory;
     return load ? move_shares(run, shard, false, err) : STATUS_OK;
 }
 
 /* Gives the room back; with `save`, writes the states to storage first. */
 static enum status leave_shares(struct run *run, uint32_t shard, bool save, struct error *err)
 {
-    if (!run->storage->aside_shares[shard]) return STATUS_OK;
+    if (!run->stored_aside[shard]) return STATUS_OK;
     const enum status status = save ? move_shares(run, shard, true, err) : STATUS_OK;
-    host_memory_unmap(run->storage->aside_shares[shard], ranks_bytes(run, shard));
-    run->storage->aside_shares[shard] = NULL;
+    host_memory_unmap(run->stored_aside[shard], ranks_bytes(run, shard));
+    run->stored_aside[shard] = NULL;
     return status;
 }
 
@@ -355,8 +331,8 @@ static enum status place_states(struct run_storage *storage, uint64_t *bytes, st
 {
     const struct plan *const plan = storage->run->plan;
     TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->offset, err));
-    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->buffers, err));
-    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->aside_shares, err));
+    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->run->stored_buffers, err));
+    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->run->stored_aside, err));
     const uint32_t arenas = plan->hardware.device_count + hardware_host_count(&plan->hardware);
     TRY(ARENA_NEW(&storage->run->arena, arenas, storage->staged, err));
     TRY(plan_host_staged(plan, storage->staged, err));
@@ -366,7 +342,7 @@ static enum status place_states(struct run_storage *storage, uint64_t *bytes, st
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->kind != BUFFER_STORED) continue;
         storage->offset[plan->job_first_shard[buffer->job] + buffer->shard] = *bytes;
-        storage->buffers[plan->job_first_shard[buffer->job] + buffer->shard] = b;
+        storage->run->stored_buffers[plan->job_first_shard[buffer->job] + buffer->shard] = b;
         const uint64_t ranks = plan_buffer_ranks(plan, buffer);
         if (buffer->bytes > (INT64_MAX - *bytes) / ranks - STORAGE_BLOCK)
             return error_set(err, STATUS_LIMIT, "the stored states are more than a file can hold");

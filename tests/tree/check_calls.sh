@@ -18,10 +18,10 @@ planner/parallel/pipeline pipeline pipeline(_buckets)?
 sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
-exec/run setup run_(setup|devices|checks|result|fill|keep|moves)
+exec/run setup run_(setup|devices|checks|result|fill|files|keep|moves)
 exec/network transformer transformer(_halves|_pass|_place|_split)?
 exec/ranks ranks rank(s_.*|_mesh)
-exec/state saver run_(files|in_flight|peers_wait|write_back|saver(_cut|_peers)?)
+exec/state saver run_(in_flight|peers_wait|write_back|saver(_cut|_peers)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 
