@@ -4,6 +4,8 @@
  */
 #include "models/jobs/job_draft.h"
 
+#include <string.h>
+
 #include <assert.h>
 
 #include "base/size.h"
@@ -190,7 +192,9 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(read_parallel(o, draft, err));
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
     TRY(read_compression(o, draft, err));
-    TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
+    const char *kept = json_string_value(json_object_get(o->value, "keep"));
+    const size_t keep_count = kept && strcmp(kept, keeps[2]) == 0 ? 3 : 2; /* the last one is only in plans */
+    TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, keep_count, &keep, err));
     job->keep_best = keep > 0;
     draft->hands_best_on = keep == 2;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOB_COUNT_MAX, &draft->count, err);

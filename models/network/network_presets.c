@@ -373,9 +373,9 @@ static const struct {
     [NETWORK_BERT] = {.norm_epsilon = 1e-12, .biases = true},
     [NETWORK_VIT] = {.norm_epsilon = 1e-12}, /* biases: see the row */
     [NETWORK_OPT] = {.norm_epsilon = 1e-5, .biases = true},
-    [NETWORK_GPT_NEOX] = {.norm_epsilon = 1e-5, .biases = true},
-    [NETWORK_GPTJ] = {.norm_epsilon = 1e-5, .gelu_tanh = true},
-    [NETWORK_PHI] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
+    [NETWORK_GPT_NEOX] = {.norm_epsilon = 1e-5, .rope_theta = 10000, .biases = true},
+    [NETWORK_GPTJ] = {.norm_epsilon = 1e-5, .rope_theta = 10000, .gelu_tanh = true},
+    [NETWORK_PHI] = {.norm_epsilon = 1e-5, .rope_theta = 10000, .biases = true, .gelu_tanh = true},
     [NETWORK_T5] = {.norm_epsilon = 1e-6},
     [NETWORK_MT5] = {.norm_epsilon = 1e-6},
     [NETWORK_UMT5] = {.norm_epsilon = 1e-6},
@@ -404,6 +404,7 @@ static struct network complete(const struct preset *preset)
     if (common[n.family].biases) n.biases = true;
     if (n.rope.theta == 0) n.rope.theta = common[n.family].rope_theta;
     if (n.family == NETWORK_VIT) n.channels = 3;
+    if (n.family == NETWORK_GEMMA) n.has_padding = true; /* token 0 */
     if (n.family == NETWORK_BERT) n.mask_token = NETWORK_BERT_MASK;
     return n;
 }

@@ -428,7 +428,8 @@ static void mem_says_what_plan_takes(void **state)
 
 /* --- host memory ------------------------------------------------------------------------------ */
 
-/* Returns the makespan of the default plan, or of Saturn's; 0: none. */
+/* Returns the makespan of the default plan, or of Saturn's; 0: none; NaN: of one that can only be simulated, which needs no room
+ * for states. */
 static double planned_s(const struct random_case *c, bool saturn)
 {
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = ITERATIONS};
@@ -440,7 +441,9 @@ static double planned_s(const struct random_case *c, bool saturn)
     enum status status = saturn ? cli_saturn(&c->source, &rule, &candidate, &report, &err)
                                 : cli_ways(&c->source, &(struct cli_ways_options){.fixed = &options}, field, &err);
     if (status != STATUS_OK && status != STATUS_INFEASIBLE) fail_msg("%s: %s", c->text, err.text);
-    double seconds = status ? 0 : saturn ? candidate.prediction.result.makespan_s : field->kept.prediction.result.makespan_s;
+    const struct cli_candidate *const made = saturn ? &candidate : &field->kept;
+    double seconds = status ? 0 : made->prediction.result.makespan_s;
+    if (!status && plan_runnable(&made->plan, &err)) seconds = NAN;
     cli_candidate_release(&candidate);
     release(field);
     return seconds;
@@ -468,6 +471,7 @@ static void more_host_memory_is_never_slower(void **state)
         for (double bytes = 200 * 0x1p20; bytes < 0x1p32; bytes *= 1.5) {
             c.source.machine.host_memory_bytes = bytes;
             double seconds = planned_s(&c, saturn > 0);
+            if (isnan(seconds)) continue;
             if (best_s > 0 && (seconds == 0 || seconds > best_s * (1 + slower_by)))
                 fail_msg("%s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default", seconds,
                          bytes / 0x1p20, best_s);
@@ -515,6 +519,7 @@ static void more_host_memory_still_has_a_plan(void **state)
         for (double bytes = 200 * 0x1p20; bytes < 0x1p32; bytes *= 1.5) {
             c.source.machine.host_memory_bytes = bytes;
             double seconds = planned_s(&c, saturn);
+            if (isnan(seconds)) continue;
             if (best_s > 0 && (seconds == 0 || seconds > best_s * (1 + random_slower_by)))
                 fail_msg("%s, %s, %s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default",
                          c.source.machine.name, c.text, seconds, bytes / 0x1p20, best_s);
