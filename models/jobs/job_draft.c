@@ -4,9 +4,8 @@
  */
 #include "models/jobs/job_draft.h"
 
-#include <string.h>
-
 #include <assert.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "base/try.h"
