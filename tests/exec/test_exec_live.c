@@ -1,4 +1,4 @@
-/* label: medium
+/* label: long
  * exec/run/run_live.h and planner/policy/plan_dispatch.h: an order that comes about while work runs gives what the
  * plan's own order gives, bit for bit, within memory.
  *

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Several processes carry out one plan with the bits of one; each that ends early ends the others.
-# label: medium
+# label: long
 # also uses: mpirun
 #
 # usage: check_exec_ranks.sh SOURCE_FOLDER BUILD_FOLDER

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checkpoints of several processes: one file free of layout, from which any number of them goes on with the same bits.
-# label: medium
+# label: long
 # also uses: mpirun
 #
 # usage: check_exec_ranks_resume.sh SOURCE_FOLDER BUILD_FOLDER

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: long
  * Asynchronous pipelines have the bits of a slow reference that keeps every version of the weights
  * (tests/support/exec/support_stale_job.h).
  *

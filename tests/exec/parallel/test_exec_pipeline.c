@@ -1,4 +1,4 @@
-/* label: medium
+/* label: long
  * Pipelines that are carried out have the bits of one device.
  *
  * For every family, random cuts, schedules, microbatches and ways to recompute, with random pauses on every stream and

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: long
  * Replicas that split states, gradients or weights, and hosts that update them, change where a job is computed, not what.
  *
  * For every family, random levels, replicas, cuts and schedules, with random pauses on every stream and NaN in all memory
