@@ -31,4 +31,10 @@ MUST_CHECK static inline enum status byte_list_add(struct byte_list *list, const
     return STATUS_OK;
 }
 
+/* Returns the text, which is not NULL also where it is empty. */
+static inline const char *byte_list_text(const struct byte_list *list)
+{
+    return list->bytes ? list->bytes : "";
+}
+
 #endif

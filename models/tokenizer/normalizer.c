@@ -55,9 +55,9 @@ enum status normalizer_apply(const struct normalizer *normalizer, struct text_se
     TRY(byte_list_add(out, text, length, err));
     for (size_t i = 0; i < normalizer->count; i++) {
         spare->count = 0;
-        TRY(byte_list_add(spare, out->bytes + begin, out->count - begin, err));
+        TRY(byte_list_add(spare, byte_list_text(out) + begin, out->count - begin, err));
         out->count = begin;
-        TRY(take_step(&normalizer->steps[i], search, spare->bytes, spare->count, out, err));
+        TRY(take_step(&normalizer->steps[i], search, byte_list_text(spare), spare->count, out, err));
     }
     return STATUS_OK;
 }

@@ -44,7 +44,7 @@ static enum status write_bytes(const struct walk *walk, size_t step, const char 
         const size_t bytes = piece_byte_character((unsigned char)text[i], character);
         TRY(byte_list_add(room, character, bytes, err));
     }
-    return take_step(walk, step + 1, room->bytes, room->count, first, err);
+    return take_step(walk, step + 1, byte_list_text(room), room->count, first, err);
 }
 
 /* --- splitting -------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static enum status write_marks(const struct walk *walk, size_t step, const char 
     for (size_t i = 0; i < *length; i++)
         TRY(replaces && (*text)[i] == ' ' ? byte_list_add(room, of->text, of->length, err) : byte_list_add(room, *text + i, 1,
                                                                                                            err));
-    *text = room->bytes;
+    *text = byte_list_text(room);
     *length = room->count;
     return STATUS_OK;
 }

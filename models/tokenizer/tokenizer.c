@@ -179,7 +179,7 @@ static enum status encode_text(struct encoding *encoding, const char *text, size
         encoder->normal.count = 0;
         TRY(normalizer_apply(&tokenizer->normalizer, encoder->search, text + done, begin - done, &encoder->normal,
                              &encoder->spare, err));
-        TRY(encode_normalized(encoding, encoder->normal.bytes, encoder->normal.count, done == 0, err));
+        TRY(encode_normalized(encoding, byte_list_text(&encoder->normal), encoder->normal.count, done == 0, err));
         if (token) TRY(token_list_add(encoding->out, token->id, err));
         done = end;
     } while (token);
