@@ -60,14 +60,13 @@ struct reading {
 
 /* --- a document ------------------------------------------------------------------------------------- */
 
-/* Refuses text that is not UTF-8, with line and column (in bytes). */
-static enum status check_text(const struct reading *reading, const struct document *document, const char *text, size_t length,
+/* Says where a text is not UTF-8: line and column (in bytes). */
+static enum status refuse_text(const struct reading *reading, const struct document *document, const char *text, size_t length,
                               struct error *err)
 {
     const size_t valid = characters_valid(text, length);
     uint64_t line = document->line;
     size_t begin = 0;
-    if (valid == length) return STATUS_OK;
     for (size_t i = 0; i < valid; i++) {
         if (text[i] != '\n') continue;
         begin = i + 1;
@@ -82,9 +81,10 @@ static enum status encode_text(const struct reading *reading, struct document *d
 {
     const struct cli_tokenize_request *const request = reading->run->request;
     document->bytes = length;
-    TRY(check_text(reading, document, text, length, err));
-    if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err))
+    if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err)) {
+        if (characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
         return error_add(err, "%s:%" PRIu64, reading->path, document->line);
+    }
     return request->ends ? token_list_add(&document->tokens, request->end, err) : STATUS_OK;
 }
 

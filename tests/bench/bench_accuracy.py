@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Predicted beside measured throughput over a list of workloads.
 
-Usage: bench_accuracy.py BUILD [--profile HARDWARE.json] [--repeat N] [--out FILE.json] [NAME ...]
+Usage: bench_accuracy.py BUILD [--profile HARDWARE.json] [--repeat N] [--threads N] [--out FILE.json]
+                         [NAME ...]
 
 One `spillway measure` serves all workloads (made first, unless a profile is given); nothing is tuned
 per workload. Each workload is planned, simulated, run and compared; with --repeat the run whose
@@ -119,10 +120,12 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--profile")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--threads", help="of each device (default: as plan chooses)")
     parser.add_argument("--out")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     spillway = os.path.join(options.build, "spillway")
+    threads = ["--threads", options.threads] if options.threads else []
     results = {}
     with tempfile.TemporaryDirectory() as folder:
         hardware = options.profile
@@ -134,7 +137,7 @@ def main():
         for name, (jobs, plan_options) in WORKLOADS.items():
             if options.names and name not in options.names:
                 continue
-            result = workload(spillway, folder, hardware, options.repeat, jobs, plan_options)
+            result = workload(spillway, folder, hardware, options.repeat, jobs, plan_options + threads)
             results[name] = result
             classes = " ".join(f"{100 * result['by_class'][c]['error']:+6.1f}%"
                                for c in ("compute", "h2d", "d2h", "waiting"))
