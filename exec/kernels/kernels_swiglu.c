@@ -21,19 +21,33 @@ CLONES_PART float logistic(float x)
 
 /* --- leaves: whole chunks --------------------------------------------------------------------- */
 
-CLONES static void swiglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
+/* The unit: y = act(gate) up, where act(x) = x s(x). */
+enum gate { GATE_SILU, GATE_GELU };
+
+CLONES_PART float gate_share(enum gate gate, float x)
+{
+    return gate == GATE_GELU ? math_gelu_gate(x) : logistic(x);
+}
+
+/* d act / dx, of s = gate_share(gate, x). */
+CLONES_PART float gate_slope(enum gate gate, float x, float s)
+{
+    return gate == GATE_GELU ? math_gelu_slope(x, s) : s + x * s * (1.0f - s);
+}
+
+CLONES_PART void gated_part(enum gate kind, float *y, const float *gate, const float *up, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         float g[HOST_CHUNK], u[HOST_CHUNK];
         memcpy(g, gate + chunk * HOST_CHUNK, sizeof g);
         memcpy(u, up + chunk * HOST_CHUNK, sizeof u);
-        for (int l = 0; l < HOST_CHUNK; l++) g[l] = g[l] * logistic(g[l]) * u[l];
+        for (int l = 0; l < HOST_CHUNK; l++) g[l] = g[l] * gate_share(kind, g[l]) * u[l];
         memcpy(y + chunk * HOST_CHUNK, g, sizeof g);
     }
 }
 
-CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float *dy,
-                                          const float *gate, const float *up, int64_t chunks)
+CLONES_PART void gated_backward_part(enum gate kind, float *dgate, float *dup, const float *dy, const float *gate,
+                                     const float *up, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         int64_t at = chunk * HOST_CHUNK;
@@ -42,44 +56,35 @@ CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float 
         memcpy(u, up + at, sizeof u);
         memcpy(d, dy + at, sizeof d);
         for (int l = 0; l < HOST_CHUNK; l++) {
-            float s = logistic(g[l]), silu = g[l] * s;
-            float slope = s + silu * (1.0f - s);
-            g[l] = d[l] * u[l] * slope;
-            u[l] = d[l] * silu;
+            float s = gate_share(kind, g[l]), act = g[l] * s;
+            g[l] = d[l] * u[l] * gate_slope(kind, g[l], s);
+            u[l] = d[l] * act;
         }
         memcpy(dgate + at, g, sizeof g);
         memcpy(dup + at, u, sizeof u);
     }
+}
+
+CLONES static void swiglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
+{
+    gated_part(GATE_SILU, y, gate, up, chunks);
+}
+
+CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
+                                          int64_t chunks)
+{
+    gated_backward_part(GATE_SILU, dgate, dup, dy, gate, up, chunks);
 }
 
 CLONES static void geglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
 {
-    for (int64_t chunk = 0; chunk < chunks; chunk++) {
-        float g[HOST_CHUNK], u[HOST_CHUNK];
-        memcpy(g, gate + chunk * HOST_CHUNK, sizeof g);
-        memcpy(u, up + chunk * HOST_CHUNK, sizeof u);
-        for (int l = 0; l < HOST_CHUNK; l++) g[l] = g[l] * math_gelu_gate(g[l]) * u[l];
-        memcpy(y + chunk * HOST_CHUNK, g, sizeof g);
-    }
+    gated_part(GATE_GELU, y, gate, up, chunks);
 }
 
-CLONES static void geglu_backward_chunks(float *dgate, float *dup, const float *dy,
-                                         const float *gate, const float *up, int64_t chunks)
+CLONES static void geglu_backward_chunks(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
+                                         int64_t chunks)
 {
-    for (int64_t chunk = 0; chunk < chunks; chunk++) {
-        int64_t at = chunk * HOST_CHUNK;
-        float g[HOST_CHUNK], u[HOST_CHUNK], d[HOST_CHUNK];
-        memcpy(g, gate + at, sizeof g);
-        memcpy(u, up + at, sizeof u);
-        memcpy(d, dy + at, sizeof d);
-        for (int l = 0; l < HOST_CHUNK; l++) {
-            float s = math_gelu_gate(g[l]), gelu = g[l] * s;
-            g[l] = d[l] * u[l] * math_gelu_slope(g[l], s);
-            u[l] = d[l] * gelu;
-        }
-        memcpy(dgate + at, g, sizeof g);
-        memcpy(dup + at, u, sizeof u);
-    }
+    gated_backward_part(GATE_GELU, dgate, dup, dy, gate, up, chunks);
 }
 
 /* --- drivers ---------------------------------------------------------------------------------- */
