@@ -16,6 +16,7 @@
 #include "models/job/parallel_work.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/extreme.h"
 #include "models/job/memory.h"
@@ -34,13 +35,31 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
+/* Adds attention of a slice's i tokens to the j before as our executor computes it: tiles of queries by keys, as where each
+ * token sees all others of sqrt(i j), and copies of the slice's keys and values, or of their gradients. */
+static void add_tiles_of_context(struct work_list *list, const struct job *job, uint64_t heads, bool back, uint64_t times)
+{
+    const uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
+    const struct work_item tiles = {.kernel = back ? KERNEL_ATTENTION_FULL_BACKWARD : KERNEL_ATTENTION_FULL_FORWARD,
+                                    .count = 1, .m = heads, .n = (uint64_t)llround(sqrt((double)i * (double)j)), .k = d};
+    const struct work_item copies = {.kernel = KERNEL_GATHER, .count = 2, .m = job->microbatch * i,
+                                     .n = network_kv_heads(&job->network) / job->parallel.tensor * d};
+    if (j > 0) work_list_add(list, &tiles, times);
+    work_list_add(list, &copies, times);
+}
+
 /* Adds attention of a slice's i tokens to the j before, head by head: two products, four backward. */
 static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass, uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
     uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
     uint64_t heads = job->microbatch * job->network.heads / job->parallel.tensor;
-    if (j == 0 || pass == PASS_WEIGHT || network_layer_kind(&job->network, layer) != LAYER_BLOCK) return;
+    if (i == 0 || pass == PASS_WEIGHT || network_layer_kind(&job->network, layer) != LAYER_BLOCK) return;
+    if (parallel_is_carried_out(&job->parallel)) {
+        add_tiles_of_context(list, job, heads, back, times);
+        return;
+    }
+    if (j == 0) return;
     const struct work_item forward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j}};
     const struct work_item backward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j},
                                          {.m = j, .n = d, .k = i}, {.m = j, .n = d, .k = i}};
