@@ -11,6 +11,8 @@
  *
  * Gradients of both parts are made from d_out before d_in is written, as they may be one buffer.
  *
+ * A tensor group cuts both parts, and adds up their results at once. The gradient of each norm's output is a sum of its own.
+ *
  * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; modeling_gpt_neox.py, _gptj.py and _phi.py of
  * transformers.
  */
@@ -89,6 +91,14 @@ static struct transformer_linear linear_of(const struct transformer_unit *unit, 
                                        .bias = has_tensor(unit->network, (enum block_tensor)(weight + 1))};
 }
 
+/* Returns a product that makes a part of the block's sum. */
+static struct transformer_linear part_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t in)
+{
+    struct transformer_linear linear = transformer_by_rows(linear_of(unit, weight, unit->c, in));
+    linear.apart = true;
+    return linear;
+}
+
 static struct kernel_attention attention_of(const struct transformer_unit *unit, const struct kept *kept)
 {
     struct kernel_attention attention =
@@ -109,15 +119,15 @@ static void rotate(const struct transformer_unit *unit, const struct kept *kept,
 
 /* --- products to and from q, k and v ---------------------------------------------------------------- */
 
-static void heads_forward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
+static void heads_forward(const struct transformer_unit *unit, const float *normed, uint64_t layer, const struct kept *kept)
 {
     const int64_t c = unit->c;
     if (network_traits(unit->network)->fused_qkv) {
-        transformer_linear_forward(unit, kept->q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c));
+        transformer_linear_forward(unit, kept->q, normed, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c));
     } else {
-        transformer_linear_forward(unit, kept->q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
-        transformer_linear_forward(unit, kept->k, kept->norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
-        transformer_linear_forward(unit, kept->v, kept->norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+        transformer_linear_forward(unit, kept->q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
+        transformer_linear_forward(unit, kept->k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+        transformer_linear_forward(unit, kept->v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
     }
     rotate(unit, kept, kept->q, kept->k, false);
 }
@@ -134,19 +144,20 @@ static struct heads heads_of(const struct transformer_unit *unit)
     return (struct heads){q, k, k + (fused ? unit->inner : unit->r * unit->shared)};
 }
 
-/* Adds what comes from q, k and v to d_norm, or sets it. */
-static void heads_backward(const struct transformer_unit *unit, float *d_norm, uint64_t layer, const struct kept *kept, bool adds)
+/* Adds what comes from q, k and v to d_norm, or sets it. `normed`: all rows of the norm, for the gradients of weights. */
+static void heads_backward(const struct transformer_unit *unit, float *d_norm, const float *normed, uint64_t layer,
+                           const struct kept *kept, bool adds)
 {
     const struct heads d = heads_of(unit);
     const int64_t c = unit->c;
     rotate(unit, kept, d.q, d.k, true);
     if (network_traits(unit->network)->fused_qkv) {
-        transformer_linear_backward(unit, d_norm, d.q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c), adds);
+        transformer_linear_backward(unit, d_norm, d.q, normed, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c), adds);
         return;
     }
-    transformer_linear_backward(unit, d_norm, d.q, kept->norm1, layer, linear_of(unit, Q_WEIGHT, unit->inner, c), adds);
-    transformer_linear_backward(unit, d_norm, d.k, kept->norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c), true);
-    transformer_linear_backward(unit, d_norm, d.v, kept->norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c), true);
+    transformer_linear_backward(unit, d_norm, d.q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c), adds);
+    transformer_linear_backward(unit, d_norm, d.k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c), true);
+    transformer_linear_backward(unit, d_norm, d.v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c), true);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------------- */
@@ -156,21 +167,25 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->r, layer, NORM1_WEIGHT);
-    heads_forward(unit, layer, &kept);
+    transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->own, layer, NORM1_WEIGHT);
+    const float *normed = transformer_all_rows(unit, kept.norm1);
+    heads_forward(unit, normed, layer, &kept);
     const struct kernel_attention attention = attention_of(unit, &kept);
     transformer_attend(unit, layer, &attention);
-    if (!network_traits(unit->network)->one_norm)
-        transformer_norm_forward(unit, kept.norm2, NULL, kept.norm2_stats, in, NULL, unit->r, layer,
+    if (!network_traits(unit->network)->one_norm) {
+        transformer_norm_forward(unit, kept.norm2, NULL, kept.norm2_stats, in, NULL, unit->own, layer,
                                  tensor_index(unit, NORM2_WEIGHT));
-    transformer_linear_forward(unit, kept.fc, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c));
+        normed = transformer_all_rows(unit, kept.norm2);
+    }
+    transformer_linear_forward(unit, kept.fc, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept.gelu, kept.fc, unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    float *const branch = unit->scratch;
-    transformer_linear_forward(unit, branch, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
-    transformer_linear_forward(unit, out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f));
-    k->residual(k, out, branch, out, unit->r * c);
-    k->residual(k, out, in, out, unit->r * c);
+    float *const branch = unit->scratch, *const sum = transformer_sum_room(unit, out);
+    transformer_linear_forward(unit, branch, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+    transformer_linear_forward(unit, sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
+    k->residual(k, sum, branch, sum, unit->r * c);
+    transformer_complete_sum(unit, out, sum);
+    k->residual(k, out, in, out, unit->own * c);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
@@ -182,10 +197,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
     const bool one_norm = network_traits(unit->network)->one_norm;
     float *const d_branch = unit->d_stream2;
-    transformer_linear_backward(unit, unit->d_wide, d_out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f), false);
+    const float *const d_sum = transformer_all_rows(unit, d_out);
+    transformer_linear_backward(unit, unit->d_wide, d_sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept.fc, unit->r * f, unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, d_out, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner),
-                                false);
+    transformer_linear_backward(unit, d_branch, d_sum, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner), false);
     struct kernel_attention attention = attention_of(unit, &kept);
     attention.dout = d_branch;
     attention.dq = d.q;
@@ -193,12 +208,16 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dv = d.v;
     transformer_attend_backward(unit, layer, &attention);
 
-    transformer_linear_backward(unit, d_branch, unit->d_wide, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c), false);
-    if (!one_norm)
-        transformer_norm_backward(unit, d_in, d_branch, in, kept.norm2_stats, d_out, unit->r, layer, tensor_index(unit,
-                                                                                                                  NORM2_WEIGHT));
-    heads_backward(unit, d_branch, layer, &kept, one_norm);
-    transformer_norm_backward(unit, d_in, d_branch, in, kept.norm1_stats, one_norm ? d_out : d_in, unit->r, layer, NORM1_WEIGHT);
+    const float *normed = transformer_rows_for_weights(unit, kept.norm2);
+    transformer_linear_backward(unit, d_branch, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c), false);
+    if (!one_norm) {
+        transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm2_stats, d_out, unit->own, layer,
+                                  tensor_index(unit, NORM2_WEIGHT));
+        normed = transformer_rows_for_weights(unit, kept.norm1);
+    }
+    heads_backward(unit, d_branch, normed, layer, &kept, one_norm);
+    transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats, one_norm ? d_out : d_in,
+                              unit->own, layer, NORM1_WEIGHT);
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
@@ -208,27 +227,29 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const struct heads d = heads_of(unit);
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept.gelu, layer, linear_of(unit, OUT_WEIGHT, c, f));
-    transformer_linear_weight(unit, d_out, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
-    transformer_linear_weight(unit, unit->d_wide, kept.norm2, layer, linear_of(unit, FC_WEIGHT, f, c));
+    const float *const d_sum = transformer_all_rows(unit, d_out);
+    transformer_linear_weight(unit, d_sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
+    transformer_linear_weight(unit, d_sum, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+    const float *normed = transformer_all_rows(unit, kept.norm2);
+    transformer_linear_weight(unit, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
+    if (!network_traits(unit->network)->one_norm) normed = transformer_all_rows(unit, kept.norm1);
     if (network_traits(unit->network)->fused_qkv) {
-        transformer_linear_weight(unit, d.q, kept.norm1, layer, linear_of(unit, Q_WEIGHT, 3 * inner, c));
+        transformer_linear_weight(unit, d.q, normed, layer, linear_of(unit, Q_WEIGHT, 3 * inner, c));
         return;
     }
-    transformer_linear_weight(unit, d.q, kept.norm1, layer, linear_of(unit, Q_WEIGHT, inner, c));
-    transformer_linear_weight(unit, d.k, kept.norm1, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
-    transformer_linear_weight(unit, d.v, kept.norm1, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+    transformer_linear_weight(unit, d.q, normed, layer, linear_of(unit, Q_WEIGHT, inner, c));
+    transformer_linear_weight(unit, d.k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
+    transformer_linear_weight(unit, d.v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in)
 {
     struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
-    float *d_normf = d_in ? unit->d_stream2 : NULL;
     if (network_traits(unit->network)->head_bias && !unit->network->tied_head) words.bias = HEAD_BIAS;
-    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r, layer, NORMF_WEIGHT);
-    transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own, layer, NORMF_WEIGHT);
+    const float *const d_normf = transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
-    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
+    transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own, layer, NORMF_WEIGHT);
 }
 
 static const struct transformer_need needs[] = {TRANSFORMER_NEED(rope)};

@@ -135,6 +135,7 @@ static void norm_heads_backward(const struct transformer_unit *unit, float *dx, 
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, tensor_index(unit, weight));
     unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dx, x, stats, w.weights.fp32, NULL, unit->r * heads, unit->d);
+    transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
     transformer_step(unit, &w, false);
 }
 

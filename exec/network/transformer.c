@@ -256,12 +256,10 @@ void transformer_linear_forward(const struct transformer_unit *unit, float *y, c
                                 struct transformer_linear l)
 {
     const struct transformer_product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
-    const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit));
-    float *const sum = l.by_rows && unit->gathered ? unit->gathered : y;
+    const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit)), completes = l.by_rows && !l.apart;
+    float *const sum = completes ? transformer_sum_room(unit, y) : y;
     product_forward(unit, sum, x, biased ? transformer_vector(unit, layer, l.weight + 1) : NULL, &product);
-    if (!l.by_rows) return;
-    if (sum == y) transformer_sum(unit, y, l.rows * l.out);
-    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)(l.rows * l.out), y);
+    if (completes) transformer_complete_sum(unit, y, sum);
 }
 
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
@@ -270,7 +268,7 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
     const struct transformer_product product = product_of(w.weights, &l);
-    if (l.by_rows) dy = transformer_all_rows(unit, dy);
+    if (l.by_rows && !l.apart) dy = transformer_all_rows(unit, dy);
     if (unit->leaves_weights) {
         product_backward(unit, dx, accumulate, NULL, 0, NULL, dy, x, &product);
         return;

@@ -171,6 +171,7 @@ struct transformer_linear {
     bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
     bool by_rows;
+    bool apart; /* by rows: the caller gathers gradients of rows, and completes the sum with transformer_complete_sum() */
 };
 
 static inline struct transformer_linear transformer_by_rows(struct transformer_linear linear)
@@ -181,6 +182,10 @@ static inline struct transformer_linear transformer_by_rows(struct transformer_l
 
 /* Adds up the devices' parts of a sum, if there is a tensor group. */
 void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count);
+
+/* Returns room for all rows of a sum (R,C) whose own rows go to `own`, and completes that sum. */
+float *transformer_sum_room(const struct transformer_unit *unit, float *own);
+void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum);
 
 /*
  * Sequence parallelism. A tensor group's devices may cut the rows of norms, sums and boundaries: each has `own` rows of R.

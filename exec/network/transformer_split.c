@@ -46,6 +46,18 @@ const float *transformer_rows_for_weights(const struct transformer_unit *unit, c
     return unit->leaves_weights ? own : transformer_all_rows(unit, own);
 }
 
+float *transformer_sum_room(const struct transformer_unit *unit, float *own)
+{
+    return unit->gathered ? unit->gathered : own;
+}
+
+void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum)
+{
+    const int64_t count = unit->r * unit->c;
+    if (!unit->gathered) transformer_sum(unit, sum, count);
+    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)count, own);
+}
+
 static int64_t first_own(const struct transformer_unit *unit)
 {
     return unit->split->rank * unit->own * unit->c;
@@ -58,13 +70,8 @@ float *transformer_own_gathered(const struct transformer_unit *unit)
 
 float *transformer_own_sum(const struct transformer_unit *unit, float *values)
 {
-    const int64_t count = unit->r * unit->c;
-    if (!unit->gathered) {
-        transformer_sum(unit, values, count);
-        return values;
-    }
-    float *const own = values + first_own(unit);
-    unit_group_scatter(unit->split->group, unit->split->rank, values, (uint64_t)count, own);
+    float *const own = unit->gathered ? values + first_own(unit) : values;
+    transformer_complete_sum(unit, own, values);
     return own;
 }
 

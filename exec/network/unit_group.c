@@ -149,6 +149,7 @@ struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t ran
         if (bytes > 0 && (exchanged->bytes[i] != bytes || exchanged->kinds[i] != kind)) continue;
         taken.waited_s += exchanged->seconds[i].waited_s;
         taken.moved_s += exchanged->seconds[i].moved_s;
+        taken.count += exchanged->seconds[i].count;
         exchanged->seconds[i] = (struct unit_group_seconds){0};
         if (bytes == 0) exchanged->bytes[i] = 0; /* the next pass may have other sizes */
     }
@@ -198,6 +199,7 @@ static void count_exchange(const struct moving *moving)
     }
     exchanged->seconds[i].waited_s += moving->met_s - moving->begun_s;
     exchanged->seconds[i].moved_s += clock_s() - moving->met_s;
+    exchanged->seconds[i].count++;
 }
 
 /* --- exchanges -------------------------------------------------------------------------------- */

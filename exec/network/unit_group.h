@@ -64,9 +64,10 @@ bool unit_group_begin(struct unit_group *group, unit_group_decide *decide, void 
 bool unit_group_began(const struct unit_group *group);
 bool unit_group_is_paced(const struct unit_group *group);
 
-/* Seconds in which a member waited for the last one, and seconds of the exchanges themselves. */
+/* Seconds in which a member waited for the last one, seconds of the exchanges themselves, and their number. */
 struct unit_group_seconds {
     double waited_s, moved_s;
+    uint64_t count;
 };
 
 /* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of a

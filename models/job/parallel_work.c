@@ -284,24 +284,28 @@ static void cross_exchange(struct exchange *list, const struct job *job, uint64_
 static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks,
                             enum parallel_pass pass)
 {
+    const struct network_traits *traits = network_traits(&job->network);
     bool crosses = network_crosses(&job->network, layer);
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
-    /* a parallel block adds its parts up first */
-    uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
+    /* a parallel block adds its parts up first; where it has two norms, each gets a gradient of its own */
+    uint64_t sums = blocks * (traits->parallel ? 1 : crosses ? 3 : 2);
+    uint64_t norms = list->ours && traits->parallel && !traits->one_norm ? 2 * blocks : sums;
     bool again = back && recompute_repeats(job->parallel.recompute);
     /* an output that nothing reads is left out, see add_carried_out_again() */
     bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
                   network_norms_first(&job->network);
     if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) {
-        gather(list, sums - (unread && !list->ours ? blocks : 0), false); /* its first product is not left out */
+        gather(list, norms - (unread && !list->ours ? blocks : 0), false); /* its first product is not left out */
         sum(list, sums - (unread ? blocks : 0), false);
     }
     if (back) {
-        if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, sums, list->norm_bytes, false);
+        if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, norms, list->norm_bytes, false);
+        if (traits->qk_norm && list->ours) /* of q and k: each device has its heads' part */
+            exchange(list, COLLECTIVE_ALL_REDUCE, 2 * blocks, job->network.head_width * sizeof(float), false);
         gather(list, sums, false); /* gradients of the sums */
-        sum(list, sums, true);     /* during the products of weights' gradients */
+        sum(list, norms, true);    /* during the products of weights' gradients */
     }
-    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, norms, true);
     /* a unit of its own gathers the gradients of the sums again */
     if (pass == PARALLEL_WEIGHT && list->ours && pipeline_has_halves(job->parallel.schedule)) gather(list, sums, true);
     if (crosses) cross_exchange(list, job, blocks, pass);

@@ -370,7 +370,10 @@ static void decoder_block(const struct network *n, uint64_t block, struct networ
     named_norm(list, names->norm1, width);
     if (!names->qkv[1]) {
         named_linear(list, names->qkv[0], 3 * inner, width, n->biases);
-        for (uint32_t i = 1; i <= 1u + n->biases; i++) list->items[list->count - i].by_heads = (uint32_t)n->heads;
+        for (uint32_t i = 1; i <= 1u + n->biases; i++) {
+            list->items[list->count - i].by_heads = (uint32_t)n->heads;
+            list->items[list->count - i].joined = 3;
+        }
     }
     for (size_t i = 0; i < ARRAY_COUNT(names->qkv) && names->qkv[1]; i++)
         named_linear(list, names->qkv[i], i == 0 ? inner : shared, width, n->biases);

@@ -44,6 +44,12 @@ static const char *const configs[] = {
     "\"tie_word_embeddings\": true}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"rotary_pct\": 0.5, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"phi\", \"num_hidden_layers\": 4, \"hidden_size\": 96, \"num_attention_heads\": 24, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 40}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"architectures\": [\"BertForMaskedLM\"]}",

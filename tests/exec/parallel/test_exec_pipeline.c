@@ -51,25 +51,9 @@ static void test_bits_of_one_device(void **state)
 static void test_bits_of_families(void **state)
 {
     (void)state;
-#define SHAPE "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"intermediate_size\": 24, " \
-              "\"max_position_embeddings\": 16, \"vocab_size\": 67}"
-#define SIZES "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
-              "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
-    static const char *const configs[] = {
-        "{\"model_type\": \"mistral\", \"sliding_window\": 5, " SIZES,
-        "{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 3, \"max_window_layers\": 4, " SIZES,
-        "{\"model_type\": \"qwen3\", " SIZES,
-        "{\"model_type\": \"gemma\", " SIZES,
-        "{\"model_type\": \"gpt_neox\", " SHAPE,
-        "{\"model_type\": \"phi\", \"num_key_value_heads\": 2, " SHAPE,
-        "{\"model_type\": \"gptj\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 4, \"n_inner\": 24, \"n_positions\": 16, "
-        "\"rotary_dim\": 2, \"vocab_size\": 67}",
-    };
-#undef SIZES
-#undef SHAPE
     const uint64_t seed = support_seed("families");
-    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
-        for (uint64_t n = 0; n < FAMILY_CASES; n++) check_bits(seed, c * FAMILY_CASES + n, configs[c]);
+    for (size_t c = 0; c < CUT_JOB_FAMILIES; c++)
+        for (uint64_t n = 0; n < FAMILY_CASES; n++) check_bits(seed, c * FAMILY_CASES + n, cut_job_families[c]);
 }
 
 /* Compares all cuts of 2 and of 4 replicas with the first, and the first with one device. */

@@ -1,7 +1,7 @@
-/* label: fast
+/* label: medium
  * Passes that a tensor group shares: gradients, losses and weights of every family on 2 to 4 devices, each on a thread,
  * are one device's to rounding; tensors that all devices have are equal bit by bit, and so are two runs. A slice of the
- * vocabulary may be padded, or have no word at all.
+ * vocabulary may be padded, or have no word at all. Each pass has the exchanges that models/job/parallel_work.h lists.
  */
 #include <math.h>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/network/chunk.h"
+#include "models/job/parallel_work.h"
 #include "models/network/tensor_share.h"
 #include "tests/support/exec/support_batch.h"
 #include "tests/support/planner/support_planner.h"
@@ -33,6 +35,18 @@ static const char *const configs[] = {
     "\"tie_word_embeddings\": true}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gemma\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, \"head_dim\": 4, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"rotary_pct\": 0.5, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"phi\", \"num_hidden_layers\": 2, \"hidden_size\": 96, \"num_attention_heads\": 24, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 40}",
+    "{\"model_type\": \"gptj\", \"n_layer\": 2, \"n_embd\": 48, \"n_head\": 12, \"n_inner\": 36, \"n_positions\": 16, "
+    "\"rotary_dim\": 2, \"vocab_size\": 67}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 2, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"pad_token_id\": 0, \"architectures\": [\"BertForMaskedLM\"]}",
@@ -49,6 +63,7 @@ struct rank {
     char *state;
     float *gradient, *workspace, *kept[MICROBATCHES];
     double losses[STEPS];
+    char wrong[96]; /* about its exchanges; empty: nothing */
 };
 
 struct group {
@@ -110,6 +125,37 @@ static void free_group(struct group *g)
     unit_group_destroy(g->exchange);
 }
 
+/* Returns how often a member exchanged these bytes. Two of a loss's numbers for each row are exchanged together. */
+static uint64_t take_exchanges(const struct group *g, const struct rank *rank, const struct parallel_collective *planned)
+{
+    const uint64_t statistics = g->job->microbatch * network_tokens(&g->job->network, g->job->sequence) * sizeof(float);
+    const enum collective_kind kind = (enum collective_kind)planned->kind;
+    const uint64_t count = unit_group_take(g->exchange, rank->split.rank, kind, planned->bytes).count;
+    if (planned->bytes != statistics) return count;
+    return count + 2 * unit_group_take(g->exchange, rank->split.rank, kind, 2 * statistics).count;
+}
+
+/* Compares the exchanges of a member's last pass with those that are planned. On the member's thread: the first difference is
+ * kept. */
+static void check_exchanges(const struct group *g, struct rank *rank, uint32_t pass)
+{
+    const struct parallel_layers all = {0, g->job->network.layer_count};
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    struct job planned = *g->job;
+    planned.parallel.carrying = PARALLEL_CARRIED_OUT;
+    const uint32_t count =
+        parallel_collectives(&planned, all, pass == PLAN_FORWARD ? PARALLEL_FORWARD : PARALLEL_BACKWARD, list);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t found = take_exchanges(g, rank, &list[i]);
+        if (found == list[i].count || rank->wrong[0] != '\0') continue;
+        snprintf(rank->wrong, sizeof rank->wrong, "pass %u exchanges %u bytes %u times (expected %u)", pass,
+                 (unsigned)list[i].bytes, (unsigned)found, list[i].count);
+    }
+    const uint64_t more = unit_group_take(g->exchange, rank->split.rank, COLLECTIVE_ALL_REDUCE, 0).count;
+    if (more > 0 && rank->wrong[0] == '\0')
+        snprintf(rank->wrong, sizeof rank->wrong, "pass %u has %u exchanges that are not planned", pass, (unsigned)more);
+}
+
 static void pass_over(const struct group *g, struct rank *rank, uint32_t pass, uint32_t step, uint32_t b)
 {
     const struct chunk_tables *tables = &rank->tables;
@@ -125,6 +171,7 @@ static void pass_over(const struct group *g, struct rank *rank, uint32_t pass, u
         a.loss = &rank->losses[step];
     }
     chunk_compute(rank->kernels, &a);
+    if (rank->splits && pass != PLAN_UPDATE) check_exchanges(g, rank, pass);
 }
 
 struct call {
@@ -156,6 +203,8 @@ static void train_all(struct group *g)
         if (pthread_create(&threads[r], NULL, train, &calls[r]) != 0) abort();
     }
     for (uint32_t r = 0; r < g->members; r++) pthread_join(threads[r], NULL);
+    for (uint32_t r = 0; r < g->members; r++)
+        if (g->ranks[r].wrong[0] != '\0') fail_msg("%s", g->ranks[r].wrong);
 }
 
 /* --- tensors ---------------------------------------------------------------------------------- */
@@ -189,7 +238,7 @@ static void init_whole(struct group *whole, struct group *parts, uint32_t index,
 {
     (void)parts;
     const uint64_t count = share->outer * share->joined * share->size * share->inner;
-    const bool ones = strstr(name, "ln") || strstr(name, "orm");
+    const bool ones = strstr(name, "ln_") || strstr(name, "norm") || strstr(name, "Norm");
     float *values = value_of(&whole->ranks[0], index, STATE_WEIGHTS);
     for (uint64_t i = 0; i < count; i++)
         values[i] = (float)(random_unit(17 + index, i) - 0.5) * 0.4f + (ones && strstr(name, "weight") ? 1.0f : 0);

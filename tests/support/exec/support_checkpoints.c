@@ -56,3 +56,42 @@ void support_checkpoints_compare(const struct network *network, const char *want
     safetensors_close(files[0]);
     safetensors_close(files[1]);
 }
+
+/* Returns the norm of x - y - (a - b); a and b NULL: of x - y. */
+static double norm_of(const double *x, const double *y, const double *a, const double *b, uint64_t count)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) sum += pow(x[i] - y[i] - (a ? a[i] - b[i] : 0), 2);
+    return sqrt(sum);
+}
+
+/* Numbers are kept in 24 bits, and each of some steps rounds once. Gradients that are zero in theory, as those of biases of keys
+ * without positions, are rounding errors themselves. */
+static double rounding_of(const double *values, uint64_t count, uint64_t steps)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) sum += pow(values[i], 2);
+    return (double)steps * sqrt(sum) / (1 << 23) + 1e-9;
+}
+
+void support_checkpoints_compare_ways(const struct network *network, const char *wanted, const char *found, uint64_t first,
+                                      uint64_t last, double share, const char *what)
+{
+    const char *const folders[] = {wanted, found};
+    struct safetensors *files[2][2];
+    for (int f = 0; f < 4; f++) files[f / 2][f % 2] = open_step(folders[f / 2], f % 2 ? last : first);
+    for (uint64_t layer = 0; layer < network->layer_count; layer++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        const uint32_t count = network_layer_tensors(network, layer, specs);
+        for (uint32_t i = 0; i < count; i++) {
+            const uint64_t n = specs[i].elements;
+            double *v[2][2];
+            for (int f = 0; f < 4; f++) v[f / 2][f % 2] = read_tensor(files[f / 2][f % 2], specs[i].name, n);
+            const double way = norm_of(v[0][1], v[0][0], NULL, NULL, n), differs = norm_of(v[1][1], v[1][0], v[0][1], v[0][0], n);
+            if (!(differs <= share * way + rounding_of(v[0][1], n, last - first)))
+                fail_msg("%s: the way of %s differs by %g of %g", what, specs[i].name, differs, way);
+            for (int f = 0; f < 4; f++) free(v[f / 2][f % 2]);
+        }
+    }
+    for (int f = 0; f < 4; f++) safetensors_close(files[f / 2][f % 2]);
+}

@@ -9,4 +9,9 @@
 void support_checkpoints_compare(const struct network *network, const char *wanted, const char *found, uint64_t step,
                                  const char *what);
 
+/* Compares the ways of all tensors from one step's checkpoint to another's: fails where they differ by more than `share` of the
+ * wanted way, or by rounding. */
+void support_checkpoints_compare_ways(const struct network *network, const char *wanted, const char *found, uint64_t first,
+                                      uint64_t last, double share, const char *what);
+
 #endif

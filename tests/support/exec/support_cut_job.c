@@ -30,6 +30,23 @@ const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
     "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
 };
 
+#define SHAPE "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"intermediate_size\": 24, " \
+              "\"max_position_embeddings\": 16, \"vocab_size\": 67}"
+#define SIZES "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+              "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
+const char *const cut_job_families[CUT_JOB_FAMILIES] = {
+    "{\"model_type\": \"mistral\", \"sliding_window\": 5, " SIZES,
+    "{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 3, \"max_window_layers\": 4, " SIZES,
+    "{\"model_type\": \"qwen3\", " SIZES,
+    "{\"model_type\": \"gemma\", " SIZES,
+    "{\"model_type\": \"gpt_neox\", \"rotary_pct\": 0.5, " SHAPE,
+    "{\"model_type\": \"phi\", \"num_key_value_heads\": 2, " SHAPE,
+    "{\"model_type\": \"gptj\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 4, \"n_inner\": 24, \"n_positions\": 16, "
+    "\"rotary_dim\": 2, \"vocab_size\": 67}",
+};
+#undef SIZES
+#undef SHAPE
+
 const struct job_cut job_cuts[JOB_CUTS] = {
     {2, 1, 1, PIPELINE_GPIPE, 1},       {3, 1, 1, PIPELINE_GPIPE, 1}, {2, 1, 1, PIPELINE_1F1B, 1},
     {3, 1, 1, PIPELINE_1F1B, 1},        {4, 1, 1, PIPELINE_1F1B, 1},  {2, 2, 1, PIPELINE_INTERLEAVED, 1},
@@ -68,7 +85,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->microbatches = s->microbatches;
     job->precision = s->precision;
     if (s->cut) job->gradients = s->gradients;
-    job->optimizer.learning_rate = 0.01;
+    job->optimizer.learning_rate = s->rate > 0 ? s->rate : 0.01;
     job->optimizer.moments = s->moments;
     job->optimizer.kind = s->optimizer;
     job->first_minibatch = s->first;

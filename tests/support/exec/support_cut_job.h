@@ -7,10 +7,13 @@
 
 #include "exec/run/run.h"
 
-enum { CUT_JOB_STEPS = 3, CUT_JOB_STEPS_MOST = 12, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11 };
+enum { CUT_JOB_STEPS = 3, CUT_JOB_STEPS_MOST = 12, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, CUT_JOB_FAMILIES = 7, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11 };
 
 /* A network of each family; GPT-2 with a tied table and without. */
 extern const char *const cut_job_configs[CUT_JOB_CONFIGS];
+
+/* More families: windows, biases, norms of heads, GELU; parts side by side. */
+extern const char *const cut_job_families[CUT_JOB_FAMILIES];
 
 /* Stages, chunks on each, buckets, schedule, replicas. */
 struct job_cut {
@@ -23,6 +26,7 @@ struct cut_job {
     const char *config;
     uint64_t microbatches, first; /* first: minibatches already done */
     double clip;                  /* 0: none */
+    double rate;                  /* of learning; 0: 0.01 */
     bool diverges;                /* weights overflow after a few steps */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
     uint32_t precision;
