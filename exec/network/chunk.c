@@ -25,7 +25,7 @@ static enum status share_of(const struct job *whole, struct arena *arena, const 
 {
     struct job *share;
     *out = whole;
-    if (whole->parallel.tensor <= 1) return STATUS_OK;
+    if (!parallel_has_slices(&whole->parallel)) return STATUS_OK;
     TRY(ARENA_NEW(arena, 1, share, err));
     *out = parallel_share_in(whole, share);
     return STATUS_OK;
@@ -405,8 +405,9 @@ static void encode_boundaries(const struct chunk_arguments *a, const struct chun
 
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)
 {
-    const uint64_t words = job->network.vocabulary, slice = network_slice(&job->network, job->parallel.tensor).vocabulary;
-    const struct tensor_range own = tensor_share_range(words, slice, rank);
+    const struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
+    const uint64_t words = job->network.vocabulary;
+    const struct tensor_range own = tensor_share_range(words, slice.vocabulary, rank);
     return (struct unit_split){.group = group, .rank = rank, .members = job->parallel.tensor,
                                .whole = &job->network, .vocabulary = words,
                                .first_word = own.first, .words = own.count};

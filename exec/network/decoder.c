@@ -114,7 +114,7 @@ static void rotate(const struct transformer_unit *unit, const struct kept *kept,
                                      .d = unit->d, .begin = transformer_first_token(unit), .row_q = kept->row_q,
                                      .row_k = kept->row_kv, .turned = (int64_t)unit->network->rotary_width / 2 * 2,
                                      .adjacent = unit->network->family == NETWORK_GPTJ, .back = back, .rope = &unit->network->rope};
-    unit->kernels->rope(unit->kernels, &rope);
+    transformer_rotate(unit, &rope);
 }
 
 /* --- products to and from q, k and v ---------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     float *const branch = unit->scratch, *const sum = transformer_sum_room(unit, out);
     transformer_linear_forward(unit, branch, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
     transformer_linear_forward(unit, sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
-    k->residual(k, sum, branch, sum, unit->r * c);
+    k->residual(k, sum, branch, sum, unit->pieces * unit->r * c);
     transformer_complete_sum(unit, out, sum);
     k->residual(k, out, in, out, unit->own * c);
 }

@@ -118,7 +118,7 @@ static void rotate(const struct transformer_unit *unit, float *q, float *k, bool
     const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = kv, .d = unit->d,
                                      .begin = transformer_first_token(unit), .row_q = unit->inner, .row_k = unit->shared,
                                      .turned = unit->d, .back = back, .rope = &unit->network->rope};
-    unit->kernels->rope(unit->kernels, &rope);
+    transformer_rotate(unit, &rope);
 }
 
 /* The rows of q's or k's norm are heads. */
@@ -134,7 +134,11 @@ static void norm_heads_backward(const struct transformer_unit *unit, float *dx, 
                                 uint64_t layer, enum block_tensor weight, int64_t heads)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, tensor_index(unit, weight));
-    unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dx, x, stats, w.weights.fp32, NULL, unit->r * heads, unit->d);
+    const int64_t rows = unit->r * heads / unit->pieces, count = rows * unit->d;
+    for (int64_t p = 0; p < unit->pieces; p++)
+        unit->kernels->rms_norm_backward(unit->kernels, dx + p * count, unit->piece_sums ? unit->piece_sums + p * unit->d : w.g,
+                                         dx + p * count, x + p * count, stats + p * rows, w.weights.fp32, NULL, rows, unit->d);
+    transformer_add_pieces(unit, w.g, unit->piece_sums, unit->d);
     transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
     transformer_step(unit, &w, false);
 }

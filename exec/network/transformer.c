@@ -247,18 +247,34 @@ void transformer_sum(const struct transformer_unit *unit, float *values, int64_t
     if (unit->split) transformer_exchange_sum(unit->kernels, unit->split, values, (uint64_t)count);
 }
 
-static struct transformer_product product_of(struct transformer_weights w, const struct transformer_linear *l)
+/* A piece of a linear layer: its product, and where its operands are in those of all pieces. */
+struct piece {
+    struct transformer_product product;
+    int64_t x, y, weight, bias;
+};
+
+static struct piece piece_of(const struct transformer_unit *unit, struct transformer_weights w, const struct transformer_linear *l,
+                             int64_t p)
 {
-    return (struct transformer_product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
+    const int64_t out = l->by_rows ? l->out : l->out / unit->pieces, in = l->by_rows ? l->in / unit->pieces : l->in;
+    if (p > 0 && w.fp32) w.fp32 += p * out * in;
+    return (struct piece){.product = {.w = w, .rows = l->rows, .out = out, .in = in, .in_out = l->in_out},
+                          .x = l->by_rows ? p * l->rows * in : 0, .y = p * l->rows * out, .weight = p * out * in,
+                          .bias = l->by_rows ? 0 : p * out};
 }
 
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
                                 struct transformer_linear l)
 {
-    const struct transformer_product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
+    const struct transformer_weights w = transformer_tensor(unit, layer, l.weight).weights;
     const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit)), completes = l.by_rows && !l.apart;
+    const float *const bias = biased ? transformer_vector(unit, layer, l.weight + 1) : NULL;
     float *const sum = completes ? transformer_sum_room(unit, y) : y;
-    product_forward(unit, sum, x, biased ? transformer_vector(unit, layer, l.weight + 1) : NULL, &product);
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        const struct piece piece = piece_of(unit, w, &l, p);
+        const bool adds = bias && (!l.by_rows || p == 0);
+        product_forward(unit, sum + piece.y, x + piece.x, adds ? bias + piece.bias : NULL, &piece.product);
+    }
     if (completes) transformer_complete_sum(unit, y, sum);
 }
 
@@ -267,13 +283,19 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
 {
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
-    const struct transformer_product product = product_of(w.weights, &l);
     if (l.by_rows && !l.apart) dy = transformer_all_rows(unit, dy);
-    if (unit->leaves_weights) {
-        product_backward(unit, dx, accumulate, NULL, 0, NULL, dy, x, &product);
-        return;
+    if (dx && !l.by_rows && unit->piece_sums) dx = unit->piece_sums; /* for transformer_own_sum() */
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        const struct piece piece = piece_of(unit, w.weights, &l, p);
+        const int64_t in = l.by_rows ? piece.x : p * l.rows * l.in, out = l.by_rows ? 0 : piece.y;
+        float *const d_bias = bias.g && (!l.by_rows || p == 0) ? bias.g + piece.bias : NULL;
+        if (unit->leaves_weights)
+            product_backward(unit, dx + in, accumulate, NULL, 0, NULL, dy + out, x, &piece.product);
+        else
+            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g + piece.weight, 0, d_bias, dy + out, x + piece.x,
+                             &piece.product);
     }
-    product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
+    if (unit->leaves_weights) return;
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
 }
@@ -474,20 +496,64 @@ struct transformer_words transformer_next_words(const struct transformer_unit *u
                                       .stride = sample_tokens(unit)};
 }
 
+/* The output of a head's words. */
+struct words_pass {
+    struct transformer_weights table;
+    const float *bias; /* may be NULL */
+    const float *normed; /* all rows */
+    float *d_table, *d_bias, *d_normf;
+};
+
+static struct transformer_product words_product(const struct transformer_unit *unit, const struct words_pass *pass,
+                                                struct transformer_word_piece piece, int64_t rows)
+{
+    struct transformer_product product = {.w = pass->table, .rows = rows, .out = piece.count, .in = unit->c};
+    if (piece.first > 0) product.w.fp32 += piece.first * unit->c;
+    return product;
+}
+
+static void words_forward(const struct transformer_unit *unit, const struct words_pass *pass, struct kernel_loss_rows rows)
+{
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        const struct transformer_word_piece piece = transformer_word_piece(unit, p);
+        const struct transformer_product product = words_product(unit, pass, piece, rows.count);
+        if (piece.count == 0) continue;
+        product_forward(unit, unit->logits + rows.count * piece.first, pass->normed + rows.first * unit->c,
+                        pass->bias ? pass->bias + piece.first : NULL, &product);
+    }
+}
+
+/* `add`: LINEAR_ADD_... */
+static void words_backward(const struct transformer_unit *unit, const struct words_pass *pass, struct kernel_loss_rows rows,
+                           uint32_t add)
+{
+    const int64_t c = unit->c;
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        const struct transformer_word_piece piece = transformer_word_piece(unit, p);
+        const struct transformer_product product = words_product(unit, pass, piece, rows.count);
+        float *const dx = (unit->piece_sums ? unit->piece_sums + p * unit->r * c : pass->d_normf) + rows.first * c;
+        if (piece.count == 0) {
+            unit->kernels->zero(unit->kernels, dx, (uint64_t)(rows.count * c) * sizeof *dx);
+            continue;
+        }
+        product_backward(unit, dx, false, pass->d_table + piece.first * c, add, pass->d_bias ? pass->d_bias + piece.first : NULL,
+                         unit->logits + rows.count * piece.first, pass->normed + rows.first * c, &product);
+    }
+}
+
 float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                          const float *normf, float *d_normf)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, v = unit->v;
     int64_t piece = (int64_t)network_logit_rows(unit->network, (uint64_t)unit->r);
     bool tied = unit->network->tied_head;
     struct transformer_tensor own = {0}, bias = {0};
     if (!tied) own = transformer_tensor(unit, layer, words->own_weight);
-    float *d_table = tied ? a->table_gradient : own.g;
     if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
-
-    const float *const all = transformer_all_rows(unit, normf);
+    const struct words_pass pass = {.table = word_table(unit, layer, words->own_weight), .bias = bias.weights.fp32,
+                                    .normed = transformer_all_rows(unit, normf), .d_table = tied ? a->table_gradient : own.g,
+                                    .d_bias = bias.g, .d_normf = d_normf};
     struct kernel_loss_rows rows = {
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0};
     if (a->context) { /* a slice's rows count among those of the minibatch */
@@ -496,29 +562,20 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
     }
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
-        const float *x = all + rows.first * c;
-        const struct transformer_product product = {.w = word_table(unit, layer, words->own_weight),
-                                                    .rows = rows.count,
-                                                    .out = v,
-                                                    .in = c};
-        if (v > 0) product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
+        words_forward(unit, &pass, rows);
         if (unit->split)
             transformer_loss_split(unit, words, rows);
         else
             (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
-                                                       words->stride, unit->b, unit->t, v, rows);
-        if (!d_normf) continue;
-        if (v == 0) k->zero(k, d_normf + rows.first * c, (uint64_t)(rows.count * c) * sizeof *d_normf);
-        if (v == 0) continue;
+                                                       words->stride, unit->b, unit->t, unit->v, rows);
         /* The embedding's gradient has the sums of earlier microbatches. */
         bool more = rows.first > 0, weight_more = more || (tied && unit->adds);
-        product_backward(unit, d_normf + rows.first * c, false, d_table,
-                                (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0),
-                                bias.g, unit->logits, x, &product);
+        if (d_normf)
+            words_backward(unit, &pass, rows, (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0));
     }
     if (!d_normf) return NULL;
     float *const d_own = transformer_own_sum(unit, d_normf);
-    transformer_zero_padding(unit, tied && unit->adds ? NULL : d_table, bias.g);
+    transformer_zero_padding(unit, tied && unit->adds ? NULL : pass.d_table, bias.g);
     if (!tied) transformer_step(unit, &own, true);
     if (bias.weights.fp32) transformer_step(unit, &bias, false);
     return d_own;

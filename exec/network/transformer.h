@@ -20,6 +20,8 @@ struct transformer_unit {
     int64_t own;   /* rows of norms, sums and boundaries: r, or fewer where a tensor group cuts them ... */
     float *gathered; /* ... and room for all rows (R,C); NULL: not cut */
     float *norm_parts; /* of a tensor group's member, in a backward pass: two rows of C */
+    int64_t pieces;    /* of the device's products (transformer_pieces.c); 1: they are whole */
+    float *piece_sums; /* room for a sum of all rows (R,C) of each piece; NULL: one */
     int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
     struct job_optimizer optimizer; /* with this step's learning rate */
@@ -214,6 +216,26 @@ static inline bool transformer_adds_whole(const struct transformer_unit *unit)
     return !unit->split || unit->split->rank == 0;
 }
 
+/*
+ * Pieces ("tensor_pieces"). A device computes what several devices of a larger tensor group would: a product by columns has
+ * pieces of its columns, one by rows pieces of a sum. All that a piece makes is together, as on a device of its own:
+ * y(pieces, rows, out / pieces), and so are its weights. Sums are trees, whose upper levels are the group's.
+ */
+
+/* Adds up `count` numbers of each piece, which follow each other in `parts`, in `out`, which may be the first piece's. */
+void transformer_add_pieces(const struct transformer_unit *unit, float *out, float *parts, int64_t count);
+
+/* Returns true if a tensor group of pieces would cut tensor `index` of the shard. */
+bool transformer_is_cut(const struct transformer_unit *unit, uint32_t index);
+
+/* Returns the sum of squares of a cut tensor's gradient. */
+double transformer_piece_squares(const struct transformer_unit *unit, const float *gradient, int64_t count);
+
+/* Rotate q and k, and compute attention, piece by piece. */
+void transformer_rotate(const struct transformer_unit *unit, const struct kernel_rope *rope);
+struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit, const struct kernel_attention *all,
+                                                       int64_t p);
+
 /* Computes y(rows,out) = x(rows,in) w + bias. */
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
                                 struct transformer_linear linear);
@@ -319,6 +341,15 @@ enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
  * bias; network_logit_rows() rows at a time. d_normf must not be normf. Returns the device's rows of the gradient. */
 float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);
+/* The words of piece p of a device, from its first one. There may be none. */
+struct transformer_word_piece {
+    int64_t first, count;
+};
+static inline struct transformer_word_piece transformer_word_piece(const struct transformer_unit *unit, int64_t p)
+{
+    const int64_t each = (int64_t)unit->network->vocabulary / unit->pieces, first = p * each, left = unit->v - first;
+    return (struct transformer_word_piece){first, left < 0 ? 0 : left < each ? left : each};
+}
 /* Computes the loss of a piece of rows, and the gradient of its logits in place, where devices have words each. */
 void transformer_loss_split(const struct transformer_unit *unit, const struct transformer_words *words,
                             struct kernel_loss_rows rows);

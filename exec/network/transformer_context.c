@@ -57,10 +57,11 @@ static struct kernel_attention seeing(const struct transformer_unit *unit, const
 void transformer_attend(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention)
 {
     const struct kernels *k = unit->kernels;
-    if (!unit->arguments->context) {
-        k->attention_forward(k, attention);
-        return;
+    for (int64_t p = 0; p < unit->pieces && !unit->arguments->context; p++) {
+        const struct kernel_attention part = transformer_piece_of_attention(unit, attention, p);
+        k->attention_forward(k, &part);
     }
+    if (!unit->arguments->context) return;
     const struct transformer_context context = context_of(unit, layer);
     const struct kernel_attention all = seeing(unit, &context, attention);
     copy_rows(unit, context.tokens, context.k, (float *)(uintptr_t)attention->k, attention->row_kv, false);
@@ -71,10 +72,11 @@ void transformer_attend(const struct transformer_unit *unit, uint64_t layer, con
 void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention)
 {
     const struct kernels *k = unit->kernels;
-    if (!unit->arguments->context) {
-        k->attention_backward(k, attention);
-        return;
+    for (int64_t p = 0; p < unit->pieces && !unit->arguments->context; p++) {
+        const struct kernel_attention part = transformer_piece_of_attention(unit, attention, p);
+        k->attention_backward(k, &part);
     }
+    if (!unit->arguments->context) return;
     const struct transformer_context context = context_of(unit, layer);
     struct kernel_attention all = seeing(unit, &context, attention);
     all.dk = context.dk;

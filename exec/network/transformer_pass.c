@@ -221,14 +221,15 @@ void transformer_join_squares(const struct kernels *kernels, const struct unit_s
                               uint64_t first_layer, uint64_t layer_count, double *sums)
 {
     double *const values = split->room ? split->room : sums;
+    const struct network piece = network_piece(split->whole, network);
     uint64_t index = 0;
     if (split->room) kernels->to_host(kernels, values, sums, memory_tensor_count(network, first_layer, layer_count) * sizeof *sums);
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
         const uint32_t count = network_layer_shapes(split->whole, layer, whole);
-        (void)network_layer_shapes(network, layer, parts);
+        (void)network_layer_shapes(&piece, layer, parts);
         for (uint32_t i = 0; i < count; i++, index++)
-            if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i]).cut) values[index] = 0;
+            if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i], 0).cut) values[index] = 0;
     }
     unit_group_sum_doubles(split->group, split->rank, values, index);
     if (split->room) kernels->to_device(kernels, sums, values, index * sizeof *sums);
@@ -241,8 +242,10 @@ static void compute_norm(const struct transformer_unit *unit)
     double *sums = a->norms + memory_tensor_count(unit->network, 0, a->shard->first_layer);
     for (uint32_t i = 0; i < parameters->count; i++) {
         const struct memory_entry *entry = &parameters->entries[i];
-        unit->kernels->squares(unit->kernels, &sums[i], transformer_at(a->gradient, entry->offset_bytes),
-                               (int64_t)(entry->bytes / sizeof(float)), false);
+        const float *const gradient = transformer_at(a->gradient, entry->offset_bytes);
+        const int64_t count = (int64_t)(entry->bytes / sizeof(float));
+        if (unit->pieces > 1 && transformer_is_cut(unit, i)) sums[i] = transformer_piece_squares(unit, gradient, count);
+        else unit->kernels->squares(unit->kernels, &sums[i], gradient, count, false);
     }
     if (unit->split)
         transformer_join_squares(unit->kernels, unit->split, unit->network, a->shard->first_layer, a->shard->layer_count,

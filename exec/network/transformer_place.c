@@ -93,6 +93,8 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
         .own = (int64_t)(samples * a->job->sequence / (n->slices_rows ? n->slice_of : 1)),
         .gathered = n->slices_rows ? pass_piece(a, workspace, "gathered") : NULL,
         .norm_parts = n->slice_of > 0 ? pass_piece(a, workspace, "norm_parts") : NULL,
+        .pieces = n->pieces > 1 ? n->pieces : 1,
+        .piece_sums = n->pieces > 1 ? pass_piece(a, workspace, "pieces") : NULL,
         .h = (int64_t)n->heads,
         .d = (int64_t)n->head_width,
         .f = (int64_t)n->ff_width,

@@ -48,13 +48,14 @@ const float *transformer_rows_for_weights(const struct transformer_unit *unit, c
 
 float *transformer_sum_room(const struct transformer_unit *unit, float *own)
 {
-    return unit->gathered ? unit->gathered : own;
+    return unit->gathered ? unit->gathered : unit->piece_sums ? unit->piece_sums : own;
 }
 
 void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum)
 {
     const int64_t count = unit->r * unit->c;
-    if (!unit->gathered) transformer_sum(unit, sum, count);
+    transformer_add_pieces(unit, own, sum, count);
+    if (!unit->gathered) transformer_sum(unit, own, count);
     else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)count, own);
 }
 
@@ -71,7 +72,7 @@ float *transformer_own_gathered(const struct transformer_unit *unit)
 float *transformer_own_sum(const struct transformer_unit *unit, float *values)
 {
     float *const own = unit->gathered ? values + first_own(unit) : values;
-    transformer_complete_sum(unit, own, values);
+    transformer_complete_sum(unit, own, unit->piece_sums ? unit->piece_sums : values);
     return own;
 }
 
@@ -124,7 +125,7 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
         if (norm->d_bias) transformer_copy(unit->kernels, norm->d_bias, out + c, (uint64_t)c * sizeof *out);
         return;
     }
-    if (members == 1 || norm->rows % members != 0) {
+    if (members == 1 || norm->rows % members != 0 || unit->network->pieces > 0) { /* with pieces as on one device */
         pass(unit, norm);
         return;
     }
@@ -198,27 +199,57 @@ void transformer_zero_padding(const struct transformer_unit *unit, float *d_tabl
     if (d_bias) k->zero(k, d_bias + unit->v, padding * sizeof *d_bias);
 }
 
+/* The words of piece p of a piece of rows. */
+static struct kernel_loss_share share_of_piece(const struct transformer_unit *unit, const struct transformer_words *words,
+                                               struct kernel_loss_rows rows, int64_t p)
+{
+    const struct transformer_word_piece piece = transformer_word_piece(unit, p);
+    float *const statistics = unit->arguments->loss_statistics, *const sums = statistics + unit->pieces * rows.count;
+    return (struct kernel_loss_share){.logits = unit->logits + rows.count * piece.first,
+                                      .labels = words->masked ? words->labels : words->labels + 1,
+                                      .label_stride = words->stride,
+                                      .b = unit->b,
+                                      .t = unit->t,
+                                      .v = piece.count,
+                                      .first_word = (int64_t)unit->split->first_word + piece.first,
+                                      .masked = words->masked,
+                                      .rows = rows,
+                                      .largest = statistics + p * rows.count,
+                                      .sums = sums + 2 * p * rows.count,
+                                      .at_target = sums + (2 * p + 1) * rows.count};
+}
+
+/* Leaves the largest of all pieces in the first one's. */
+static void join_largest(float *largest, int64_t count, int64_t pieces)
+{
+    for (int64_t p = 1; p < pieces; p++)
+        for (int64_t i = 0; i < count; i++)
+            if (largest[p * count + i] > largest[i]) largest[i] = largest[p * count + i];
+}
+
 void transformer_loss_split(const struct transformer_unit *unit, const struct transformer_words *words,
                             struct kernel_loss_rows rows)
 {
-    const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
-    float *const statistics = a->loss_statistics;
-    const struct kernel_loss_share share = {.logits = unit->logits,
-                                            .labels = words->masked ? words->labels : words->labels + 1,
-                                            .label_stride = words->stride,
-                                            .b = unit->b,
-                                            .t = unit->t,
-                                            .v = unit->v,
-                                            .first_word = (int64_t)unit->split->first_word,
-                                            .masked = words->masked,
-                                            .rows = rows,
-                                            .largest = statistics,
-                                            .sums = statistics + rows.count,
-                                            .at_target = statistics + 2 * rows.count};
-    k->loss_largest(k, &share);
-    transformer_exchange_maximum(k, unit->split, share.largest, (uint64_t)rows.count);
-    k->loss_sums(k, &share);
-    transformer_sum(unit, share.sums, 2 * rows.count);
-    k->loss_gradient(k, a->loss, &share);
+    const struct kernel_loss_share first = share_of_piece(unit, words, rows, 0);
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        const struct kernel_loss_share share = share_of_piece(unit, words, rows, p);
+        k->loss_largest(k, &share);
+    }
+    join_largest(first.largest, rows.count, unit->pieces);
+    transformer_exchange_maximum(k, unit->split, first.largest, (uint64_t)rows.count);
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        struct kernel_loss_share share = share_of_piece(unit, words, rows, p);
+        share.largest = first.largest;
+        k->loss_sums(k, &share);
+    }
+    transformer_add_pieces(unit, first.sums, first.sums, 2 * rows.count);
+    transformer_sum(unit, first.sums, 2 * rows.count);
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        struct kernel_loss_share share = share_of_piece(unit, words, rows, p);
+        double counted = 0; /* with the first piece */
+        share.sums = first.sums;
+        share.at_target = first.at_target;
+        k->loss_gradient(k, p == 0 ? unit->arguments->loss : &counted, &share);
+    }
 }

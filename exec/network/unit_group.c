@@ -28,6 +28,7 @@ struct unit_group {
     struct meeting meeting;
     uint32_t members;
     bool paced;
+    bool tree;          /* of sums */
     bool decision;      /* of the last beginning ... */
     double begun_s;     /* ... and its time */
     double met_s;       /* when the last member came to the last exchange over memory or links */
@@ -57,6 +58,12 @@ enum status unit_group_create(uint32_t members, bool looks, bool paced, struct u
     }
     *out = group;
     return STATUS_OK;
+}
+
+void unit_group_add_as_tree(struct unit_group *group)
+{
+    assert((group->members & (group->members - 1)) == 0);
+    group->tree = true;
 }
 
 void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context)
@@ -211,6 +218,30 @@ CLONES static void take_larger(float *restrict largest, const float *x, uint64_t
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
+enum { LEVELS_MAX = 16, LEVEL_FLOATS = 1024 };
+
+/* Adds up all members' numbers from `begin` on as a tree, in `own`: as when counting in binary, a sum of 2^k members waits at level
+ * k for a second one. */
+static void sum_as_tree(const struct unit_group *group, float *own, uint64_t begin, uint64_t end)
+{
+    float *const *const values = (float *const *)(void *)group->values;
+    float levels[LEVELS_MAX][LEVEL_FLOATS];
+    assert(group->members >> (LEVELS_MAX - 1) <= 1);
+    for (uint64_t at = begin; at < end; at += LEVEL_FLOATS) {
+        const uint64_t n = end - at < LEVEL_FLOATS ? end - at : LEVEL_FLOATS;
+        uint32_t level = 0;
+        for (uint32_t m = 0; m < group->members; m++) {
+            const float *sum = values[m] + at;
+            for (level = 0; m >> level & 1; level++) {
+                kernels_sum_add(levels[level], sum, n);
+                sum = levels[level];
+            }
+            memcpy(levels[level], sum, n * sizeof *sum);
+        }
+        memcpy(own + (at - begin), levels[level], n * sizeof *own);
+    }
+}
+
 /* Combines all members' numbers from `begin` on, in `own`. */
 static void combine_floats(struct unit_group *group, float *own, uint64_t begin, uint64_t end, unit_group_combine *each)
 {
@@ -226,7 +257,9 @@ static void combine_floats(struct unit_group *group, float *own, uint64_t begin,
 
 static void sum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
-    combine_floats(group, (float *)group->values[rank] + begin, begin, end, kernels_sum_add);
+    float *const own = (float *)group->values[rank] + begin;
+    if (group->tree) sum_as_tree(group, own, begin, end);
+    else combine_floats(group, own, begin, end, kernels_sum_add);
 }
 
 static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
@@ -234,13 +267,20 @@ static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begi
     combine_floats(group, (float *)group->values[rank] + begin, begin, end, take_larger);
 }
 
+/* Returns the sum of number i of some members. */
+static double double_as_tree(double *const *values, uint64_t i, uint32_t first, uint32_t members)
+{
+    if (members == 1) return values[first][i];
+    return double_as_tree(values, i, first, members / 2) + double_as_tree(values, i, first + members / 2, members / 2);
+}
+
 static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
     double *const *const values = (double *const *)(void *)group->values;
     for (uint64_t i = begin; i < end; i++) {
         double sum = values[0][i];
-        for (uint32_t m = 1; m < group->members; m++) sum += values[m][i];
-        values[rank][i] = sum;
+        for (uint32_t m = 1; m < group->members && !group->tree; m++) sum += values[m][i];
+        values[rank][i] = group->tree ? double_as_tree(values, i, 0, group->members) : sum;
     }
 }
 
@@ -270,6 +310,7 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
                      combine_slice *combine_own, unit_group_combine *combine)
 {
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_REDUCE, .bytes = count * size};
+    if (group->members == 1) return;
     if (!begin_exchange(&moving, values)) return;
     if (group->reach) exchange_afar(group, rank, count, combine);
     else exchange_here(group, rank, values, count, size, combine_own);

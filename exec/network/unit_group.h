@@ -5,7 +5,7 @@
  *
  * Members of other processes are reached by a function that the run gives (exec/group/run_split.h).
  *
- * Order of sums: by rank, ((x0 + x1) + x2) + ..., whatever the timing. All members get the same bits.
+ * Order of sums: by rank, ((x0 + x1) + x2) + ..., or as a tree, whatever the timing. All members get the same bits.
  *
  * Exchanges take the time that they take, unless devices are dilated and links between them paced: then the links' time
  * comes after the pass (exec/group/run_split.h), and the exchange itself is no part of the pass.
@@ -40,6 +40,9 @@ struct unit_group_exchange {
 };
 /* Returns false after a cancellation. Other workers' shares may not be done. */
 typedef bool unit_group_reach(void *context, const struct unit_group_exchange *exchange);
+
+/* Has a new group of a power of two members add up as a balanced tree: ((x0 + x1) + (x2 + x3)) + ... */
+void unit_group_add_as_tree(struct unit_group *group);
 
 /* Divides a new group among processes. `here`: by member, those of this process, or none; borrowed, as `context` is. */
 void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context);

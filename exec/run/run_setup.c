@@ -137,6 +137,7 @@ static enum status make_splits(struct run *run, uint32_t s, struct error *err)
     for (uint32_t d = 0; d < replicas; d++) {
         struct unit_group *group;
         TRY(unit_group_create(members, !dilated, paced, &group, err));
+        if (job->parallel.tensor_pieces > 0) unit_group_add_as_tree(group);
         for (uint32_t t = 0; t < members; t++) ranks[d * members + t] = chunk_split(job, group, t);
         TRY(run_split_divide(run, s, d * members, group, err));
     }
@@ -163,7 +164,7 @@ static enum status make_chunk_tables(struct run *run, uint32_t s, struct error *
     const struct job *const job = &run->plan->jobs.jobs[shard->job];
     TRY(chunk_tables_init(job, shard->job, layers, &run->arena, chunk, err));
     run->tables[s] = (struct unit_tables){.parameters = chunk->parameters, .state = chunk->state};
-    if (job->parallel.tensor <= 1) return STATUS_OK;
+    if (!parallel_has_slices(&job->parallel)) return STATUS_OK;
     TRY(memory_parameters(&job->network, layers.first, layers.count, &run->arena, &run->tables[s].parameters, err));
     TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), &run->arena,
                             &run->tables[s].state, err));

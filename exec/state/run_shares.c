@@ -6,17 +6,12 @@
 
 bool run_is_split(const struct run *run, uint32_t shard)
 {
-    return run->chunks[shard].shares || run_shares_ranks(run, shard) > 1;
+    return run->chunks[shard].shares || run_has_slices(run, shard);
 }
 
 static uint32_t replicas_of(const struct run *run, uint32_t shard)
 {
     return run->plan->jobs.jobs[run->plan->shards[shard].job].parallel.data;
-}
-
-static bool has_slices(const struct run *run, uint32_t shard)
-{
-    return run_slices_members(run, shard) > 1;
 }
 
 /* A range of a share, and its place in the whole state of the chunk's layers. */
@@ -35,7 +30,7 @@ static struct share_range range_of(const struct chunk_tables *tables, uint32_t r
 void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
-    if (has_slices(run, shard)) {
+    if (run_has_slices(run, shard)) {
         run_slices_join(run, shard, rank, share, whole, bytes);
         return;
     }
@@ -50,7 +45,7 @@ void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const
 void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
-    if (has_slices(run, shard)) {
+    if (run_has_slices(run, shard)) {
         run_slices_cut(run, shard, rank, whole, share);
         return;
     }
@@ -108,7 +103,7 @@ static void keep_tensor(const struct share_range *range, const char *share, uint
 void run_shares_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values)
 {
     if (rank >= run_shares_ranks(run, shard)) return; /* replicas are equal */
-    if (has_slices(run, shard)) {
+    if (run_has_slices(run, shard)) {
         run_slices_keep(run, shard, rank, values);
         return;
     }
@@ -129,7 +124,7 @@ void run_shares_keep(const struct run *run, uint32_t shard, uint32_t rank, float
 void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,
                       struct device_guard guard)
 {
-    if (has_slices(run, shard)) {
+    if (run_has_slices(run, shard)) {
         run_slices_bring(run, device, shard, state, to, guard);
         return;
     }

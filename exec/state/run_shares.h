@@ -20,6 +20,12 @@ static inline uint32_t run_slices_members(const struct run *run, uint32_t shard)
     return tensor > 1 ? tensor : 1;
 }
 
+/* Returns true if devices have slices of the shard's tensors. */
+static inline bool run_has_slices(const struct run *run, uint32_t shard)
+{
+    return parallel_has_slices(&run->plan->jobs.jobs[run->plan->shards[shard].job].parallel);
+}
+
 /* Counts the ranks that have shares; equal replicas follow them. 1: a rank has all. */
 static inline uint32_t run_shares_ranks(const struct run *run, uint32_t shard)
 {

@@ -43,17 +43,20 @@ static void walk_tables(const struct run *run, uint32_t shard, const struct chun
 {
     const struct plan_shard *const about = &run->plan->shards[shard];
     const struct state_tables *const whole = &run->tables[shard].state;
+    const struct network *const network = &run->plan->jobs.jobs[about->job].network;
+    const struct network piece = network_piece(network, &slice->job->network);
     uint32_t index = 0;
     for (uint64_t layer = about->first_layer; layer < about->first_layer + about->layer_count; layer++) {
-        struct tensor_spec specs[LAYER_TENSORS_MAX], slices[LAYER_TENSORS_MAX];
-        const uint32_t count = network_layer_shapes(&run->plan->jobs.jobs[about->job].network, layer, specs);
+        struct tensor_spec specs[LAYER_TENSORS_MAX], slices[LAYER_TENSORS_MAX], pieces[LAYER_TENSORS_MAX];
+        const uint32_t count = network_layer_shapes(network, layer, specs);
         (void)network_layer_shapes(&slice->job->network, layer, slices);
+        (void)network_layer_shapes(&piece, layer, pieces);
         for (uint32_t i = 0; i < count; i++, index++)
             for (uint32_t part = 0; part < STATE_PARTS; part++) {
                 const struct memory_entry *const entry = &whole->parts[part].entries[index];
                 const uint64_t offset = whole->layout.parts[part].offset_bytes;
                 if (entry->bytes == 0 || offset >= bytes) continue;
-                const struct share_place tensor = {.share = tensor_share_of(&specs[i], &slices[i]),
+                const struct share_place tensor = {.share = tensor_share_of(&specs[i], &pieces[i], slice->job->network.pieces),
                                                    .of = {0, slices[i].elements},
                                                    .whole = offset + entry->offset_bytes,
                                                    .number_bytes = entry->bytes / specs[i].elements};

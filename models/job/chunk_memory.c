@@ -103,8 +103,9 @@ static void size_handover(const struct job *job, uint32_t kept, uint64_t stream,
 static uint64_t loss_bytes(const struct job *job)
 {
     const uint64_t rows = job->microbatch * network_tokens(&job->network, job->sequence);
-    if (job->parallel.tensor == 1 || network_classifies(&job->network)) return 0;
-    return aligned(CHUNK_LOSS_NUMBERS * network_logit_rows(&job->network, rows) * sizeof(float));
+    if (!parallel_has_slices(&job->parallel) || network_classifies(&job->network)) return 0;
+    const uint64_t pieces = max_u64(job->network.pieces, 1);
+    return aligned(pieces * CHUNK_LOSS_NUMBERS * network_logit_rows(&job->network, rows) * sizeof(float));
 }
 
 /* Sizes what the slices of a microbatch hand over, and the scratch of their attention, after the workspace so far. */

@@ -17,6 +17,7 @@ struct workspace {
     uint64_t library[2];   /* the same with rounded operands */
     uint64_t d_logits;     /* gradients of 16-bit logits */
     uint64_t gathered, norm_parts; /* of a tensor group's member */
+    uint64_t pieces;       /* sums of rows of each piece */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -164,6 +165,7 @@ static void need_group(const struct network *network, struct memory_sizes s, uin
     const bool whole = network->family == NETWORK_BERT || network->family == NETWORK_VIT;
     const bool twice = whole && network_layer_kind(network, layer) == LAYER_HEAD;
     if (network->slice_of == 0) return;
+    if (network->pieces > 1) w->pieces = max_u64(w->pieces, network->pieces * s.rows * s.width);
     w->norm_parts = 2 * s.width;
     if (!network->slices_rows) return;
     w->gathered = max_u64(w->gathered, (twice ? 2 : 1) * s.rows * s.width);
@@ -194,7 +196,8 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
         w->d_wide = max_u64(w->d_wide, wide_words(network, s));
-        if (network_traits(network)->parallel) w->scratch = max_u64(w->scratch, s.rows * s.width); /* the first part's result */
+        if (network_traits(network)->parallel) /* the first part's results */
+            w->scratch = max_u64(w->scratch, max_u64(network->pieces, 1) * s.rows * s.width);
         need_attention(network, s, w);
         break;
     case LAYER_HEAD:
@@ -249,6 +252,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     }
     if (w->gathered > 0) memory_put(layout, "gathered", w->gathered);
     if (w->norm_parts > 0 && !forward) memory_put(layout, "norm_parts", w->norm_parts);
+    if (w->pieces > 0) memory_put(layout, "pieces", w->pieces);
     memory_put(layout, "scratch", scratch_words(w, how, forward));
     memory_put(layout, "logits", w->logits);
     if (!forward) memory_put(layout, "activations", inputs ? w->layer : w->activations);
@@ -261,7 +265,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     if (pass == UNIT_LOSS) memory_put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 15 };
+enum { WORKSPACE_ENTRIES_MAX = 16 };
 
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)

@@ -114,9 +114,9 @@ const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struc
 
 const struct job *parallel_share_in(const struct job *job, struct job *room)
 {
-    if (job->parallel.tensor <= 1) return job;
+    if (!parallel_has_slices(&job->parallel)) return job;
     *room = *job;
-    room->network = network_slice(&job->network, job->parallel.tensor);
+    room->network = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
     room->network.slices_rows = job->parallel.sequence;
     return room;
 }
@@ -246,7 +246,7 @@ static bool is_plain(const struct job *job)
     const struct parallel *p = &job->parallel;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
                  p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    return plain && !p->tree && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
+    return plain && !p->tree && p->tensor_pieces == 0 && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
            !network_is_listed(&job->network);
 }
 

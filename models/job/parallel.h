@@ -35,6 +35,12 @@
  * replicas with 2^k microbatches each have whole branches, so that any number of replicas gives the same bits. Each
  * rank has partial sums of up to log2(its microbatches) further gradients (models/job/chunk_memory.h).
  *
+ *     "tensor": 2, "tensor_pieces": 8               --parallel tp=2,tensor_pieces=8
+ *
+ * Pieces of products. A tensor group adds up its devices' parts of products, so its bits depend on their number. With
+ * `tensor_pieces` P, a power of two, every device computes its products in P / tensor pieces and adds those up as a balanced
+ * tree, whose upper levels are the sums over devices: any `tensor` that divides P has the same bits, 1 included.
+ *
  * Data parallelism. Every rank has a full copy of the state that `zero` does not split, and a share of the rest, with
  * any schedule and any tensor and sequence parallelism:
  *
@@ -238,6 +244,7 @@ struct parallel {
     bool blocking;                   /* no computation during a fetch */
     uint32_t flush;                  /* asynchronous, delayed: minibatches between flushes; 0: only where it is evaluated */
     bool tree;                       /* gradients and losses are added up as a tree ("sum": "tree") */
+    uint32_t tensor_pieces;          /* of products, over a tensor group; 0: one for each device */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
     uint32_t carrying;               /* enum parallel_carrying */
     uint32_t slice_begin, slice_length; /* of parallel_slice(): tokens; length 0: all */
@@ -246,6 +253,12 @@ struct parallel {
 static inline bool parallel_is_set(const struct parallel *parallel)
 {
     return parallel->tensor > 0;
+}
+
+/* Returns true if devices compute slices of the network (network_slice()): of a tensor group, or in pieces. */
+static inline bool parallel_has_slices(const struct parallel *parallel)
+{
+    return parallel->tensor > 1 || parallel->tensor_pieces > 0;
 }
 
 /* True when data-parallel ranks have shares of this state; false with one rank. */
@@ -524,7 +537,7 @@ void parallel_write(const struct parallel *parallel, struct json_out *out, const
 MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
 
 /* Writes that form without degrees of 1, or "one device"; many stages become "replicas=2-2-2-...". Returns `text`. */
-enum { PARALLEL_TEXT_BYTES = 192 };
+enum { PARALLEL_TEXT_BYTES = 224 };
 const char *parallel_text(const struct parallel *parallel, char text[PARALLEL_TEXT_BYTES]);
 
 #endif

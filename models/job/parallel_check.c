@@ -1,6 +1,7 @@
 /* parallel_check() of parallel.h. */
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "base/try.h"
 #include "models/job/job.h"
 #include "models/job/parallel_offload.h"
@@ -300,6 +301,53 @@ static enum status check_tree(const struct job *job, struct error *err)
                      " replicas (expected a power of two)", each, p->data);
 }
 
+/* Returns what pieces of products cannot go with, or NULL. */
+static const char *without_pieces(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    const bool splits = parallel_splits(p, ZERO_STATES) || p->offload != OFFLOAD_NOTHING;
+    const struct {
+        bool is;
+        const char *what;
+    } ways[] = {
+        {p->carrying == PARALLEL_SIMULATED, "a job that is only simulated"},
+        {network_is_listed(&job->network) || !job->network.causal, "a network that is not a causal decoder"},
+        {p->sequence, "sequence parallelism"},
+        {p->schedule == PIPELINE_TERAPIPE, "slices of tokens (schedule 'terapipe')"},
+        {job->precision != PRECISION_FP32 || job->optimizer.moments != PRECISION_FP32,
+         "numbers of 16 bits (expected 'precision' and 'moments' fp32)"},
+        {job->gradients != PRECISION_FP32, "encoded gradients"},
+        {compression_is_set(&job->compression[COMPRESSION_GRADIENTS]), "encoded gradients"},
+        {compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]), "encoded boundaries"},
+        {job_clips(job) && splits, "'clip' of split or offloaded states"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
+        if (ways[i].is) return ways[i].what;
+    return parallel_only_simulated(NULL, job);
+}
+
+static enum status check_piece(const struct parallel *p, const char *what, uint64_t value, struct error *err)
+{
+    if (value % p->tensor_pieces == 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'tensor_pieces' %" PRIu32 " with %" PRIu64 " %s (expected a divisor)",
+                     p->tensor_pieces, value, what);
+}
+
+static enum status check_pieces(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->tensor_pieces == 0) return STATUS_OK;
+    const char *what = without_pieces(job);
+    if (what) return error_set(err, STATUS_BAD_INPUT, "'tensor_pieces' with %s", what);
+    if (p->tensor_pieces == 1 || (p->tensor_pieces & (p->tensor_pieces - 1)) != 0 || p->tensor_pieces % p->tensor != 0)
+        return error_set(err, STATUS_BAD_INPUT, "'tensor_pieces' %" PRIu32 " on %" PRIu32
+                         " device%s of a tensor group (expected a power of two from 2 on that they divide)", p->tensor_pieces,
+                         p->tensor, p->tensor > 1 ? "s" : "");
+    TRY(check_piece(p, "attention heads", job->network.heads, err));
+    TRY(check_piece(p, "heads of keys and values", network_kv_heads(&job->network), err));
+    return check_piece(p, "columns of the feed-forward part", job->network.ff_width, err);
+}
+
 enum status parallel_check(const struct job *job, struct error *err)
 {
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
@@ -313,6 +361,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
     TRY(check_tree(job, err));
+    TRY(check_pieces(job, err));
     TRY(check_buckets(job, err));
     return check_tensor(job, err);
 }

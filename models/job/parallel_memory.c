@@ -35,13 +35,13 @@ static bool has_two_tables(const struct job *job)
 /* Counts one device's; 0 when there is none. */
 static uint64_t tied_parameters(const struct job *job)
 {
-    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
     return has_two_tables(job) ? slice.vocabulary * network_word_width(&slice) : 0;
 }
 
 uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
 {
-    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
     uint64_t sum = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = min_u64(network_alike_end(&slice, layer), end);
@@ -203,7 +203,7 @@ static struct numbers numbers_of(const struct job *job, uint64_t layer)
     return (struct numbers){.element_bytes = precision_bytes(job->precision), .tokens = tokens, .rows = rows,
                             .own = rows / members * n->width, .whole = rows * n->width,
                             .seen = seen, .seen_own = seen / members * n->width, .joins = network_joins(n, layer),
-                            .slice = network_slice(n, p->tensor)};
+                            .slice = network_slice(n, p->tensor, p->tensor_pieces)};
 }
 
 static uint64_t projections(const struct numbers *s)

@@ -120,6 +120,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_u32(&o, "flush", JSON_OPTIONAL, 0, UINT32_MAX, &out->flush, err));
     TRY(json_take_choice(&o, "sum", JSON_OPTIONAL, sum_names, ARRAY_COUNT(sum_names), &sum, err));
     out->tree = sum == SUM_TREE;
+    TRY(json_take_u32(&o, "tensor_pieces", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->tensor_pieces, err));
     TRY(json_take_bool(&o, "carried_out", JSON_OPTIONAL, &carried_out, err));
     if (json_object_get(value, "carried_out")) out->carrying = carried_out ? PARALLEL_CARRIED_OUT : PARALLEL_SIMULATED;
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
@@ -185,6 +186,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->blocking) json_out_bool(out, "blocking", true);
     if (p->flush > 0) json_out_u64(out, "flush", p->flush);
     if (p->tree) json_out_string(out, "sum", sum_names[SUM_TREE]);
+    if (p->tensor_pieces > 0) json_out_u64(out, "tensor_pieces", p->tensor_pieces);
     if (p->carrying != PARALLEL_UNDECIDED) json_out_bool(out, "carried_out", p->carrying == PARALLEL_CARRIED_OUT);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
@@ -236,7 +238,8 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
         uint32_t value, usual;
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
-                 {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}, {"flush=", p->flush, 0}};
+                 {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}, {"flush=", p->flush, 0},
+                 {"tensor_pieces=", p->tensor_pieces, 0}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL,
                                  p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
@@ -291,7 +294,7 @@ static bool is_replicas(const char *word)
 
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
-    static const char *const names[] = {"tp", "pp", "dp", "v", "buckets", "zero", "prefetch", "flush"};
+    static const char *const names[] = {"tp", "pp", "dp", "v", "buckets", "zero", "prefetch", "flush", "tensor_pieces"};
     const struct {
         uint32_t *value;
         uint64_t min, max;
@@ -301,6 +304,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         {&out->buckets, 1, PARALLEL_CHUNKS_MAX},
         {&out->zero, ZERO_NOTHING, ZERO_WEIGHTS}, {&out->prefetch, 0, PARALLEL_CHUNKS_MAX},
         {&out->flush, 0, UINT32_MAX},
+        {&out->tensor_pieces, 0, PARALLEL_DEGREE_MAX},
     };
     static_assert(ARRAY_COUNT(of) == ARRAY_COUNT(names), "a name for each");
     char word[32];
@@ -325,7 +329,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, sp, scatter, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, tensor_pieces=, "
+                     "sp, scatter, "
                      "exposed, blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }

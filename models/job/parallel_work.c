@@ -85,6 +85,7 @@ static void add_pass(struct work_list *list, const struct job *job, uint64_t lay
 {
     struct work_item items[LAYER_WORK_MAX];
     const struct layer_share share = {.members = job->parallel.tensor,
+                                      .pieces = job->parallel.tensor_pieces,
                                       .sequence = job->parallel.sequence,
                                       .precision = job->precision};
     uint32_t count = network_slice_work(&job->network, layer, pass, job->microbatch, job->sequence,

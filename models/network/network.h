@@ -132,6 +132,7 @@ struct network {
     const struct network_graph *graph; /* of operations; may be NULL */
     uint32_t slice_of;  /* a slice (network_slice()): the members of its tensor group; 0: a whole network */
     bool slices_rows;   /* ... which also cut the rows of norms, sums and boundaries (sequence parallelism) */
+    uint32_t pieces;    /* ... and in how many pieces each of them computes its products; 0: whole */
 };
 
 /* Dimensions are as in safetensors (gpt2: (in, out)), so products of shapes are parameter counts. */
@@ -354,10 +355,14 @@ enum kernel optimizer_kernel(struct state_format format, bool apart);
  * (rounded up to 16 bytes of 16-bit numbers), and all tensors that have only the network's width. A profile is not
  * split.
  */
-struct network network_slice(const struct network *network, uint32_t members);
+struct network network_slice(const struct network *network, uint32_t members, uint32_t pieces);
+
+/* Returns a piece of the network of which `slice` is a slice, or the slice. */
+struct network network_piece(const struct network *network, const struct network *slice);
 
 struct layer_share {
     uint32_t members;   /* of the tensor group, at least 1; divides heads and feed-forward part */
+    uint32_t pieces;    /* in all, of products; 0: they are whole */
     bool sequence;      /* norms and sums process rows / members (divides evenly) */
     uint32_t precision; /* enum precision of all numbers */
 };

@@ -235,6 +235,23 @@ static uint32_t cross_linears(struct network_work_sizes s, struct network_work_l
     return 3;
 }
 
+static uint64_t pieces_of(const struct network *n)
+{
+    return n->pieces > 0 ? n->pieces : 1;
+}
+
+/* Cuts products into pieces: by rows that after attention and the last one, else by columns. */
+static void cut_linears(const struct network *n, uint32_t count, struct network_work_linear *linears)
+{
+    const uint32_t projection = network_traits(n)->fused_qkv ? 1 : 3;
+    for (uint32_t i = 0; i < count && n->pieces > 1; i++) {
+        const bool by_rows = i == projection || i + 1 == count;
+        uint64_t *const cut = by_rows ? &linears[i].in : &linears[i].out;
+        *cut /= n->pieces;
+        linears[i].times *= n->pieces;
+    }
+}
+
 /* In the order of the forward pass. */
 static uint32_t block_linears(const struct network *n, struct network_work_sizes s,
                               struct network_work_linear out[BLOCK_LINEARS_MAX])
@@ -250,7 +267,15 @@ static uint32_t block_linears(const struct network *n, struct network_work_sizes
     out[count++] = (struct network_work_linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
     count += cross_linears(s, out + count);
     count += for_all_linears(s, out + count);
-    return count + ff_linears(n, s, out + count);
+    count += ff_linears(n, s, out + count);
+    cut_linears(n, count, out);
+    return count;
+}
+
+/* Adds the sums of pieces: `sums` of rows of C. */
+static void add_piece_sums(const struct network *n, struct network_work_sizes s, uint64_t sums, struct network_work_list *list)
+{
+    if (n->pieces > 1) add_times(list, sums * (n->pieces - 1), KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
 static void cross_core(const struct network *n, struct network_work_sizes s, enum kernel kernel, struct network_work_list *list)
@@ -325,6 +350,7 @@ static void block_forward(const struct network *n, struct network_work_sizes s, 
     if (s.for_all > 0) add(list, KERNEL_SWIGLU_FORWARD, s.rows, s.for_all, 0);
     if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0); /* times its gate */
     if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
+    add_piece_sums(n, s, traits->parallel ? 1 : 2, list);
 }
 
 /* Adds recomputation. Pre-norm: the backward pass needs nothing of the last product. */
@@ -334,7 +360,8 @@ static void block_recompute(const struct network *n, struct network_work_sizes s
     block_forward(n, s, list);
     if (!network_norms_first(n)) return;
     remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
-    for (uint32_t i = 0; i < lone_sums(n); i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
+    const uint64_t pieces = pieces_of(n) - 1;
+    for (uint32_t i = 0; i < lone_sums(n) + pieces; i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 static void block_backward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
@@ -352,6 +379,7 @@ static void block_backward(const struct network *n, struct network_work_sizes s,
     joining_norm(s, norm_backward_of(n), list);
     for (uint32_t i = 0; i < network_block_norms(n) + (s.seen > 0); i++)
         add(list, norm_backward_of(n), s.own, s.width, network_norms_first(n) ? 1 : 0);
+    add_piece_sums(n, s, network_block_norms(n), list);
 }
 
 /* --- embeddings ----------------------------------------------------------------------------- */
@@ -424,7 +452,8 @@ enum { LOGIT_ROWS_MIN = 512, LOGIT_BYTES = 64 << 20 };
 uint64_t network_logit_rows(const struct network *network, uint64_t rows)
 {
     assert(rows > 0 && network->vocabulary > 0);
-    uint64_t most = LOGIT_BYTES / sizeof(float) / network->vocabulary;
+    const uint64_t words = network->vocabulary * (network->pieces > 0 ? network->slice_of : 1); /* pieces: as on one device */
+    uint64_t most = LOGIT_BYTES / sizeof(float) / words;
     if (most < LOGIT_ROWS_MIN) most = LOGIT_ROWS_MIN;
     uint64_t pieces = rows / most + (rows % most > 0);
     return rows / pieces + (rows % pieces > 0);
@@ -436,11 +465,11 @@ enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
 static uint32_t head_words(const struct network *n, struct network_work_sizes s,
                            struct network_work_linear out[HEAD_PIECES_MAX])
 {
-    uint64_t rows = s.logits, rest = s.rows % rows;
+    uint64_t rows = s.logits, rest = s.rows % rows, pieces = pieces_of(n);
     bool bias = network_traits(n)->head_bias;
     uint64_t width = network_word_width(n);
-    out[0] = (struct network_work_linear){rows, n->vocabulary, width, bias, s.rows / rows, true};
-    out[1] = (struct network_work_linear){rest, n->vocabulary, width, bias, 1, true};
+    out[0] = (struct network_work_linear){rows, n->vocabulary / pieces, width, bias, s.rows / rows * pieces, true};
+    out[1] = (struct network_work_linear){rest, n->vocabulary / pieces, width, bias, pieces, true};
     return rest > 0 ? 2 : 1;
 }
 
@@ -504,6 +533,7 @@ static void head_backward(const struct network *n, struct network_work_sizes s, 
     uint64_t rows = classifies ? s.batch : s.own;
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
     if (!(list->parts & PART_INPUT)) return;
+    add_piece_sums(n, s, 1, list);
     if (has_head_norm(n)) add(list, norm_backward_of(n), rows, s.width, 0);
     if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, rows, s.width, 0);
     if (classifies) add(list, KERNEL_GATHER, s.rows, s.width, 0);
@@ -619,17 +649,24 @@ static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
     return (share + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
 }
 
-struct network network_slice(const struct network *network, uint32_t members)
+struct network network_slice(const struct network *network, uint32_t members, uint32_t pieces)
 {
-    assert(members > 0);
+    assert(members > 0 && pieces % members == 0);
     struct network slice = *network;
     slice.heads /= members;
     slice.kv_heads /= members;
     slice.ff_width /= members;
     slice.shared_width /= members;
-    slice.vocabulary = slice_vocabulary(network->vocabulary, members);
-    slice.slice_of = members > 1 ? members : 0;
+    slice.pieces = pieces / members;
+    slice.vocabulary = slice.pieces > 0 ? slice.pieces * slice_vocabulary(network->vocabulary, pieces)
+                                        : slice_vocabulary(network->vocabulary, members);
+    slice.slice_of = members > 1 || pieces > 0 ? members : 0;
     return slice;
+}
+
+struct network network_piece(const struct network *network, const struct network *slice)
+{
+    return slice->pieces > 0 ? network_slice(network, slice->slice_of * slice->pieces, 0) : *slice;
 }
 
 uint32_t network_slice_work(const struct network *network, uint64_t layer, enum network_pass pass,
@@ -645,7 +682,7 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
     } else if (network->graph) {
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
-        struct network slice = network_slice(network, share.members);
+        struct network slice = network_slice(network, share.members, share.pieces);
         struct network_work_sizes s = sizes_of(&slice, layer, microbatch, sequence);
         s.logits = s.rows;
         if (share.sequence) s.own = s.rows / share.members;

@@ -9,6 +9,8 @@
  *
  *         | q0 q1 | k0 k1 | v0 v1 |   rank 0: | q0 | k0 | v0 |       | rank 0 |
  *         | q0 q1 | k0 k1 | v0 v1 |           | q0 | k0 | v0 |       | rank 1 |
+ *
+ * Where a rank's part has several pieces ("tensor_pieces"), each is cut like the part of a rank of a larger group.
  */
 #ifndef SPILLWAY_MODELS_NETWORK_TENSOR_SHARE_H
 #define SPILLWAY_MODELS_NETWORK_TENSOR_SHARE_H
@@ -17,12 +19,14 @@
 
 struct tensor_share {
     uint64_t outer, joined, size, inner;
-    uint64_t part;    /* of `size`, on each rank */
+    uint64_t part;    /* of `size`, in each piece */
+    uint32_t pieces;  /* of a rank, one after the other */
     bool cut;         /* else every rank has all */
 };
 
-/* Returns how ranks share a tensor, from its specification in the network and in the network's slice. */
-struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *slice);
+/* Returns how ranks share a tensor, from its specification in the network and in a piece of the network (network_piece()).
+ * `pieces`: of each rank; 0: its part is one. */
+struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *piece, uint32_t pieces);
 
 /* The range of `size` that a rank has; it may be empty. */
 struct tensor_range {

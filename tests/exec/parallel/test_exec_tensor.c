@@ -221,7 +221,7 @@ static void walk_tensors(struct group *whole, struct group *parts, each_tensor *
         const uint32_t count = network_layer_tensors(&whole->job->network, layer, specs);
         assert_int_equal(network_layer_tensors(&parts->ranks[0].tables.job->network, layer, slices), count);
         for (uint32_t i = 0; i < count; i++) {
-            const struct tensor_share share = tensor_share_of(&specs[i], &slices[i]);
+            const struct tensor_share share = tensor_share_of(&specs[i], &slices[i], 0);
             each(whole, parts, index++, &share, specs[i].name);
         }
     }

@@ -1142,6 +1142,51 @@ static void trees(void **state)
     }
 }
 
+/* Jobs in pieces, and what those cannot go with. */
+static void pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double clip;
+        uint32_t precision;
+        const char *complaint; /* NULL: accepted */
+    } cases[] = {
+        {"tensor_pieces=4", 0.5, PRECISION_FP32, NULL},
+        {"tp=2,pp=2,dp=2,tensor_pieces=4", 0.5, PRECISION_FP32, NULL},
+        {"tp=4,dp=2,zero=3,tensor_pieces=4", 0, PRECISION_FP32, NULL},
+        {"tp=2,tensor_pieces=6", 0, PRECISION_FP32,
+         "'tensor_pieces' 6 on 2 devices of a tensor group (expected a power of two from 2 on that they divide)"},
+        {"tensor_pieces=1", 0, PRECISION_FP32,
+         "'tensor_pieces' 1 on 1 device of a tensor group (expected a power of two from 2 on that they divide)"},
+        {"tp=4,tensor_pieces=2", 0, PRECISION_FP32,
+         "'tensor_pieces' 2 on 4 devices of a tensor group (expected a power of two from 2 on that they divide)"},
+        {"tp=2,tensor_pieces=8", 0, PRECISION_FP32, "'tensor_pieces' 8 with 4 attention heads (expected a divisor)"},
+        {"tp=2,sp,tensor_pieces=4", 0, PRECISION_FP32, "'tensor_pieces' with sequence parallelism"},
+        {"tp=2,tensor_pieces=4", 0, PRECISION_BF16_WEIGHTS,
+         "'tensor_pieces' with numbers of 16 bits (expected 'precision' and 'moments' fp32)"},
+        {"tp=2,dp=2,zero=1,tensor_pieces=4", 0.5, PRECISION_FP32, "'tensor_pieces' with 'clip' of split or offloaded states"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct job_set jobs;
+        struct parallel p = {0};
+        struct error err = {0};
+        char text[PARALLEL_TEXT_BYTES];
+        test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+        struct job *job = &jobs.jobs[0];
+        job->microbatches = 4;
+        job->precision = cases[i].precision;
+        job->optimizer.clip = cases[i].clip;
+        assert_int_equal(parallel_parse_text(cases[i].text, &p, &err), STATUS_OK);
+        if (!p.sequence && p.zero == 0) assert_string_equal(parallel_text(&p, text), cases[i].text);
+        job->parallel = p;
+        const enum status status = parallel_check(job, &err);
+        if (!cases[i].complaint && status) fail_msg("%s: %s", cases[i].text, err.text);
+        if (cases[i].complaint) assert_string_equal(err.text, cases[i].complaint);
+        job_set_release(&jobs);
+    }
+}
+
 /* Timed as planned, without charges for states beside their copies: the first copy begins at 0, and the last ends the
  * run. */
 static void simulated(void **state)
@@ -1176,7 +1221,7 @@ int main(void)
         cmocka_unit_test(tables),
         cmocka_unit_test(held_out),
         cmocka_unit_test(replicas),
-        cmocka_unit_test(trees),
+        cmocka_unit_test(trees), cmocka_unit_test(pieces),
         cmocka_unit_test(slices), cmocka_unit_test(rows),
         cmocka_unit_test(slices_of_tokens),
         cmocka_unit_test(codes),

@@ -526,7 +526,7 @@ static void refused(void **state)
          "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)"},
         {"tp=2,zero=2,offload=states,sp", "'offload' with sequence parallelism (expected none: tensor groups add up "
                                           "gradients of norms)"},
-        {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, sp, scatter, exposed, blocking, "
+        {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, tensor_pieces=, sp, scatter, exposed, blocking, "
                                 "tree, offload=states, offload=weights, storage, delayed, swap or choose)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
