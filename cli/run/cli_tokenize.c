@@ -67,6 +67,7 @@ static enum status refuse_text(const struct reading *reading, const struct docum
     const size_t valid = characters_valid(text, length);
     uint64_t line = document->line;
     size_t begin = 0;
+    *err = (struct error){0}; /* the tokenizer knows no lines */
     for (size_t i = 0; i < valid; i++) {
         if (text[i] != '\n') continue;
         begin = i + 1;
