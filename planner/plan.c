@@ -419,7 +419,9 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
     const uint64_t later[] = {network->experts,        network->experts_chosen,   network->rotary_width,
                               network->encoder_blocks, network->decoder_tokens,   network->relative_buckets,
-                              network->gated};
+                              network->gated,          network->window,           network->window_from,
+                              network->window_every,   network->serial_residual,  network->shared_width,
+                              network->dense_width,    network->sparse_step,      network->experts_normalized};
     for (size_t i = 0; i < ARRAY_COUNT(later); i++)
         if (later[i] > 0) add(hash, random_mix(i + 1) ^ later[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
@@ -444,6 +446,12 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         add(hash, layer->forward_ns);
         add(hash, layer->backward_ns);
     }
+    const double switches[] = {network->window_theta, network->score_scalar, network->score_cap, network->logit_cap,
+                               network_dropout(network, NETWORK_DROPS_EMBEDDING), network_dropout(network, NETWORK_DROPS_SCORES),
+                               network_dropout(network, NETWORK_DROPS_RESULTS)};
+    for (size_t i = 0; i < ARRAY_COUNT(switches); i++)
+        if (switches[i] > 0) add_double(hash, switches[i] * (double)(i + 2));
+    for (uint32_t i = 0; i < network->dense_count; i++) add(hash, network->dense_blocks[i]);
     if (network->profile_samples > 0) add(hash, network->profile_samples);
     for (uint32_t i = 0; network->graph && i < network->graph->op_count; i++) {
         uint64_t code[GRAPH_CODE_WORDS];

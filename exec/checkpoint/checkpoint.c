@@ -113,7 +113,7 @@ static bool network_text(const struct network *network, char out[CHECKPOINT_VALU
 {
     struct network nameless = *network;
     strcpy(nameless.name, "network");
-    memset(nameless.ignored, 0, sizeof nameless.ignored);
+    network_forget_ignored(&nameless);
     struct json_out *const json = json_out_create(NULL);
     if (json) network_write(&nameless, json, NULL);
     const bool whole = json && keep_text(json, out);

@@ -501,6 +501,18 @@ static void gelu_forward(const struct kernels *kernels, float *y, const float *x
     RUN(cuda_gelu_forward, y, x, n, tanh_form);
 }
 
+static void relu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_relu_forward, y, x, n);
+}
+
+static void relu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_relu_backward, dx, dy, x, n);
+}
+
 static void gelu_backward(const struct kernels *kernels, float *dx, const float *dy,
                           const float *x, int64_t n, bool tanh_form)
 {
@@ -607,6 +619,8 @@ static const struct kernels table = {
     .attention_forward = attention_forward,
     .attention_backward = attention_backward,
     .prepare_attention = prepare_attention,
+    .relu_forward = relu_forward,
+    .relu_backward = relu_backward,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .residual = residual,

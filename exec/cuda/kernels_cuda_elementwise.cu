@@ -1,5 +1,5 @@
 /*
- * Elementwise kernels: GELU and SwiGLU, their derivatives, sums, optimizer steps.
+ * Elementwise kernels: GELU, ReLU and SwiGLU, their derivatives, sums, optimizer steps.
  *
  * All are bound by memory. A thread takes EACH numbers that are THREADS apart: neighbouring threads read neighbouring
  * numbers, and all loads of a thread are in flight before its first store. Loads have four bytes, not sixteen: every
@@ -55,6 +55,14 @@ struct gelu_exact_slope {
     {
         return dy * (normal(x) + x * INVERSE_ROOT_2_PI * expf(-0.5f * x * x));
     }
+};
+
+struct relu {
+    __device__ float operator()(float x) const { return x > 0.0f ? x : 0.0f; }
+};
+
+struct relu_slope {
+    __device__ float operator()(float dy, float x) const { return x > 0.0f ? dy : 0.0f; }
 };
 
 __device__ static inline float logistic(float x)
@@ -211,6 +219,16 @@ extern "C" cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const 
                   blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, dx, dy, x, n);
 }
 
+extern "C" cudaError_t cuda_relu_forward(cudaStream_t stream, float *y, const float *x, int64_t n)
+{
+    return launch(map_one<relu>, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, y, x, n);
+}
+
+extern "C" cudaError_t cuda_relu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x, int64_t n)
+{
+    return launch(map_two<relu_slope>, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, dx, dy, x, n);
+}
+
 extern "C" cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate,
                                            const float *up, int64_t n)
 {
@@ -283,6 +301,7 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)map_one<gelu_tanh>,       (const void *)map_one<gelu_exact>,
         (const void *)map_two<gelu_tanh_slope>, (const void *)map_two<gelu_exact_slope>,
         (const void *)map_two<swiglu>,          (const void *)swiglu_slopes,
+        (const void *)map_one<relu>,            (const void *)map_two<relu_slope>,
         (const void *)map_two<sum_of_two>,      (const void *)update<0>,
         (const void *)update<1>,                (const void *)update<2>,
         (const void *)round_to_bf16,            (const void *)add_bias,

@@ -38,6 +38,8 @@ cudaError_t cuda_gelu_forward(cudaStream_t stream, float *y, const float *x, int
                               bool tanh_form);
 cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x,
                                int64_t n, bool tanh_form);
+cudaError_t cuda_relu_forward(cudaStream_t stream, float *y, const float *x, int64_t n);
+cudaError_t cuda_relu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x, int64_t n);
 cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate, const float *up,
                                 int64_t n);
 cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, const float *dy,

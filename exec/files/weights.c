@@ -60,7 +60,7 @@ bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
         .rounded = master ? weights : NULL,
         .moments = {in_part(walk, STATE_FIRST), in_part(walk, STATE_SECOND)},
     };
-    assert(master || entry->bytes == out->spec->elements * sizeof(float));
+    assert(!walk->states || master || entry->bytes == out->spec->elements * sizeof(float));
     walk->entry++;
     return true;
 }
@@ -112,7 +112,9 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
         [NETWORK_LLAMA] = "model.", [NETWORK_MISTRAL] = "model.", [NETWORK_GEMMA] = "model.", [NETWORK_QWEN2] = "model.",
-        [NETWORK_QWEN3] = "model.", [NETWORK_PHI] = "model.", [NETWORK_GPT_NEOX] = "gpt_neox.", [NETWORK_GPTJ] = "transformer.",
+        [NETWORK_QWEN3] = "model.", [NETWORK_GEMMA2] = "model.", [NETWORK_GEMMA3_TEXT] = "model.", [NETWORK_OPT] = "model.",
+        [NETWORK_MIXTRAL] = "model.", [NETWORK_QWEN2_MOE] = "model.", [NETWORK_QWEN3_MOE] = "model.",
+        [NETWORK_PHI] = "model.", [NETWORK_GPT_NEOX] = "gpt_neox.", [NETWORK_GPTJ] = "transformer.",
         [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
     const char *base = bases[family];
     size_t length = base ? strlen(base) : 0;
@@ -211,7 +213,7 @@ static bool may_be_left(const char *name)
 static bool is_table_again(struct weights_files *files, const struct safetensors_tensor *head)
 {
     static const char *const tables[] = {"wte.weight", "transformer.wte.weight", "model.embed_tokens.weight",
-                                         "embed_tokens.weight"};
+                                         "embed_tokens.weight", "model.decoder.embed_tokens.weight", "decoder.embed_tokens.weight"};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const struct safetensors_tensor *const table = weights_files_find(files, tables[i]);
         if (table && table->type == head->type && table->bytes == head->bytes)
@@ -252,9 +254,45 @@ static enum status order_rows(const struct tensor_spec *spec, float *to, const f
     return STATUS_OK;
 }
 
+/* --- tensors that files have for each expert ------------------------------------------------------- */
+
+/* Counts the files' matrices of a tensor: 1, or those of all experts. */
+static uint64_t parts_of(const struct tensor_spec *spec)
+{
+    return spec->of_expert[0] ? spec->shape[0] * (spec->of_expert[1] ? 2 : 1) : 1;
+}
+
+/* Returns the part-th of them, in the order of memory: of "P.experts.gate_up_proj" of three experts "P.experts.0.gate_proj.weight",
+ * "P.experts.0.up_proj.weight" and so on. */
+static struct tensor_spec part_of(const struct tensor_spec *spec, uint64_t part)
+{
+    struct tensor_spec out = *spec;
+    const uint64_t each = spec->of_expert[1] ? 2 : 1;
+    const char *const end = strrchr(spec->name, '.');
+    if (!spec->of_expert[0]) return out;
+    out.rank = 2;
+    out.shape[0] = spec->shape[1] / each;
+    out.shape[1] = spec->shape[2];
+    out.elements = out.shape[0] * out.shape[1];
+    snprintf(out.name, sizeof out.name, "%.*s.%" PRIu64 ".%s.weight", (int)(end - spec->name), spec->name, part / each,
+             spec->of_expert[part % each]);
+    return out;
+}
+
 static void add_to_all(float *x, uint64_t n, float term)
 {
     for (uint64_t i = 0; i < n; i++) x[i] += term;
+}
+
+/* Reads a matrix of an expert, or a whole tensor. Returns false after a fault. */
+static bool read_part(const struct job *job, struct weights_files *files, const struct weights_tensor *wanted, uint64_t part,
+                      struct faults *faults)
+{
+    const struct tensor_spec spec = part_of(wanted->spec, part);
+    const struct safetensors_tensor *const found = find_tensor(files, job->network.family, &spec, faults);
+    if (found && wanted->values && faults->count == 0 && !safetensors_floats(found, wanted->values + part * spec.elements))
+        add_fault(faults, "tensor '%s' has a number that is not finite", found->name);
+    return found != NULL;
 }
 
 /* Opens the job's files and finds all tensors, or checks them only where *walk has no states. */
@@ -264,9 +302,9 @@ static enum status read_tensors(const struct job *job, struct weights_walk *walk
     struct faults faults = {.count = 0};
     struct weights_tensor wanted;
     while (weights_walk_next(walk, &wanted)) {
-        const struct safetensors_tensor *const found = find_tensor(files, job->network.family, wanted.spec, &faults);
-        if (found && wanted.values && faults.count == 0 && !safetensors_floats(found, wanted.values))
-            add_fault(&faults, "tensor '%s' has a number that is not finite", found->name);
+        bool found = true;
+        for (uint64_t part = 0; part < parts_of(wanted.spec); part++)
+            found = read_part(job, files, &wanted, part, &faults) && found;
         if (found && wanted.values) TRY(order_rows(wanted.spec, wanted.values, wanted.values, false, err));
         if (wanted.spec->less_one && wanted.values) add_to_all(wanted.values, wanted.spec->elements, 1);
     }
@@ -325,17 +363,20 @@ static enum status values_of_file(struct write_list *list, const struct weights_
 static enum status write_list_fill(struct write_list *list, struct weights_walk *walk, struct error *err)
 {
     struct weights_tensor tensor;
-    for (size_t i = 0; weights_walk_next(walk, &tensor); i++) {
-        assert(i < list->count);
-        memcpy(list->names[i], tensor.spec->name, sizeof tensor.spec->name);
-        struct safetensors_tensor *out = &list->tensors[i];
+    size_t i = 0;
+    while (weights_walk_next(walk, &tensor)) {
         const float *values;
         TRY(values_of_file(list, &tensor, &values, err));
-        *out = (struct safetensors_tensor){.name = list->names[i],
-                                           .type = SAFETENSORS_F32,
-                                           .rank = tensor.spec->rank,
-                                           .data = (const unsigned char *)values};
-        memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
+        for (uint64_t part = 0; part < parts_of(tensor.spec); part++, i++) {
+            const struct tensor_spec spec = part_of(tensor.spec, part);
+            assert(i < list->count);
+            memcpy(list->names[i], spec.name, sizeof spec.name);
+            list->tensors[i] = (struct safetensors_tensor){.name = list->names[i],
+                                                           .type = SAFETENSORS_F32,
+                                                           .rank = spec.rank,
+                                                           .data = (const unsigned char *)(values + part * spec.elements)};
+            memcpy(list->tensors[i].shape, spec.shape, sizeof spec.shape);
+        }
     }
     return STATUS_OK;
 }
@@ -345,7 +386,9 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
                           struct error *err)
 {
     struct write_list list = {0};
-    for (uint32_t s = 0; s < shard_count; s++) list.count += tables[s].parts[STATE_WEIGHTS].count;
+    struct weights_walk counted = {.job = job, .tables = tables, .shard_count = shard_count};
+    struct weights_tensor tensor;
+    while (weights_walk_next(&counted, &tensor)) list.count += parts_of(tensor.spec);
     list.tensors = alloc_zeroed(list.count, sizeof *list.tensors);
     list.names = alloc_zeroed(list.count, sizeof *list.names);
     enum status status;

@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include "exec/kernels/kernels_attention.h"
+#include "exec/kernels/kernels_dropout.h"
+#include "exec/kernels/kernels_experts.h"
 #include "exec/kernels/kernels_step.h"
 #include "models/job/job.h"
 
@@ -27,6 +29,7 @@ struct kernel_loss_rows {
     uint32_t part, parts;
     int64_t targets;
     bool continues; /* adds to the loss, also in the first rows of part 0 */
+    float cap;      /* a logit z becomes cap tanh(z / cap) first; on hosts; 0: it does not */
 };
 
 /*
@@ -100,6 +103,7 @@ struct kernels {
 
     /* see exec/kernels/kernels_attention.h */
     bool attends_in_windows; /* attention takes a window */
+    bool caps;               /* attention takes a scale and a cap of scores, and the loss a cap of logits */
     void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
     /* Prepares attention of a shape (pointers ignored) before a run: no resources are allocated later, and the
@@ -113,6 +117,12 @@ struct kernels {
     /* dx = dy * gelu'(x); dx may be dy */
     void (*gelu_backward)(const struct kernels *kernels, float *dx, const float *dy,
                           const float *x, int64_t n, bool tanh_form);
+    /* y = max(x, 0), and dx = dy where x > 0, else 0; dx may be dy */
+    void (*relu_forward)(const struct kernels *kernels, float *y, const float *x, int64_t n);
+    void (*relu_backward)(const struct kernels *kernels, float *dx, const float *dy, const float *x, int64_t n);
+    /* y(rows,c) = x with numbers dropped, t rows to a sample; y may be x. NULL: attention drops none, either */
+    void (*dropout)(const struct kernels *kernels, float *y, const float *x, int64_t rows, int64_t t, int64_t c,
+                    const struct kernel_dropout *dropout);
     /* z = x + y; z may be x or y */
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
@@ -199,6 +209,26 @@ struct kernels {
                            const float *up, int64_t n);
     /* y = factor x; y may be x */
     void (*scale)(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor);
+
+    /* --- experts (exec/kernels/kernels_experts.h), only by the host's processor ----------------- */
+
+    /* Chooses experts by `probabilities`, which has the router's results, and fills in the rest. */
+    void (*route)(const struct kernels *kernels, const struct kernel_routes *routes);
+    /* d(R,E): in, the first k of a row are gradients of its weights; out, those of the router's results */
+    void (*route_backward)(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
+    /* sent(R k,C) = each place's row of x(R,C) */
+    void (*send)(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes, int64_t c);
+    /* out(R,C) = (adds: +=) the sum of a row's places of sent(R k,C), times its weights if `weighted` */
+    void (*collect)(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
+                    bool weighted, bool adds);
+    /* The gradients of a weighted sum: of its terms, and in d(R,E), unless that is NULL, the first k of a row of its weights. */
+    void (*collect_backward)(const struct kernels *kernels, float *d_sent, float *d, const float *dout, const float *returned,
+                             const struct kernel_routes *routes, int64_t c);
+    /* out(R,C) += logistic(gate(R)) x(R,C) */
+    void (*gate_rows)(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c);
+    /* dgate may be NULL */
+    void (*gate_rows_backward)(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,
+                               const float *gate, int64_t r, int64_t c);
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 

@@ -23,6 +23,11 @@
  * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs. Their dK
  * and dV are sums over several calls, the last tokens' first.
  *
+ * Where scores have a cap, s becomes c = cap tanh(s / cap), and dS = P (dP - dO . O) (1 - (c / cap)^2).
+ *
+ * Dropout multiplies E by the mask M, of 0 and 1 / (1 - p), after its sum was taken, and in the backward pass dP, and P before
+ * the product with dO.
+ *
  * In grouped-query attention (Ainslie et al., arXiv 2305.13245) dK and dV are sums over the group, so a group's heads
  * go one after the other in the backward pass.
  *
@@ -56,6 +61,8 @@ struct shape {
     int64_t b, t, h, kv, d;
     int64_t earlier;          /* tokens before the first query */
     int64_t window;           /* 0: none */
+    float scale, cap;         /* of scores; no cap: 0 */
+    struct kernel_dropout dropout;
     int64_t held, held_d;     /* tokens from one sample's keys to the next; of their gradients */
     int64_t row_q, row_kv, row_out;
     int64_t row_dq, row_dkv; /* of the gradients */
@@ -66,7 +73,7 @@ struct shape {
 struct kernels_attention_head {
     const float *q, *k, *v;
     const struct shape *shape;
-    float scale;
+    int64_t sample, index; /* the sample's number in the minibatch, the head's */
 };
 
 /* Finds a head's queries among H adjacent ones. */
@@ -89,13 +96,20 @@ static struct kernels_attention_head head_of(const struct shape *shape, const st
                                            .k = a->k + kv,
                                            .v = a->v + kv,
                                            .shape = shape,
-                                           .scale = (float)(1.0 / sqrt((double)shape->d))};
+                                           .sample = shape->dropout.samples + sample,
+                                           .index = shape->dropout.heads + index};
 }
 
 /* The keys that a tile of queries meets. */
 struct keys {
     int64_t first, count;
 };
+
+CLONES static void cap_scores(float *s, int64_t n, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t i = 0; i < n; i++) s[i] = cap * math_tanh(s[i] * inverse);
+}
 
 /* Writes s(rows, keys) of queries [first, first + rows). */
 static void head_scores(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows,
@@ -105,13 +119,14 @@ static void head_scores(const struct kernels_attention_head *head, float *s, int
                                          .m = rows,
                                          .n = keys.count,
                                          .k = head->shape->d,
-                                         .alpha = head->scale,
+                                         .alpha = head->shape->scale,
                                          .a = head->q + first * head->shape->row_q,
                                          .row_a = head->shape->row_q,
                                          .b = head->k + keys.first * head->shape->row_kv,
                                          .row_b = head->shape->row_kv,
                                          .c = s,
                                          .row_c = keys.count});
+    if (head->shape->cap > 0) cap_scores(s, rows * keys.count, head->shape->cap);
 }
 
 static struct keys head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
@@ -173,6 +188,22 @@ CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
     }
 }
 
+/* Does the same for scores with a cap. */
+CLONES static void softmax_backward_capped_rows(float *restrict p, float *restrict ds, const float *lse, const float *delta,
+                                                int64_t rows, int64_t keys, int64_t seen, int64_t window, float scale, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
+        hide_keys(p, keys, host_min(seen + i, keys), window);
+        for (int64_t j = 0; j < keys; j++) {
+            const float weight = math_exp(p[j] - lse[i]), part = p[j] * inverse;
+            const float slope = weight > 0 ? 1.0f - part * part : 0; /* hidden keys are infinite */
+            p[j] = weight;
+            ds[j] = weight * (ds[j] - delta[i]) * scale * slope;
+        }
+    }
+}
+
 /* delta[i] = dout row . out row */
 CLONES static void row_products(float *restrict delta, const float *dout, const float *out,
                                      int64_t rows, int64_t d, int64_t stride)
@@ -201,6 +232,15 @@ CLONES static void round_copy(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] = bf16_widen(bf16_nearest(from[i]));
 }
 
+/* Drops weights of queries [first, first + rows), or their gradients. */
+static void drop(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows, struct keys keys)
+{
+    const struct kernel_dropout *const dropout = &head->shape->dropout;
+    const struct host_scores at = {.sample = head->sample, .head = head->index, .first_query = head->shape->earlier + first,
+                                   .rows = rows, .first_key = keys.first, .keys = keys.count};
+    if (dropout->p > 0) host_drop_scores(s, &at, dropout);
+}
+
 /* --- one head --------------------------------------------------------------------------------- */
 
 static void head_forward(const struct kernels_attention_head *head, float *out, float *lse, float *s)
@@ -212,6 +252,7 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
         softmax_rows(s, lse + first, inverse, rows, keys.count, head_seen(head, first, keys), shape->window);
+        drop(head, s, first, rows, keys);
         if (shape->rounded) round_rows(s, rows, keys.count, keys.count);
         host_multiply(&(struct host_product){.m = rows,
                                              .n = shape->d,
@@ -275,8 +316,14 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
                                              .row_c = keys.count});
         row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
                      shape->row_out);
-        softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
-                              head->scale);
+        drop(head, ds, first, rows, keys);
+        if (shape->cap > 0)
+            softmax_backward_capped_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
+                                         shape->window, shape->scale, shape->cap);
+        else
+            softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
+                                  shape->scale);
+        drop(head, p, first, rows, keys);
         if (shape->rounded) {
             round_rows(p, rows, keys.count, keys.count);
             round_rows(ds, rows, keys.count, keys.count);
@@ -353,6 +400,9 @@ static struct kernel_attention prepared(const struct kernels *kernels, const str
                             .d = a.d,
                             .earlier = a.earlier,
                             .window = a.window,
+                            .scale = a.scale > 0 ? a.scale : (float)(1.0 / sqrt((double)a.d)),
+                            .cap = a.cap,
+                            .dropout = a.dropout,
                             .held = held,
                             .held_d = held,
                             .adds = a.adds,

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exec/kernels/kernels_dropout.h"
+
 struct kernel_attention {
     float *out;                /* written by forward, read by backward */
     float *stats;              /* (B,H,T): log of the sum of exponentials */
@@ -30,6 +32,9 @@ struct kernel_attention {
     int64_t row_q, row_kv;     /* from one token to the next */
     int64_t earlier, held;     /* held 0: T, and no earlier tokens */
     int64_t window;            /* only causal, and on hosts; 0: all tokens */
+    float scale;               /* of scores; 0: 1 / root of D. On hosts, as ... */
+    struct kernel_dropout dropout; /* of weights, after the softmax; on hosts. Samples count from its first one */
+    float cap;                 /* ... scores s become cap tanh(s / cap), before keys are hidden; 0: they do not */
     bool adds;                 /* with earlier tokens: to dk and dv, instead of writing them */
     bool causal;               /* a token sees itself and earlier ones; false: all */
     bool rounded;              /* for bf16 jobs (models/kernel/precision.h) */

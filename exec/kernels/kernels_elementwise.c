@@ -1,5 +1,5 @@
 /*
- * GELU, its derivative, and the residual sum.
+ * GELU, ReLU, their derivatives, and the residual sum.
  *
  * GELU in GPT-2's form is x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). Since
  * (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)) = s, no tanh is needed: y = x s, and with
@@ -75,6 +75,16 @@ CLONES static void gelu_exact_backward_chunks(float *dx, const float *dy, const 
     }
 }
 
+CLONES static void relu_chunks(float *y, const float *x, int64_t chunks)
+{
+    for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+CLONES static void relu_backward_chunks(float *dx, const float *dy, const float *x, int64_t chunks)
+{
+    for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) dx[i] = x[i] > 0 ? dy[i] : 0;
+}
+
 CLONES static void add_chunks(float *z, const float *x, const float *y, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
@@ -140,6 +150,16 @@ void host_gelu_backward(const struct kernels *kernels, float *dx, const float *d
 {
     host_map_two(kernels, tanh_form ? gelu_tanh_backward_chunks : gelu_exact_backward_chunks, dx, dy, x,
             n);
+}
+
+void host_relu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n)
+{
+    map_one(kernels, relu_chunks, y, x, n);
+}
+
+void host_relu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x, int64_t n)
+{
+    host_map_two(kernels, relu_backward_chunks, dx, dy, x, n);
 }
 
 void host_residual(const struct kernels *kernels, float *z, const float *x, const float *y,

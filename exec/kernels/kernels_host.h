@@ -99,6 +99,8 @@ void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, 
                        bool tanh_form);
 void host_gelu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x,
                         int64_t n, bool tanh_form);
+void host_relu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n);
+void host_relu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x, int64_t n);
 void host_residual(const struct kernels *kernels, float *z, const float *x, const float *y,
                    int64_t n);
 
@@ -177,5 +179,25 @@ CLONES_PART int64_t host_blocks(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;
 }
+
+void host_route(const struct kernels *kernels, const struct kernel_routes *routes);
+void host_route_backward(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
+void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes, int64_t c);
+void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
+                  bool weighted, bool adds);
+void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout, const float *returned,
+                           const struct kernel_routes *routes, int64_t c);
+void host_gate_rows(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c);
+void host_gate_rows_backward(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,
+                             const float *gate, int64_t r, int64_t c);
+
+void host_dropout(const struct kernels *kernels, float *y, const float *x, int64_t rows, int64_t t, int64_t c,
+                  const struct kernel_dropout *dropout);
+
+/* A tile of a head's weights, row-major: (rows, keys) from first_query and first_key of the sample on. */
+struct host_scores {
+    int64_t sample, head, first_query, rows, first_key, keys;
+};
+void host_drop_scores(float *s, const struct host_scores *at, const struct kernel_dropout *dropout);
 
 #endif

@@ -7,6 +7,9 @@
  * find the row in the second-level cache. 8 R V bytes to and from memory. The mean is summed in double over blocks of
  * rows that depend only on R, so threads may take blocks in any order.
  *
+ * Where logits have a cap, z becomes c = cap tanh(z / cap), and dz = dc (1 - (c / cap)^2). The exponentials are computed twice, as
+ * c must stay until then.
+ *
  * Rows without a target (of a masked language model) do not count; R is then the number of rows with one.
  *
  * R counts the targets of all parts of a minibatch. Where it is not given, parts have equally many: gradient and loss are
@@ -30,6 +33,32 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
     for (int64_t j = 0; j < v; j++) z[j] *= factor;
     z[target] -= scale;
     return log((double)sum) - at_target;
+}
+
+/* Returns the sum of exp(z - largest), and leaves z. */
+CLONES_PART float sum_of_exponentials(const float *z, int64_t v, float largest)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= v; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += math_exp(z[i + l] - largest);
+    for (int l = 0; l < v - i; l++) lanes[l] += math_exp(z[i + l] - largest);
+    return math_fold(lanes);
+}
+
+/* As loss_row(), of logits with a cap. */
+CLONES static double capped_loss_row(float *z, int64_t v, int64_t target, float scale, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t j = 0; j < v; j++) z[j] = cap * math_tanh(z[j] * inverse);
+    const float largest = math_row_max(z, v), capped = z[target], part = capped * inverse;
+    const float sum = sum_of_exponentials(z, v, largest), factor = scale / sum;
+    for (int64_t j = 0; j < v; j++) {
+        const float share = z[j] * inverse;
+        z[j] = factor * math_exp(z[j] - largest) * (1.0f - share * share);
+    }
+    z[target] -= scale * (1.0f - part * part);
+    return log((double)sum) - ((double)capped - (double)largest);
 }
 
 /* labels(b, t), `stride` apart; negative: no target */
@@ -61,7 +90,9 @@ static void loss_of_rows(const struct kernels *kernels, double *loss, float *log
         for (int64_t row = block * size; row < host_min((block + 1) * size, rows.count); row++) {
             int64_t target = target_of(targets, rows.first + row);
             assert(target < v);
-            if (target >= 0)
+            if (target >= 0 && rows.cap > 0)
+                partial += capped_loss_row(logits + row * v, v, target, scale, rows.cap);
+            else if (target >= 0)
                 partial += loss_row(logits + row * v, v, target, scale);
             else
                 memset(logits + row * v, 0, (size_t)v * sizeof *logits);

@@ -38,11 +38,9 @@ enum head_tensor {
 /* In the order of memory_activations(). */
 enum block_kept {
     KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE, KEPT_NORM1,
-    KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS,
-    KEPT_OUTPUT, /* not of the last layer */
-    BLOCK_KEPT
+    KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS
 };
-enum head_kept { KEPT_TRANSFORM, KEPT_TRANSFORM_GELU, KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+enum head_kept { KEPT_TRANSFORM, KEPT_TRANSFORM_GELU, KEPT_NORMF, KEPT_NORMF_STATS };
 
 static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
@@ -165,7 +163,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, kept[KEPT_K], all, layer, linear_of(unit, K_WEIGHT, inner, c));
     transformer_linear_forward(unit, kept[KEPT_V], all, layer, linear_of(unit, V_WEIGHT, inner, c));
     const struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+        transformer_attention(unit, layer, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
@@ -219,7 +217,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_linear_backward(unit, d_attention, d_middle, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+        transformer_attention(unit, layer, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_attention;
     attention.dq = d_q;
@@ -295,8 +293,6 @@ static const struct transformer_need needs[] = {
 };
 
 const struct transformer transformer_bert = {
-    .block_kept = BLOCK_KEPT,
-    .head_kept = HEAD_KEPT,
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,

@@ -170,7 +170,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
 static void embed(const struct kernels *kernels, const struct chunk_arguments *a, float *out)
 {
     struct unit_arguments unit = unit_of(a, 0);
-    unit.pass = PLAN_FORWARD;
+    if (a->pass != PLAN_EVALUATE) unit.pass = PLAN_FORWARD;
     unit.boundary_out = out;
     unit_compute(kernels, &unit);
 }

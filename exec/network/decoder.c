@@ -1,20 +1,27 @@
 /*
- * gpt_neox, gptj and phi: blocks whose two parts run side by side. Letters as in models/kernel/work.h; K heads of keys and values.
- * Weights are stored (out, in). A block, with the names of kept tensors:
+ * gpt_neox, gptj, phi and opt: layer norms, biases, a feed-forward part without a gate. Letters as in models/kernel/work.h; K
+ * heads of keys and values. Weights are stored (out, in). The two parts of a block run side by side, or in opt and in gpt_neox by
+ * a switch one after the other. With the names of kept tensors:
  *
  *     in(R,C) --+-- norm1 -- q(R,HD), k(R,KD) turned, v(R,KD) -- attention(R,HD) -- projection --+
  *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection ---------------------------------+-- out(R,C)
  *               +--------------------------------------------------------------------------------+
  *
- * gptj and phi have one norm for both parts. gpt_neox keeps q, k and v as columns of one array; its files have them head by head
- * (exec/files/weights.c). Only the first numbers of a head turn, in gptj in adjacent pairs.
+ *     in(R,C) --+-- norm1 -- q(R,HD), k(R,KD), v(R,KD) -- attention(R,HD) -- projection --+
+ *               +-------------------------------------------------------------------------+-- middle(R,C) --+
+ *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection --+                                         |
+ *               +-------------------------------------------------+-- out(R,C)                         <----+
  *
- * Gradients of both parts are made from d_out before d_in is written, as they may be one buffer.
+ * gptj and phi have one norm for both parts. gpt_neox keeps q, k and v as columns of one array; its files have them head by head
+ * (exec/files/weights.c). Only the first numbers of a head turn, in gptj in adjacent pairs; opt's do not. In opt a ReLU takes the
+ * place of the GELU, and positions begin after two rows without use.
+ *
+ * Gradients of parts side by side are both made from d_out before d_in is written, as they may be one buffer.
  *
  * A tensor group cuts both parts, and adds up their results at once. The gradient of each norm's output is a sum of its own.
  *
- * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; modeling_gpt_neox.py, _gptj.py and _phi.py of
- * transformers.
+ * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; Zhang et al., arXiv 2205.01068; modeling_gpt_neox.py,
+ * _gptj.py, _phi.py and _opt.py of transformers.
  */
 #include "exec/network/transformer.h"
 #include "models/network/network_traits.h"
@@ -27,36 +34,42 @@ enum block_tensor {
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT, HEAD_BIAS };
 
-/* In the order of memory_activations(): with one array of q, k and v, and two norms; or with three, and one. */
-enum fused_kept {
-    FUSED_NORM1, FUSED_NORM1_STATS, FUSED_QKV, FUSED_ATTENTION, FUSED_ATTENTION_STATS, FUSED_NORM2, FUSED_NORM2_STATS, FUSED_FC,
-    FUSED_GELU, FUSED_OUTPUT, FUSED_KEPT
-};
-enum apart_kept {
-    APART_NORM1, APART_NORM1_STATS, APART_Q, APART_K, APART_V, APART_ATTENTION, APART_ATTENTION_STATS, APART_FC, APART_GELU,
-    APART_OUTPUT, APART_KEPT
-};
-enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
 
 /* A block's kept tensors. */
 struct kept {
     float *norm1, *norm1_stats, *norm2, *norm2_stats, *q, *k, *v, *attention, *attention_stats, *fc, *gelu;
+    float *middle; /* of parts one after the other */
     int64_t row_q, row_kv;
 };
 
-static struct kept kept_of(const struct transformer_unit *unit, float *const *kept)
+static bool is_parallel(const struct transformer_unit *unit)
 {
-    if (network_traits(unit->network)->fused_qkv) {
-        float *const q = kept[FUSED_QKV];
-        return (struct kept){.norm1 = kept[FUSED_NORM1], .norm1_stats = kept[FUSED_NORM1_STATS], .norm2 = kept[FUSED_NORM2],
-                             .norm2_stats = kept[FUSED_NORM2_STATS], .q = q, .k = q + unit->inner, .v = q + 2 * unit->inner,
-                             .attention = kept[FUSED_ATTENTION], .attention_stats = kept[FUSED_ATTENTION_STATS],
-                             .fc = kept[FUSED_FC], .gelu = kept[FUSED_GELU], .row_q = 3 * unit->inner, .row_kv = 3 * unit->inner};
+    return network_traits(unit->network)->parallel;
+}
+
+/* Names the kept tensors, which are in the order of memory_activations(). */
+static struct kept kept_of(const struct transformer_unit *unit, float *const *next)
+{
+    const struct network_traits *const traits = network_traits(unit->network);
+    struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .row_q = unit->inner, .row_kv = unit->shared};
+    next += 3;
+    if (traits->fused_qkv) {
+        kept.k = kept.q + unit->inner;
+        kept.v = kept.k + unit->inner;
+        kept.row_q = kept.row_kv = 3 * unit->inner;
+    } else {
+        kept.k = *next++;
+        kept.v = *next++;
     }
-    return (struct kept){.norm1 = kept[APART_NORM1], .norm1_stats = kept[APART_NORM1_STATS], .norm2 = kept[APART_NORM1],
-                         .norm2_stats = kept[APART_NORM1_STATS], .q = kept[APART_Q], .k = kept[APART_K], .v = kept[APART_V],
-                         .attention = kept[APART_ATTENTION], .attention_stats = kept[APART_ATTENTION_STATS],
-                         .fc = kept[APART_FC], .gelu = kept[APART_GELU], .row_q = unit->inner, .row_kv = unit->shared};
+    kept.attention = *next++;
+    kept.attention_stats = *next++;
+    if (!traits->parallel) kept.middle = *next++;
+    kept.norm2 = traits->one_norm ? kept.norm1 : *next++;
+    kept.norm2_stats = traits->one_norm ? kept.norm1_stats : *next++;
+    kept.fc = *next++;
+    kept.gelu = *next++;
+    return kept;
 }
 
 /* Returns true if the family has the tensor. */
@@ -99,10 +112,10 @@ static struct transformer_linear part_of(const struct transformer_unit *unit, en
     return linear;
 }
 
-static struct kernel_attention attention_of(const struct transformer_unit *unit, const struct kept *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
 {
     struct kernel_attention attention =
-        transformer_attention(unit, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
+        transformer_attention(unit, layer, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
     attention.row_q = kept->row_q;
     attention.row_kv = kept->row_kv;
     return attention;
@@ -114,7 +127,7 @@ static void rotate(const struct transformer_unit *unit, const struct kept *kept,
                                      .d = unit->d, .begin = transformer_first_token(unit), .row_q = kept->row_q,
                                      .row_k = kept->row_kv, .turned = (int64_t)unit->network->rotary_width / 2 * 2,
                                      .adjacent = unit->network->family == NETWORK_GPTJ, .back = back, .rope = &unit->network->rope};
-    transformer_rotate(unit, &rope);
+    if (network_traits(unit->network)->rotary) transformer_rotate(unit, &rope);
 }
 
 /* --- products to and from q, k and v ---------------------------------------------------------------- */
@@ -162,62 +175,98 @@ static void heads_backward(const struct transformer_unit *unit, float *d_norm, c
 
 /* --- blocks ----------------------------------------------------------------------------------------- */
 
+static void activate(const struct transformer_unit *unit, const struct kept *kept)
+{
+    const struct kernels *k = unit->kernels;
+    if (network_traits(unit->network)->relu) k->relu_forward(k, kept->gelu, kept->fc, unit->r * unit->f);
+    else k->gelu_forward(k, kept->gelu, kept->fc, unit->r * unit->f, unit->network->gelu_tanh);
+}
+
+/* Takes the gradient in d_wide back through the activation. */
+static void activate_backward(const struct transformer_unit *unit, const struct kept *kept)
+{
+    const struct kernels *k = unit->kernels;
+    float *const d = unit->d_wide;
+    if (network_traits(unit->network)->relu) k->relu_backward(k, d, d, kept->fc, unit->r * unit->f);
+    else k->gelu_backward(k, d, d, kept->fc, unit->r * unit->f, unit->network->gelu_tanh);
+}
+
 static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    const bool parallel = is_parallel(unit);
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
     transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->own, layer, NORM1_WEIGHT);
     const float *normed = transformer_all_rows(unit, kept.norm1);
     heads_forward(unit, normed, layer, &kept);
-    const struct kernel_attention attention = attention_of(unit, &kept);
+    const struct kernel_attention attention = attention_of(unit, layer, &kept);
     transformer_attend(unit, layer, &attention);
+    if (!parallel) {
+        transformer_linear_forward(unit, kept.middle, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
+        transformer_drop(unit, kept.middle, layer, TRANSFORMER_ATTENDED);
+    }
     if (!network_traits(unit->network)->one_norm) {
-        transformer_norm_forward(unit, kept.norm2, NULL, kept.norm2_stats, in, NULL, unit->own, layer,
+        transformer_norm_forward(unit, kept.norm2, kept.middle, kept.norm2_stats, in, kept.middle, unit->own, layer,
                                  tensor_index(unit, NORM2_WEIGHT));
         normed = transformer_all_rows(unit, kept.norm2);
     }
     transformer_linear_forward(unit, kept.fc, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
-    k->gelu_forward(k, kept.gelu, kept.fc, unit->r * f, unit->network->gelu_tanh);
+    activate(unit, &kept);
     if (!out) return;
     float *const branch = unit->scratch, *const sum = transformer_sum_room(unit, out);
-    transformer_linear_forward(unit, branch, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
     transformer_linear_forward(unit, sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
-    k->residual(k, sum, branch, sum, unit->pieces * unit->r * c);
+    transformer_drop(&whole, sum, layer, TRANSFORMER_MADE);
+    if (parallel) {
+        transformer_linear_forward(unit, branch, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+        transformer_drop(&whole, branch, layer, TRANSFORMER_ATTENDED);
+        k->residual(k, sum, branch, sum, unit->pieces * unit->r * c);
+    }
     transformer_complete_sum(unit, out, sum);
-    k->residual(k, out, in, out, unit->own * c);
+    k->residual(k, out, parallel ? in : kept.middle, out, unit->own * c);
+}
+
+/* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of all rows' results. */
+static void attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, const float *d_result)
+{
+    const struct heads d = heads_of(unit);
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
+    struct kernel_attention attention = attention_of(unit, layer, kept);
+    d_result = transformer_dropped_gradient(&whole, unit->scratch, d_result, layer, TRANSFORMER_ATTENDED);
+    transformer_linear_backward(unit, unit->d_stream2, d_result, kept->attention, layer,
+                                part_of(unit, PROJECTION_WEIGHT, unit->inner), false);
+    attention.dout = unit->d_stream2;
+    attention.dq = d.q;
+    attention.dk = d.k;
+    attention.dv = d.v;
+    transformer_attend_backward(unit, layer, &attention);
 }
 
 static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
                            const float *d_out, float *d_in)
 {
-    const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
-    const struct heads d = heads_of(unit);
-    const int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    const bool one_norm = network_traits(unit->network)->one_norm;
-    float *const d_branch = unit->d_stream2;
+    const int64_t c = unit->c, f = unit->f;
+    const bool one_norm = network_traits(unit->network)->one_norm, parallel = is_parallel(unit);
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
+    float *const d_branch = unit->d_stream2, *const d_middle = parallel ? d_in : transformer_d_middle(unit, d_in);
     const float *const d_sum = transformer_all_rows(unit, d_out);
-    transformer_linear_backward(unit, unit->d_wide, d_sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f), false);
-    k->gelu_backward(k, unit->d_wide, unit->d_wide, kept.fc, unit->r * f, unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, d_sum, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner), false);
-    struct kernel_attention attention = attention_of(unit, &kept);
-    attention.dout = d_branch;
-    attention.dq = d.q;
-    attention.dk = d.k;
-    attention.dv = d.v;
-    transformer_attend_backward(unit, layer, &attention);
-
+    const float *const d_made = transformer_dropped_gradient(&whole, d_branch, d_sum, layer, TRANSFORMER_MADE);
+    transformer_linear_backward(unit, unit->d_wide, d_made, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f), false);
+    activate_backward(unit, &kept);
+    if (parallel) attend_backward(unit, layer, &kept, d_sum);
     const float *normed = transformer_rows_for_weights(unit, kept.norm2);
     transformer_linear_backward(unit, d_branch, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c), false);
     if (!one_norm) {
-        transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm2_stats, d_out, unit->own, layer,
-                                  tensor_index(unit, NORM2_WEIGHT));
+        transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), parallel ? in : kept.middle,
+                                  kept.norm2_stats, d_out, unit->own, layer, tensor_index(unit, NORM2_WEIGHT));
         normed = transformer_rows_for_weights(unit, kept.norm1);
     }
+    if (!parallel) attend_backward(unit, layer, &kept, d_middle);
     heads_backward(unit, d_branch, normed, layer, &kept, one_norm);
-    transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats, one_norm ? d_out : d_in,
-                              unit->own, layer, NORM1_WEIGHT);
+    transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats,
+                              one_norm ? d_out : d_middle, unit->own, layer, NORM1_WEIGHT);
 }
 
 static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
@@ -226,10 +275,14 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const struct kept kept = kept_of(unit, all);
     const struct heads d = heads_of(unit);
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    float *const room = unit->d_stream2;
     (void)in;
-    const float *const d_sum = transformer_all_rows(unit, d_out);
-    transformer_linear_weight(unit, d_sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
-    transformer_linear_weight(unit, d_sum, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
+    const float *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum : unit->d_middle;
+    transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_sum, layer, TRANSFORMER_MADE), kept.gelu, layer,
+                              part_of(unit, OUT_WEIGHT, f));
+    transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_result, layer, TRANSFORMER_ATTENDED),
+                              kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
     const float *normed = transformer_all_rows(unit, kept.norm2);
     transformer_linear_weight(unit, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     if (!network_traits(unit->network)->one_norm) normed = transformer_all_rows(unit, kept.norm1);
@@ -252,12 +305,19 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
     transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own, layer, NORMF_WEIGHT);
 }
 
-static const struct transformer_need needs[] = {TRANSFORMER_NEED(rope)};
+static const char *opt_unsupported(const struct job *job)
+{
+    if (job->network.word_width == 0 && !job->network.post_norm) return NULL;
+    return "the variant of opt-350m, with words of another width or norms after sums, can be planned and simulated only";
+}
 
-#define SIDE_BY_SIDE \
-    .head_kept = HEAD_KEPT, .embedding_forward = transformer_tables_forward, \
-    .embedding_backward = transformer_tables_backward, .block_forward = block_forward, .block_backward = block_backward, \
-    .block_weights = block_weights, .head = head, .needs = needs, .need_count = sizeof needs / sizeof *needs
+static const struct transformer_need turned_needs[] = {TRANSFORMER_NEED(rope)};
+static const struct transformer_need opt_needs[] = {TRANSFORMER_NEED(relu_forward), TRANSFORMER_NEED(relu_backward)};
 
-const struct transformer transformer_gpt_neox = {SIDE_BY_SIDE, .block_kept = FUSED_KEPT};
-const struct transformer transformer_gptj = {SIDE_BY_SIDE, .block_kept = APART_KEPT};
+#define DECODER(needs_) \
+    .embedding_forward = transformer_tables_forward, .embedding_backward = transformer_tables_backward, \
+    .block_forward = block_forward, .block_backward = block_backward, .block_weights = block_weights, .head = head, \
+    .needs = needs_, .need_count = sizeof needs_ / sizeof *needs_
+
+const struct transformer transformer_turned = {DECODER(turned_needs)};
+const struct transformer transformer_opt = {DECODER(opt_needs), .unsupported = opt_unsupported};

@@ -30,11 +30,9 @@ enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
 /* In the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_QKV, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE,
-    KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,
-    KEPT_OUTPUT, /* not of the last layer */
-    BLOCK_KEPT
+    KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU
 };
-enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
 
 static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
@@ -47,11 +45,11 @@ static struct transformer_linear linear_of(const struct transformer_unit *unit, 
 }
 
 /* q, k and v are columns of one array. */
-static struct kernel_attention attention_of(const struct transformer_unit *unit, float *const *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
 {
     float *const q = kept[KEPT_QKV], *const k = q + unit->inner, *const v = k + unit->inner;
     struct kernel_attention attention =
-        transformer_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
+        transformer_attention(unit, layer, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
     attention.row_q = attention.row_kv = 3 * unit->inner;
     return attention;
 }
@@ -66,10 +64,11 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                              layer, NORM1_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_QKV], transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                                linear_of(unit, QKV_WEIGHT, 3 * inner, c));
-    const struct kernel_attention attention = attention_of(unit, kept);
+    const struct kernel_attention attention = attention_of(unit, layer, kept);
     transformer_attend(unit, layer, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
+    transformer_drop(unit, branch, layer, TRANSFORMER_ATTENDED);
     transformer_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
                              branch, unit->own, layer, NORM2_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_FC], transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
@@ -77,6 +76,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
     transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_drop(unit, out, layer, TRANSFORMER_MADE);
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
@@ -86,7 +86,8 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
-    transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
+    const float *const d_made = transformer_dropped_gradient(unit, d_branch, d_out, layer, TRANSFORMER_MADE);
+    transformer_linear_backward(unit, unit->d_wide, d_made, kept[KEPT_GELU], layer,
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
@@ -95,9 +96,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
                               kept[KEPT_NORM2_STATS], d_out, unit->own, layer, NORM2_WEIGHT);
 
-    transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
+    const float *const d_attended = transformer_dropped_gradient(unit, unit->scratch, d_middle, layer, TRANSFORMER_ATTENDED);
+    transformer_linear_backward(unit, d_branch, d_attended, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
-    struct kernel_attention attention = attention_of(unit, kept);
+    struct kernel_attention attention = attention_of(unit, layer, kept);
     attention.dout = d_branch;
     attention.dq = unit->d_qkv;
     attention.dk = attention.dq + inner;
@@ -113,11 +115,14 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
                           const float *d_out)
 {
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    float *const room = unit->d_stream2;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, d_out, layer, TRANSFORMER_MADE), kept[KEPT_GELU],
+                              layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
                               linear_of(unit, FC_WEIGHT, f, c));
-    transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer, transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
+    transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, unit->d_middle, layer, TRANSFORMER_ATTENDED),
+                              kept[KEPT_ATTENTION], layer, transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_linear_weight(unit, unit->d_qkv, transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                               linear_of(unit, QKV_WEIGHT, 3 * inner, c));
 }
@@ -145,8 +150,6 @@ static const char *unsupported(const struct job *job)
 }
 
 const struct transformer transformer_gpt2 = {
-    .block_kept = BLOCK_KEPT,
-    .head_kept = HEAD_KEPT,
     .embedding_forward = transformer_tables_forward,
     .embedding_backward = transformer_tables_backward,
     .block_forward = block_forward,

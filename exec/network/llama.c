@@ -1,6 +1,7 @@
 /*
- * Llama, and with switches mistral, qwen2 (biases of q, k and v), qwen3 (norms of q's and k's heads) and gemma (GELU, a scaled
- * embedding).
+ * Llama, and with switches mistral, qwen2 (biases of q, k and v), qwen3 (norms of q's and k's heads), gemma (GELU, a scaled
+ * embedding), gemma2 and gemma3 (norms of both parts' results, before they are added), mixtral, qwen2_moe and qwen3_moe (experts,
+ * exec/network/experts.h, in all blocks or in some).
  *
  * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights are
  * stored (out, in). A block, with the names of kept tensors:
@@ -15,18 +16,23 @@
  *               +-----------------------------------------------------------+-- out(R,C)
  *
  * Norms of q and k, where there are any, come before the rotation, and their inputs are kept. Norms are root-mean-square
- * norms; gemma's weights are kept with the 1 that files leave out. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after rotation;
- * their gradients are rotated back. The products that lead back to a norm add up in d_stream2, in the order q, k, v,
- * or gate, up.
+ * norms; gemma's weights are kept with the 1 that files leave out. Gradients run as in exec/network/gpt2.c. Queries and keys are
+ * kept after rotation; their gradients are rotated back. The products that lead back to a norm add up in d_stream2, in the order
+ * q, k, v, or gate, up.
+ *
+ * Where results have norms, the gradient of attention's result is in d_wide, which is free by then, or in d_middle for a
+ * backward pass in halves; that of the feed-forward part's result in d_stream2, or in d_out.
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
- * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py, _mistral.py, _qwen2.py, _qwen3.py and _gemma.py of
- * transformers.
+ * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py, _mistral.py, _qwen2.py, _qwen3.py, _gemma.py, _gemma2.py,
+ * _gemma3.py, _mixtral.py, _qwen2_moe.py and _qwen3_moe.py of transformers.
  */
+#include "exec/network/experts.h"
 #include "exec/network/transformer.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/bf16.h"
 #include "models/network/network_traits.h"
@@ -34,46 +40,113 @@
 /* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). */
 enum block_tensor {
     Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, Q_NORM, K_NORM, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
-    NORM1_WEIGHT, NORM2_WEIGHT
+    EXPERTS, /* the first of several, in place of the three before */
+    INPUT_NORM, ATTENTION_NORM, BEFORE_NORM, AFTER_NORM /* names: after attention, before and after the feed-forward part */
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
-/* In the order of memory_activations(). Where q and k have norms, their inputs and statistics come after KEPT_V. */
-enum block_kept {
-    KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V,
-    KEPT_ATTENTION, KEPT_ATTENTION_STATS,
-    KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_GATE, KEPT_UP, KEPT_SWIGLU,
-    KEPT_OUTPUT, /* not of the last layer */
-    BLOCK_KEPT,
-    PLAIN_Q = KEPT_ATTENTION, PLAIN_K, QK_STATS, HEAD_NORMS_KEPT = 3
+/* A block's kept tensors; NULL where the family has none. */
+struct kept {
+    float *norm1, *norm1_stats, *q, *k, *v;
+    float *plain_q, *plain_k, *qk_stats;  /* what norms of heads read, and their statistics */
+    float *attention, *attention_stats, *middle, *norm2, *norm2_stats;
+    float *attended, *made, *outer_stats; /* what norms of results read, and their statistics */
+    float *gate, *up, *swiglu;
+    struct experts_kept experts;          /* in place of these three */
 };
-enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
 
 static bool has_head_norms(const struct transformer_unit *unit)
 {
     return network_traits(unit->network)->qk_norm;
 }
 
+static bool has_outer_norms(const struct transformer_unit *unit)
+{
+    return network_traits(unit->network)->outer_norms;
+}
+
+/* Of the block that the unit is on (of_block()). */
+static bool has_experts(const struct transformer_unit *unit)
+{
+    return unit->network->experts > 0;
+}
+
+/* Returns the unit as if all blocks were like this one: some have no experts where others have. */
+static struct transformer_unit of_block(const struct transformer_unit *unit, uint64_t layer, struct network *room)
+{
+    struct transformer_unit of = *unit;
+    of.network = network_of_layer(unit->network, layer, room);
+    of.f = (int64_t)of.network->ff_width;
+    return of;
+}
+
+/* Names the kept tensors, which are in the order of memory_activations(). */
+static struct kept kept_of(const struct transformer_unit *unit, float *const *next)
+{
+    struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .k = next[3], .v = next[4]};
+    next += 5;
+    if (has_head_norms(unit)) {
+        kept.plain_q = *next++;
+        kept.plain_k = *next++;
+        kept.qk_stats = *next++;
+    }
+    kept.attention = *next++;
+    kept.attention_stats = *next++;
+    kept.middle = *next++;
+    kept.norm2 = *next++;
+    kept.norm2_stats = *next++;
+    if (has_outer_norms(unit)) {
+        kept.attended = *next++;
+        kept.made = *next++;
+        kept.outer_stats = *next++;
+    }
+    if (has_experts(unit)) {
+        kept.experts = experts_kept_of(unit, &next);
+        return kept;
+    }
+    kept.gate = *next++;
+    kept.up = *next++;
+    kept.swiglu = *next++;
+    return kept;
+}
+
+static bool has_tensor(const struct transformer_unit *unit, enum block_tensor tensor)
+{
+    switch (tensor) {
+    case Q_BIAS:
+    case K_BIAS:
+    case V_BIAS: return unit->network->biases;
+    case Q_NORM:
+    case K_NORM: return has_head_norms(unit);
+    case GATE_WEIGHT:
+    case UP_WEIGHT:
+    case DOWN_WEIGHT: return !has_experts(unit);
+    case EXPERTS: return has_experts(unit);
+    case BEFORE_NORM:
+    case AFTER_NORM: return has_outer_norms(unit);
+    default: return true;
+    }
+}
+
 /* Returns a block's tensor by its number in the family. */
 static uint32_t tensor_index(const struct transformer_unit *unit, enum block_tensor tensor)
 {
-    uint32_t index = (uint32_t)tensor;
-    if (!unit->network->biases) index -= tensor > V_BIAS ? 3 : (uint32_t)tensor / 2;
-    if (!has_head_norms(unit) && tensor > K_NORM) index -= 2;
-    return index;
-}
-
-/* Returns the kept tensors from KEPT_ATTENTION on, by these numbers. */
-static float *const *kept_later(const struct transformer_unit *unit, float *const *kept)
-{
-    return has_head_norms(unit) ? kept + HEAD_NORMS_KEPT : kept;
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < (uint32_t)tensor; i++) index += has_tensor(unit, (enum block_tensor)i);
+    return tensor > EXPERTS && has_experts(unit) ? index + experts_tensor_count(unit->network) - 1 : index;
 }
 
 static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out, int64_t in)
 {
-    const bool bias = unit->network->biases && weight <= V_WEIGHT;
-    return (struct transformer_linear){
-        .weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in, .bias = bias};
+    return (struct transformer_linear){.weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in,
+                                       .bias = weight <= V_WEIGHT && has_tensor(unit, (enum block_tensor)(weight + 1))};
+}
+
+/* Returns the norm in front of the feed-forward part. */
+static uint32_t second_norm(const struct transformer_unit *unit)
+{
+    return tensor_index(unit, has_outer_norms(unit) ? BEFORE_NORM : ATTENTION_NORM);
 }
 
 /* `weight`: the tensor's number in its layer. */
@@ -112,12 +185,13 @@ static struct heads heads_of(const struct transformer_unit *unit)
     return (struct heads){q, k, k + unit->r * unit->shared};
 }
 
-static void rotate(const struct transformer_unit *unit, float *q, float *k, bool back)
+static void rotate(const struct transformer_unit *unit, uint64_t layer, float *q, float *k, bool back)
 {
-    int64_t kv = unit->shared / unit->d;
+    const int64_t kv = unit->shared / unit->d;
+    const struct network_rope positions = network_block_rope(unit->network, layer);
     const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = kv, .d = unit->d,
                                      .begin = transformer_first_token(unit), .row_q = unit->inner, .row_k = unit->shared,
-                                     .turned = unit->d, .back = back, .rope = &unit->network->rope};
+                                     .turned = unit->d, .back = back, .rope = &positions};
     transformer_rotate(unit, &rope);
 }
 
@@ -144,40 +218,38 @@ static void norm_heads_backward(const struct transformer_unit *unit, float *dx, 
 }
 
 /* Returns a block's attention; the backward pass adds gradients. */
-static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
 {
-    float *const *const later = kept_later(unit, kept);
-    struct kernel_attention attention = transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V],
-                                                              later[KEPT_ATTENTION],
-                                                              later[KEPT_ATTENTION_STATS]);
-    if (layer - 1 >= unit->network->window_from) attention.window = (int64_t)unit->network->window;
+    struct kernel_attention attention =
+        transformer_attention(unit, layer, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
+    attention.window = (int64_t)network_block_window(unit->network, layer);
     return attention;
 }
 
 /* Makes q, k and v from the first norm's output, with norms and rotation. */
-static void make_heads(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
+static void make_heads(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
 {
     const bool norms = has_head_norms(unit);
-    float *const q = norms ? kept[PLAIN_Q] : kept[KEPT_Q], *const k = norms ? kept[PLAIN_K] : kept[KEPT_K];
+    float *const q = norms ? kept->plain_q : kept->q, *const k = norms ? kept->plain_k : kept->k;
     const int64_t c = unit->c, heads = unit->h, shared_heads = unit->shared / unit->d;
-    const float *const normed = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    const float *const normed = transformer_all_rows(unit, kept->norm1);
     transformer_linear_forward(unit, q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
     transformer_linear_forward(unit, k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
-    transformer_linear_forward(unit, kept[KEPT_V], normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
+    transformer_linear_forward(unit, kept->v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
     if (norms) {
-        norm_heads(unit, kept[KEPT_Q], kept[QK_STATS], q, layer, Q_NORM, heads);
-        norm_heads(unit, kept[KEPT_K], kept[QK_STATS] + unit->r * heads, k, layer, K_NORM, shared_heads);
+        norm_heads(unit, kept->q, kept->qk_stats, q, layer, Q_NORM, heads);
+        norm_heads(unit, kept->k, kept->qk_stats + unit->r * heads, k, layer, K_NORM, shared_heads);
     }
-    rotate(unit, kept[KEPT_Q], kept[KEPT_K], false);
+    rotate(unit, layer, kept->q, kept->k, false);
 }
 
 /* Takes the gradients of q and k back through rotation and norms, in place. */
-static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const struct heads *d)
+static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, const struct heads *d)
 {
-    rotate(unit, d->q, d->k, true);
+    rotate(unit, layer, d->q, d->k, true);
     if (!has_head_norms(unit)) return;
-    norm_heads_backward(unit, d->q, kept[PLAIN_Q], kept[QK_STATS], layer, Q_NORM, unit->h);
-    norm_heads_backward(unit, d->k, kept[PLAIN_K], kept[QK_STATS] + unit->r * unit->h, layer, K_NORM, unit->shared / unit->d);
+    norm_heads_backward(unit, d->q, kept->plain_q, kept->qk_stats, layer, Q_NORM, unit->h);
+    norm_heads_backward(unit, d->k, kept->plain_k, kept->qk_stats + unit->r * unit->h, layer, K_NORM, unit->shared / unit->d);
 }
 
 static void gate_forward(const struct transformer_unit *unit, float *y, const float *gate, const float *up)
@@ -193,54 +265,103 @@ static void gate_backward(const struct transformer_unit *unit, float *d_gate, fl
                                                                                       unit->r * unit->f);
 }
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *out)
+/* --- feed-forward parts ------------------------------------------------------------------------- */
+
+/* Fills `made` unless it is NULL. */
+static void feed_forward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, float *made)
 {
-    const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *const *const later = kept_later(unit, kept);
-    float *branch = later[KEPT_MIDDLE];
-    norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, layer,
-                 tensor_index(unit, NORM1_WEIGHT));
-    make_heads(unit, layer, kept);
-    const struct kernel_attention attention = attention_of(unit, layer, kept);
-    transformer_attend(unit, layer, &attention);
-    transformer_linear_forward(unit, branch, later[KEPT_ATTENTION], layer,
-                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    norm_forward(unit, later[KEPT_NORM2], later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], in, branch,
-                 layer, tensor_index(unit, NORM2_WEIGHT));
-    const float *const normed = transformer_all_rows(unit, later[KEPT_NORM2]);
-    transformer_linear_forward(unit, later[KEPT_GATE], normed, layer,
-                               linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_forward(unit, later[KEPT_UP], normed, layer,
-                               linear_of(unit, UP_WEIGHT, f, c));
-    gate_forward(unit, later[KEPT_SWIGLU], later[KEPT_GATE], later[KEPT_UP]);
-    if (!out) return;
-    transformer_linear_forward(unit, out, later[KEPT_SWIGLU], layer,
-                               transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    k->residual(k, out, later[KEPT_MIDDLE], out, unit->own * c);
+    const int64_t c = unit->c, f = unit->f;
+    const float *const normed = transformer_all_rows(unit, kept->norm2);
+    if (has_experts(unit)) {
+        experts_forward(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, normed, made);
+        return;
+    }
+    transformer_linear_forward(unit, kept->gate, normed, layer, linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_forward(unit, kept->up, normed, layer, linear_of(unit, UP_WEIGHT, f, c));
+    gate_forward(unit, kept->swiglu, kept->gate, kept->up);
+    if (made)
+        transformer_linear_forward(unit, made, kept->swiglu, layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
 }
 
-static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                           const float *in, const float *d_out, float *d_in)
+/* Makes the gradient of the second norm's result, in d_stream2, from that of the part's. */
+static void feed_forward_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                                  const float *d_made)
 {
-    int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
-    float *const *const later = kept_later(unit, kept);
-    float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
-    float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
-    transformer_linear_backward(unit, d_gate, d_out, later[KEPT_SWIGLU], layer,
+    const int64_t c = unit->c, f = unit->f;
+    float *const d_gate = unit->d_wide, *const d_up = unit->d_wide + unit->r * f, *const d_branch = unit->d_stream2;
+    if (has_experts(unit)) {
+        experts_backward(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, kept->norm2, d_made, d_branch);
+        return;
+    }
+    transformer_linear_backward(unit, d_gate, d_made, kept->swiglu, layer,
                                 transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)), false);
-    gate_backward(unit, d_gate, d_up, later[KEPT_GATE], later[KEPT_UP]);
-    const float *const gated = transformer_rows_for_weights(unit, later[KEPT_NORM2]);
-    transformer_linear_backward(unit, d_branch, d_gate, gated, layer,
-                                linear_of(unit, GATE_WEIGHT, f, c), false);
-    transformer_linear_backward(unit, d_branch, d_up, gated, layer,
-                                linear_of(unit, UP_WEIGHT, f, c), true);
-    norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), later[KEPT_MIDDLE], later[KEPT_NORM2_STATS], d_out,
-                  layer, tensor_index(unit, NORM2_WEIGHT));
+    gate_backward(unit, d_gate, d_up, kept->gate, kept->up);
+    const float *const gated = transformer_rows_for_weights(unit, kept->norm2);
+    transformer_linear_backward(unit, d_branch, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c), false);
+    transformer_linear_backward(unit, d_branch, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c), true);
+}
 
-    struct heads d = heads_of(unit);
-    transformer_linear_backward(unit, d_branch, d_middle, later[KEPT_ATTENTION], layer,
+static void feed_forward_weights(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                                 const float *d_made)
+{
+    const int64_t c = unit->c, f = unit->f;
+    const float *const d_gate = unit->d_wide, *const d_up = unit->d_wide + unit->r * f;
+    if (has_experts(unit)) {
+        experts_weights(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, kept->norm2, d_made);
+        return;
+    }
+    transformer_linear_weight(unit, d_made, kept->swiglu, layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
+    const float *const gated = transformer_all_rows(unit, kept->norm2);
+    transformer_linear_weight(unit, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c));
+    transformer_linear_weight(unit, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c));
+}
+
+/* --- blocks --------------------------------------------------------------------------------------- */
+
+static void block_forward(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all,
+                          const float *in, float *out)
+{
+    struct network room;
+    const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
+    const struct kernels *k = unit->kernels;
+    const struct kept kept = kept_of(unit, all);
+    const bool outer = has_outer_norms(unit);
+    float *const attended = outer ? kept.attended : kept.middle, *const made = outer ? kept.made : out;
+    norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, layer, tensor_index(unit, INPUT_NORM));
+    make_heads(unit, layer, &kept);
+    const struct kernel_attention attention = attention_of(unit, layer, &kept);
+    transformer_attend(unit, layer, &attention);
+    transformer_linear_forward(unit, attended, kept.attention, layer,
+                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, unit->c, unit->inner)));
+    if (outer)
+        norm_forward(unit, kept.middle, NULL, kept.outer_stats, attended, NULL, layer, tensor_index(unit, ATTENTION_NORM));
+    norm_forward(unit, kept.norm2, kept.middle, kept.norm2_stats, in, kept.middle, layer, second_norm(unit));
+    feed_forward(unit, layer, &kept, made);
+    if (outer) /* the backward pass needs its statistics */
+        norm_forward(unit, out ? out : unit->d_stream2, NULL, kept.outer_stats + unit->own, made, NULL, layer,
+                     tensor_index(unit, AFTER_NORM));
+    if (out) k->residual(k, out, kept.middle, out, unit->own * unit->c);
+}
+
+/* Returns the gradient of a part's result from that of the sum, in `room` if the norm `weight` is between. */
+static const float *through_outer_norm(const struct transformer_unit *unit, float *room, const float *d, const struct kept *kept,
+                                       uint64_t layer, enum block_tensor weight)
+{
+    const bool first = weight == ATTENTION_NORM;
+    if (!has_outer_norms(unit)) return d;
+    norm_backward(unit, room, d, first ? kept->attended : kept->made, kept->outer_stats + (first ? 0 : unit->own), NULL, layer,
+                  tensor_index(unit, weight));
+    return room;
+}
+
+/* Makes the gradient of the first norm's result, in d_stream2, from that of attention's. */
+static void attention_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                               const float *d_attended)
+{
+    const int64_t c = unit->c, inner = unit->inner, shared = unit->shared;
+    const struct heads d = heads_of(unit);
+    float *const d_branch = unit->d_stream2;
+    transformer_linear_backward(unit, d_branch, d_attended, kept->attention, layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention = attention_of(unit, layer, kept);
     attention.dout = d_branch;
@@ -249,32 +370,44 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dv = d.v;
     transformer_attend_backward(unit, layer, &attention);
     unmake_heads(unit, layer, kept, &d);
-    const float *const attending = transformer_rows_for_weights(unit, kept[KEPT_NORM1]);
-    transformer_linear_backward(unit, d_branch, d.q, attending, layer,
-                                linear_of(unit, Q_WEIGHT, inner, c), false);
-    transformer_linear_backward(unit, d_branch, d.k, attending, layer,
-                                linear_of(unit, K_WEIGHT, shared, c), true);
-    transformer_linear_backward(unit, d_branch, d.v, attending, layer,
-                                linear_of(unit, V_WEIGHT, shared, c), true);
-    norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle, layer,
-                  tensor_index(unit, NORM1_WEIGHT));
+    const float *const attending = transformer_rows_for_weights(unit, kept->norm1);
+    transformer_linear_backward(unit, d_branch, d.q, attending, layer, linear_of(unit, Q_WEIGHT, inner, c), false);
+    transformer_linear_backward(unit, d_branch, d.k, attending, layer, linear_of(unit, K_WEIGHT, shared, c), true);
+    transformer_linear_backward(unit, d_branch, d.v, attending, layer, linear_of(unit, V_WEIGHT, shared, c), true);
 }
 
-static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
+static void block_backward(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all,
+                           const float *in, const float *d_out, float *d_in)
+{
+    struct network room;
+    const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
+    const struct kept kept = kept_of(unit, all);
+    float *const d_branch = unit->d_stream2, *const d_middle = has_outer_norms(unit) ? d_in : transformer_d_middle(unit, d_in);
+    const float *const d_made =
+        through_outer_norm(unit, unit->d_out ? unit->d_out : d_branch, d_out, &kept, layer, AFTER_NORM);
+    feed_forward_backward(unit, layer, &kept, d_made);
+    norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept.middle, kept.norm2_stats, d_out, layer,
+                  second_norm(unit));
+    const float *const d_attended = through_outer_norm(unit, unit->d_middle ? unit->d_middle : unit->d_wide, d_middle, &kept,
+                                                       layer, ATTENTION_NORM);
+    attention_backward(unit, layer, &kept, d_attended);
+    norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats, d_middle, layer,
+                  tensor_index(unit, INPUT_NORM));
+}
+
+static void block_weights(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all, const float *in,
                           const float *d_out)
 {
-    int64_t c = unit->c, f = unit->f, inner = unit->inner, shared = unit->shared;
-    float *const *const later = kept_later(unit, kept);
+    struct network room;
+    const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
+    const struct kept kept = kept_of(unit, all);
+    const int64_t c = unit->c, inner = unit->inner, shared = unit->shared;
     const struct heads d = heads_of(unit);
-    const float *d_gate = unit->d_wide, *d_up = unit->d_wide + unit->r * f;
     (void)in;
-    transformer_linear_weight(unit, d_out, later[KEPT_SWIGLU], layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    const float *const gated = transformer_all_rows(unit, later[KEPT_NORM2]);
-    transformer_linear_weight(unit, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c));
-    transformer_linear_weight(unit, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c));
-    transformer_linear_weight(unit, unit->d_middle, later[KEPT_ATTENTION], layer,
+    feed_forward_weights(unit, layer, &kept, has_outer_norms(unit) ? unit->d_out : d_out);
+    transformer_linear_weight(unit, unit->d_middle, kept.attention, layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    const float *const attending = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    const float *const attending = transformer_all_rows(unit, kept.norm1);
     transformer_linear_weight(unit, d.q, attending, layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d.k, attending, layer, linear_of(unit, K_WEIGHT, shared, c));
     transformer_linear_weight(unit, d.v, attending, layer, linear_of(unit, V_WEIGHT, shared, c));
@@ -293,7 +426,7 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
                   NORMF_WEIGHT);
 }
 
-/* --- gemma's embedding -------------------------------------------------------------------------- */
+/* --- embeddings of gemma -------------------------------------------------------------------------- */
 
 /* Returns its factor, in the precision of the table. */
 static float embedding_factor(const struct transformer_unit *unit)
@@ -326,20 +459,32 @@ static const struct transformer_need gelu_needs[] = {
     NEEDS_OF_ALL, TRANSFORMER_NEED(geglu_forward), TRANSFORMER_NEED(geglu_backward), TRANSFORMER_NEED(scale),
 };
 
-#define LLAMA_LIKE \
-    .head_kept = HEAD_KEPT, .block_forward = block_forward, .block_backward = block_backward, \
-    .block_weights = block_weights, .head = head
-#define WITH_SILU \
-    .embedding_forward = transformer_tables_forward, .embedding_backward = transformer_tables_backward, \
-    .needs = silu_needs, .need_count = sizeof silu_needs / sizeof *silu_needs
-
-const struct transformer transformer_llama = {LLAMA_LIKE, WITH_SILU, .block_kept = BLOCK_KEPT};
-const struct transformer transformer_qwen3 = {LLAMA_LIKE, WITH_SILU, .block_kept = BLOCK_KEPT + HEAD_NORMS_KEPT};
-const struct transformer transformer_gemma = {
-    LLAMA_LIKE,
-    .block_kept = BLOCK_KEPT,
-    .embedding_forward = scaled_forward,
-    .embedding_backward = scaled_backward,
-    .needs = gelu_needs,
-    .need_count = sizeof gelu_needs / sizeof *gelu_needs,
+static const struct transformer_need expert_needs[] = {
+    NEEDS_OF_ALL, TRANSFORMER_NEED(swiglu_forward), TRANSFORMER_NEED(swiglu_backward), TRANSFORMER_NEED(route),
+    TRANSFORMER_NEED(route_backward), TRANSFORMER_NEED(send), TRANSFORMER_NEED(collect), TRANSFORMER_NEED(collect_backward),
+    TRANSFORMER_NEED(gate_rows), TRANSFORMER_NEED(gate_rows_backward),
 };
+
+static const char *experts_unsupported(const struct job *job)
+{
+    static _Thread_local char text[96];
+    if (job->network.auxiliary_loss)
+        return "its auxiliary loss of routers is not trained (expected \"output_router_logits\": false)";
+    if (job->network.experts_chosen <= KERNEL_CHOSEN_MAX) return NULL;
+    snprintf(text, sizeof text, "more than %d experts of a token are not trained", KERNEL_CHOSEN_MAX);
+    return text;
+}
+
+#define LLAMA_LIKE .block_forward = block_forward, .block_backward = block_backward, .block_weights = block_weights, .head = head
+#define PLAIN_TABLES .embedding_forward = transformer_tables_forward, .embedding_backward = transformer_tables_backward
+#define GEMMA_LIKE \
+    LLAMA_LIKE, .embedding_forward = scaled_forward, .embedding_backward = scaled_backward, .needs = gelu_needs, \
+    .need_count = sizeof gelu_needs / sizeof *gelu_needs
+
+const struct transformer transformer_llama = {
+    LLAMA_LIKE, PLAIN_TABLES, .needs = silu_needs, .need_count = sizeof silu_needs / sizeof *silu_needs};
+const struct transformer transformer_experts = {
+    LLAMA_LIKE, PLAIN_TABLES, .needs = expert_needs, .need_count = sizeof expert_needs / sizeof *expert_needs,
+    .unsupported = experts_unsupported};
+const struct transformer transformer_gemma = {GEMMA_LIKE};
+const struct transformer transformer_gemma2 = {GEMMA_LIKE, .ends_with_norm = true};

@@ -16,24 +16,29 @@
 
 #include "base/random.h"
 #include "models/job/learning_rate.h"
+#include "models/network/network_traits.h"
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-const struct memory_entry *transformer_layer_entries(const struct memory_table *table, const struct unit_arguments *a,
-                                                     uint64_t layer, uint32_t per_block)
+struct transformer_entries transformer_layer_entries(const struct memory_table *table, uint64_t layer)
 {
-    uint64_t index = (layer - a->shard->first_layer) * per_block;
-    assert(index < table->count && table->entries[index].layer == layer);
-    return &table->entries[index];
+    uint32_t low = 0, high = table->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (table->entries[middle].layer < layer) low = middle + 1;
+        else high = middle;
+    }
+    struct transformer_entries of = {.first = &table->entries[low]};
+    while (low + of.count < table->count && of.first[of.count].layer == layer) of.count++;
+    return of;
 }
 
 struct transformer_tensor transformer_tensor(const struct transformer_unit *unit, uint64_t layer, uint32_t index)
 {
     const struct unit_arguments *a = unit->arguments;
-    const struct memory_entry *first =
-        transformer_layer_entries(&a->tables->parameters, a, layer, unit->block_tensors);
-    const struct memory_entry *entry = first + index;
-    assert(entry->layer == layer);
+    const struct transformer_entries entries = transformer_layer_entries(&a->tables->parameters, layer);
+    const struct memory_entry *const first = entries.first, *const entry = first + index;
+    assert(index < entries.count);
     uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;
     uint64_t offset = entry->offset_bytes - first->offset_bytes, skipped = tables * sizeof(float);
     float *g = NULL, *whole = unit->sums ? unit->sums : a->gradient;
@@ -257,6 +262,8 @@ static struct piece piece_of(const struct transformer_unit *unit, struct transfo
                              int64_t p)
 {
     const int64_t out = l->by_rows ? l->out : l->out / unit->pieces, in = l->by_rows ? l->in / unit->pieces : l->in;
+    if (w.fp32) w.fp32 += l->skipped;
+    if (w.rounded) w.rounded += l->skipped;
     if (p > 0 && w.fp32) w.fp32 += p * out * in;
     return (struct piece){.product = {.w = w, .rows = l->rows, .out = out, .in = in, .in_out = l->in_out},
                           .x = l->by_rows ? p * l->rows * in : 0, .y = p * l->rows * out, .weight = p * out * in,
@@ -284,6 +291,11 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
     if (l.by_rows && !l.apart) dy = transformer_all_rows(unit, dy);
+    if (w.g) w.g += l.skipped;
+    if (l.rows == 0) {
+        if (!unit->leaves_weights) unit->kernels->zero(unit->kernels, w.g, (uint64_t)(l.out * l.in) * sizeof *w.g);
+        return;
+    }
     if (dx && !l.by_rows && unit->piece_sums) dx = unit->piece_sums; /* for transformer_own_sum() */
     for (int64_t p = 0; p < unit->pieces; p++) {
         const struct piece piece = piece_of(unit, w.weights, &l, p);
@@ -296,6 +308,7 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
                              &piece.product);
     }
     if (unit->leaves_weights) return;
+    if (l.part) return;
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
 }
@@ -335,9 +348,10 @@ void transformer_norm_backward(const struct transformer_unit *unit, float *dx, c
     transformer_step(unit, &bias, false);
 }
 
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q, const float *k,
                                               const float *v, float *out, float *stats)
 {
+    const double scalar = unit->network->score_scalar;
     return (struct kernel_attention){.out = out,
                                      .stats = stats,
                                      .q = q,
@@ -351,6 +365,9 @@ struct kernel_attention transformer_attention(const struct transformer_unit *uni
                                      .d = unit->d,
                                      .row_q = unit->inner,
                                      .row_kv = unit->shared,
+                                     .scale = (float)(scalar > 0 ? 1 / sqrt(scalar) : 0),
+                                     .cap = (float)unit->network->score_cap,
+                                     .dropout = transformer_dropout(unit, layer, TRANSFORMER_SCORES),
                                      .causal = unit->network->causal,
                               .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
 }
@@ -428,6 +445,7 @@ static int64_t sample_tokens(const struct transformer_unit *unit)
     return (int64_t)parallel_sequence(unit->arguments->job) + 1;
 }
 
+/* Returns the rows of the unit's tables, positions as if they began right after the words. */
 static struct transformer_table_rows all_rows(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -440,15 +458,42 @@ static struct transformer_table_rows all_rows(const struct transformer_unit *uni
                                            .padded = transformer_padded(unit->network)};
 }
 
-void transformer_tables_forward(const struct transformer_unit *unit)
-{
-    const struct transformer_table_rows rows = all_rows(unit);
-    transformer_gather(unit, unit->arguments->boundary_out, &rows);
-}
-
 bool transformer_tables_end(const struct transformer_unit *unit)
 {
     return (int64_t)unit->arguments->first_row + table_rows(unit) == (int64_t)network_table_rows(unit->network);
+}
+
+/* Cuts rows whose positions begin later, after rows without use, into those of words and the rest. Returns the number of parts. */
+static uint32_t table_parts(const struct transformer_unit *unit, struct transformer_table_rows parts[2])
+{
+    const struct network_traits *const traits = network_traits(unit->network);
+    const struct transformer_table_rows rows = all_rows(unit);
+    const int64_t words = (int64_t)unit->network->vocabulary, unused = traits->more_positions, end = rows.first_row + rows.row_count;
+    uint32_t count = 0;
+    if (traits->more_positions == NETWORK_NO_POSITION_TABLE || unused == 0) {
+        parts[0] = rows;
+        return 1;
+    }
+    if (rows.first_row < words) {
+        parts[count] = rows;
+        parts[count++].row_count = (end < words ? end : words) - rows.first_row;
+    }
+    if (end > words) {
+        parts[count] = rows;
+        parts[count].first = rows.first_row < words ? words - rows.first_row : 0;
+        parts[count].first_row = rows.first_row + parts[count].first;
+        parts[count].row_count = rows.row_count - parts[count].first;
+        parts[count++].vocabulary = rows.vocabulary + unused;
+    }
+    return count;
+}
+
+void transformer_tables_forward(const struct transformer_unit *unit)
+{
+    struct transformer_table_rows parts[2];
+    const uint32_t count = table_parts(unit, parts);
+    for (uint32_t i = 0; i < count; i++) transformer_gather(unit, unit->arguments->boundary_out, &parts[i]);
+    if (transformer_tables_end(unit)) transformer_drop(unit, unit->arguments->boundary_out, 0, TRANSFORMER_EMBEDDED);
 }
 
 void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
@@ -471,13 +516,19 @@ void transformer_rows_backward(const struct transformer_unit *unit, const struct
 
 void transformer_tables_backward(const struct transformer_unit *unit)
 {
-    transformer_tables_backward_from(unit, unit->arguments->gradient_in);
+    float *const room = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
+    transformer_tables_backward_from(
+        unit, transformer_dropped_gradient(unit, room, unit->arguments->gradient_in, 0, TRANSFORMER_EMBEDDED));
 }
 
 void transformer_tables_backward_from(const struct transformer_unit *unit, const float *dx)
 {
-    const struct transformer_table_rows rows = all_rows(unit);
-    transformer_rows_backward(unit, &rows, unit->arguments->table_gradient, dx, unit->scratch);
+    struct transformer_table_rows parts[2];
+    const uint32_t count = table_parts(unit, parts);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool words = parts[i].first_row < (int64_t)unit->network->vocabulary;
+        transformer_rows_backward(unit, &parts[i], words ? unit->arguments->table_gradient : NULL, dx, unit->scratch);
+    }
 }
 
 static struct transformer_weights word_table(const struct transformer_unit *unit, uint64_t layer, uint32_t own_weight)
@@ -555,7 +606,8 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
                                     .normed = transformer_all_rows(unit, normf), .d_table = tied ? a->table_gradient : own.g,
                                     .d_bias = bias.g, .d_normf = d_normf};
     struct kernel_loss_rows rows = {
-        .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0};
+        .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0,
+        .cap = (float)unit->network->logit_cap};
     if (a->context) { /* a slice's rows count among those of the minibatch */
         rows.targets = (int64_t)rows.parts * unit->b * (int64_t)parallel_sequence(a->job);
         rows.continues = a->microbatch.adds;

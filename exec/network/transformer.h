@@ -26,7 +26,6 @@ struct transformer_unit {
     float epsilon;
     struct job_optimizer optimizer; /* with this step's learning rate */
     float scale;   /* of gradients in an UPDATE: below 1 when clipped */
-    uint32_t block_tensors;
     uint32_t microbatch, microbatches; /* index of this one, and their number */
     uint32_t place, held; /* index among the microbatches in `batch`, and their number */
     bool adds;         /* to the sums of earlier microbatches */
@@ -38,7 +37,7 @@ struct transformer_unit {
     bf16 *rounded, *d_rounded;
 };
 
-enum { TRANSFORMER_KEPT_MAX = 20 };
+enum { TRANSFORMER_KEPT_MAX = 32 };
 
 /* A kernel that some back ends lack. */
 struct transformer_need {
@@ -48,8 +47,7 @@ struct transformer_need {
 #define TRANSFORMER_NEED(field) {#field, offsetof(struct kernels, field)}
 
 /*
- * The implementation of a family. `kept`: in the order of memory_activations(); a block's output is the last one, NULL
- * for a shard's last layer. `in`, `out`: (R, C). Their gradients d_out and d_in may be one buffer. The backward pass
+ * The implementation of a family. `kept`: in the order of memory_activations(), without a block's output. `in`, `out`: (R, C). Their gradients d_out and d_in may be one buffer. The backward pass
  * also makes the parameters' steps.
  *
  * A backward pass in two calls block_backward() with leaves_weights and two gradients that are not one buffer, and
@@ -57,8 +55,6 @@ struct transformer_need {
  * if the block ends with a norm, of that norm's input, which the first call fills, too.
  */
 struct transformer {
-    uint32_t block_kept;    /* including the output */
-    uint32_t head_kept;
     void (*embedding_forward)(const struct transformer_unit *unit);
     void (*embedding_backward)(const struct transformer_unit *unit);
     /* `out` NULL: only what the backward pass needs */
@@ -79,9 +75,8 @@ struct transformer {
     const struct transformer_need *needs;
     uint32_t need_count;
 };
-extern const struct transformer transformer_gpt2, transformer_llama, transformer_qwen3, transformer_gemma, transformer_gpt_neox, transformer_gptj,
-    transformer_bert,
-    transformer_vit;
+extern const struct transformer transformer_gpt2, transformer_llama, transformer_experts, transformer_gemma, transformer_gemma2, transformer_turned,
+    transformer_opt, transformer_bert, transformer_vit;
 
 /* Implements unit_compute() (transformer_pass.c). */
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
@@ -142,9 +137,12 @@ static inline void *transformer_at(void *base, uint64_t offset_bytes)
     return (char *)base + offset_bytes;
 }
 
-/* Returns a layer's entries. Earlier layers of the shard, all blocks, have `per_block` entries. */
-const struct memory_entry *transformer_layer_entries(const struct memory_table *table, const struct unit_arguments *arguments,
-                                                     uint64_t layer, uint32_t per_block);
+/* A layer's entries in a table. */
+struct transformer_entries {
+    const struct memory_entry *first;
+    uint32_t count;
+};
+struct transformer_entries transformer_layer_entries(const struct memory_table *table, uint64_t layer);
 
 /* Returns tensors in the order of network_layer_tensors(). An embedding's rows have no gradient here; a separate
  * kernel steps them. */
@@ -173,7 +171,9 @@ struct transformer_linear {
     bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
     bool by_rows;
-    bool apart; /* by rows: the caller gathers gradients of rows, and completes the sum with transformer_complete_sum() */
+    bool apart;      /* by rows: the caller gathers gradients of rows, and completes the sum with transformer_complete_sum() */
+    bool part;       /* one of several matrices of a tensor, which the caller steps as a whole; rows may be 0 */
+    int64_t skipped; /* numbers of the tensor before it */
 };
 
 static inline struct transformer_linear transformer_by_rows(struct transformer_linear linear)
@@ -278,13 +278,24 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
                                transformer_norm_pass *pass);
 
 /* Returns separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q, const float *k,
                                               const float *v, float *out, float *stats);
 
 /* Compute attention, forward and backward. Queries of a slice of tokens also see the keys of earlier ones: its keys and values
  * go where those of all slices are, and the gradients of its own, complete by then, come back (transformer_context.c). */
 void transformer_attend(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
 void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
+
+/*
+ * Dropout, in passes that train: of the embedding's result, of attention's weights, and of the results of attention and of the
+ * feed-forward part before they are added (models/network/network_ignored.h has the rates). transformer_drop() works in place.
+ * A gradient that goes back through it is d where nothing is dropped, else in `room` (R,C), which may be d.
+ */
+enum transformer_dropped { TRANSFORMER_EMBEDDED, TRANSFORMER_SCORES, TRANSFORMER_ATTENDED, TRANSFORMER_MADE };
+struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer, enum transformer_dropped place);
+void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t layer, enum transformer_dropped place);
+const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d, uint64_t layer,
+                                          enum transformer_dropped place);
 
 /* Returns the unit's first token, in the sequence. */
 static inline int64_t transformer_first_token(const struct transformer_unit *unit)

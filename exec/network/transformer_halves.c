@@ -45,7 +45,7 @@ void pass_input_half(const struct transformer_unit *unit, uint64_t end)
     if (!a->activations && !a->inputs_only) pass_blocks_forward(unit, end, all, NULL);
     if (end < a->shard->first_layer + a->shard->layer_count) {
         float *d_in = d_input_of_half(unit, end);
-        pass_kept(unit, all, end, kept);
+        (void)pass_kept(unit, all, end, kept);
         pass_head(unit, end, kept, input_of_halves(unit, end), d_in);
         d_out = d_in;
     }
@@ -53,7 +53,7 @@ void pass_input_half(const struct transformer_unit *unit, uint64_t end)
         const struct transformer_unit half = half_of(unit, layer);
         const float *in = input_of_halves(unit, layer);
         float *d_in = d_input_of_half(unit, layer);
-        pass_kept(unit, all, layer, kept);
+        (void)pass_kept(unit, all, layer, kept);
         if (a->inputs_only) unit->transformer->block_forward(unit, layer, kept, in, NULL);
         unit->transformer->block_backward(&half, layer, kept, in, d_out, d_in);
         d_out = d_in;
@@ -67,7 +67,7 @@ void pass_weight_half(const struct transformer_unit *unit, uint64_t end)
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
         const struct transformer_unit half = half_of(unit, layer);
         float *kept[TRANSFORMER_KEPT_MAX];
-        pass_kept(unit, activations_of_halves(a), layer, kept);
+        (void)pass_kept(unit, activations_of_halves(a), layer, kept);
         unit->transformer->block_weights(&half, layer, kept, input_of_halves(unit, layer),
                                          layer == last ? a->gradient_in : half.d_out);
     }

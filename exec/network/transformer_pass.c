@@ -39,9 +39,7 @@ void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, floa
     const float *in = unit->arguments->boundary_in;
     for (uint64_t layer = unit->arguments->shard->first_layer; layer < end; layer++) {
         float *kept[TRANSFORMER_KEPT_MAX];
-        pass_kept(unit, all, layer, kept);
-        float *kept_output = kept[unit->transformer->block_kept - 1];
-        float *output = kept_output ? kept_output : out;
+        float *const kept_output = pass_kept(unit, all, layer, kept), *const output = kept_output ? kept_output : out;
         unit->transformer->block_forward(unit, layer, kept, in, output);
         in = output;
     }
@@ -51,8 +49,7 @@ const float *pass_layer_input(const struct transformer_unit *unit, float *all, u
 {
     if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
     float *kept[TRANSFORMER_KEPT_MAX];
-    pass_kept(unit, all, layer - 1, kept);
-    return kept[unit->transformer->block_kept - 1];
+    return pass_kept(unit, all, layer - 1, kept);
 }
 
 /* Goes from the last block; `d_out` is the gradient of its output. */
@@ -61,7 +58,7 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, f
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
         float *kept[TRANSFORMER_KEPT_MAX];
-        pass_kept(unit, all, layer, kept);
+        (void)pass_kept(unit, all, layer, kept);
         unit->transformer->block_backward(unit, layer, kept, pass_layer_input(unit, all, layer), d_out,
                                           a->gradient_out);
         d_out = a->gradient_out;
@@ -175,7 +172,7 @@ static void head_and_back(const struct transformer_unit *unit, float *all, float
         if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, fresh);
         return;
     }
-    pass_kept(unit, all, head, kept);
+    (void)pass_kept(unit, all, head, kept);
     pass_head(unit, head, kept, pass_layer_input(unit, all, head), d_in);
     if (d_in) blocks_backward(unit, head, all, d_in);
 }

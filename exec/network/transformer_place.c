@@ -65,14 +65,6 @@ bool pass_holds_inputs(const struct unit_arguments *a)
     return unit_holds_inputs(schedule_unit_pass(a->pass), way_of(a));
 }
 
-static uint32_t first_layer_tensors(const struct unit_arguments *a)
-{
-    const struct memory_table *table = &a->tables->parameters;
-    uint32_t count = 0;
-    while (count < table->count && table->entries[count].layer == a->shard->first_layer) count++;
-    return count;
-}
-
 struct transformer_unit pass_unit(const struct transformer *transformer, const struct kernels *kernels,
                                   const struct unit_arguments *a)
 {
@@ -104,7 +96,6 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
         .epsilon = (float)n->norm_epsilon,
         .optimizer = optimizer_at(a->job, a->round > 0 ? (a->minibatch + 1) * a->round - 1 : a->minibatch),
         .scale = 1,
-        .block_tensors = first_layer_tensors(a),
         .microbatches = (uint32_t)(job_samples(a->job) / samples),
         .held = (uint32_t)(job_samples(a->job) / samples),
         .gradients = pass_piece(a, workspace, "gradients"),
@@ -119,39 +110,33 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
     };
 }
 
-/* Returns the entries of a layer's kept tensors. */
-static const struct memory_entry *kept_entries(const struct transformer_unit *unit, uint64_t layer)
+static bool is_head(const struct transformer_unit *unit, uint64_t layer)
 {
-    const struct unit_arguments *a = unit->arguments;
-    return transformer_layer_entries(&a->tables->activations, a, layer, unit->transformer->block_kept);
+    return layer + 1 == unit->network->layer_count;
 }
 
-void pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer,
-               float *out[TRANSFORMER_KEPT_MAX])
+/* The output of the shard's last layer is the next shard's. */
+static bool has_output(const struct transformer_unit *unit, uint64_t layer)
 {
-    const struct plan_shard *shard = unit->arguments->shard;
-    const struct transformer *transformer = unit->transformer;
-    const struct memory_entry *entries = kept_entries(unit, layer);
-    bool head = layer + 1 == unit->network->layer_count;
-    bool last = layer + 1 == shard->first_layer + shard->layer_count;
-    uint32_t count = head ? transformer->head_kept : transformer->block_kept;
-    assert(count <= TRANSFORMER_KEPT_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        bool output = !head && i + 1 == count;
-        out[i] = output && last ? NULL : transformer_at(all, entries[i].offset_bytes);
-    }
+    const struct plan_shard *const shard = unit->arguments->shard;
+    return !is_head(unit, layer) && layer + 1 < shard->first_layer + shard->layer_count;
+}
+
+float *pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer, float *out[TRANSFORMER_KEPT_MAX])
+{
+    const struct transformer_entries kept = transformer_layer_entries(&unit->arguments->tables->activations, layer);
+    assert(kept.count > 0 && kept.count <= TRANSFORMER_KEPT_MAX);
+    for (uint32_t i = 0; i < kept.count; i++) out[i] = transformer_at(all, kept.first[i].offset_bytes);
+    return has_output(unit, layer) ? out[kept.count - 1] : NULL;
 }
 
 void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
                      float *out[TRANSFORMER_KEPT_MAX])
 {
-    const struct memory_entry *entries = kept_entries(unit, layer);
-    bool head = layer + 1 == unit->network->layer_count;
-    uint32_t count = head ? unit->transformer->head_kept : unit->transformer->block_kept - 1;
-    assert(count < TRANSFORMER_KEPT_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = transformer_at(alone, entries[i].offset_bytes - entries[0].offset_bytes);
-    if (!head) out[count] = NULL;
+    const struct transformer_entries kept = transformer_layer_entries(&unit->arguments->tables->activations, layer);
+    assert(kept.count > 0 && kept.count <= TRANSFORMER_KEPT_MAX);
+    for (uint32_t i = 0; i + has_output(unit, layer) < kept.count; i++)
+        out[i] = transformer_at(alone, kept.first[i].offset_bytes - kept.first[0].offset_bytes);
 }
 
 float *pass_held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer)

@@ -8,17 +8,24 @@
 
 #include "base/try.h"
 #include "exec/network/transformer.h"
+#include "models/network/network_traits.h"
 
 static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = &transformer_gpt2,
     [NETWORK_LLAMA] = &transformer_llama,
     [NETWORK_MISTRAL] = &transformer_llama,
     [NETWORK_QWEN2] = &transformer_llama,
-    [NETWORK_QWEN3] = &transformer_qwen3,
+    [NETWORK_QWEN3] = &transformer_llama,
+    [NETWORK_MIXTRAL] = &transformer_experts,
+    [NETWORK_QWEN2_MOE] = &transformer_experts,
+    [NETWORK_QWEN3_MOE] = &transformer_experts,
     [NETWORK_GEMMA] = &transformer_gemma,
-    [NETWORK_GPT_NEOX] = &transformer_gpt_neox,
-    [NETWORK_GPTJ] = &transformer_gptj,
-    [NETWORK_PHI] = &transformer_gptj,
+    [NETWORK_GEMMA2] = &transformer_gemma2,
+    [NETWORK_GEMMA3_TEXT] = &transformer_gemma2,
+    [NETWORK_GPT_NEOX] = &transformer_turned,
+    [NETWORK_GPTJ] = &transformer_turned,
+    [NETWORK_PHI] = &transformer_turned,
+    [NETWORK_OPT] = &transformer_opt,
     [NETWORK_BERT] = &transformer_bert,
     [NETWORK_VIT] = &transformer_vit,
 };
@@ -88,6 +95,9 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
     const struct network *const network = &job->network;
     const bool parts = network->rotary_width > 0;
     if (!missing && parts && !kernels->turns_parts) missing = "rotary positions of parts of heads";
+    const bool caps = network->score_cap > 0 || network->logit_cap > 0 || network->score_scalar > 0;
+    if (!missing && network_drops(network) && !kernels->dropout) missing = "dropout (\"dropout\": false trains without it)";
+    if (!missing && caps && !kernels->caps) missing = "caps and a scale of scores";
     if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
@@ -99,6 +109,8 @@ const char *unit_unsupported(const struct job *job)
     const struct transformer *transformer = implementations[job->network.family];
     if (job->precision == PRECISION_BF16)
         return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
+    if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL && job->optimizer.weight_decay > 0)
+        return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": \"matrices\")";
     if (transformer) return transformer->unsupported ? transformer->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",

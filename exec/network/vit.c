@@ -31,11 +31,9 @@ enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, CLASSES_WEIGHT, CLASSES_BIAS };
 /* Tensors that a layer keeps, in the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
-    KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,
-    KEPT_OUTPUT, /* not of the last layer */
-    BLOCK_KEPT
+    KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU
 };
-enum head_kept { KEPT_CLASS, KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
+enum head_kept { KEPT_CLASS, KEPT_NORMF, KEPT_NORMF_STATS };
 
 /* --- embedding -------------------------------------------------------------------------------- */
 
@@ -136,7 +134,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
         transformer_linear_forward(unit, kept[KEPT_Q + part], all, layer,
                                    qkv_linear(unit, part));
     const struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+        transformer_attention(unit, layer, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
     k->attention_forward(k, &attention);
     transformer_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
@@ -169,7 +167,7 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_linear_backward(unit, d_branch, d_middle, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)), false);
     struct kernel_attention attention =
-        transformer_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+        transformer_attention(unit, layer, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
                               kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_branch;
     attention.dq = d_qkv;
@@ -239,8 +237,6 @@ static const struct transformer_need needs[] = {
 };
 
 const struct transformer transformer_vit = {
-    .block_kept = BLOCK_KEPT,
-    .head_kept = HEAD_KEPT,
     .embedding_forward = embedding_forward,
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,

@@ -28,6 +28,7 @@
  *                                                (or "bf16"), and a schedule, below
  *   precision     "fp32"                         or "bf16", "bf16-weights": models/kernel/precision.h
  *   gradients     "fp32"                         or "bf16"; weight gradients of a parallel job: models/job/parallel.h
+ *   dropout       true                           false: the network's rates of dropout count as 0
  *   seed          1
  *   data          none: seeded random tokens     relative to the jobs file; in a text, a token is a byte,
  *                                                and bert's mask is token 256

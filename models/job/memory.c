@@ -236,6 +236,7 @@ static void lay_block_pre_norm(const struct network *network, struct memory_size
     }
     if (network->experts > 0) {
         memory_put_kept(layout, "router", s.rows * network->experts);
+        memory_put_statistics(layout, "routes", 4 * sent + network->experts + 1); /* struct kernel_routes */
         memory_put_kept(layout, "sent", sent * s.width);
         memory_put_kept(layout, "returned", sent * s.width);
     }
@@ -302,7 +303,8 @@ static void lay_listed(const struct memory_range *range, uint64_t layer, struct 
 
 void memory_lay_activations(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
-    const struct network *network = range->network;
+    struct network room;
+    const struct network *network = network_of_layer(range->network, layer, &room);
     const struct memory_sizes s = memory_sizes_of(range, layer);
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING: break;

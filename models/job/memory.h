@@ -120,6 +120,9 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
  *   llama blocks      the same with q (R,HD)  k, v (R,KD) instead of qkv, K heads of keys and values;
  *                     q and k after rotation; gate, up, swiglu (R,F) instead of fc and gelu; norms keep one
  *                     number per row
+ *   blocks with experts   before gate: shared_gate, shared_up, shared_swiglu (R,S), shared_made (R,C+1), if all tokens have an
+ *                     expert in common; router (R,E), routes (4 R k + E + 1), sent, returned (R k,C); then gate, up and swiglu
+ *                     have R k rows
  *   t5 blocks         q, k, v; in the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v
  *                     with the encoder's rows; the decoder's first block passes on the normed result of the encoder
  *                     (encoded)
@@ -183,10 +186,13 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output, for the widest layer;
  *                only with UNIT_ROUNDED. With UNIT_HALF d_rounded is the gradient of logits in 16 bits
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
- *                they are kept as one tensor      d_wide  (R,F), for llama two of them: gate, then up
+ *                they are kept as one tensor      d_wide  (R,F), for llama two of them: gate, then up; at least (R,C)
+ *                where norms follow attention. With experts (R k,F) each, then (R k,C), (R,E) and for the expert of all
+ *                tokens (R,S), (R,S), (R): gradients of its gate, up, sent or returned, router, and so on
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
  *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of
- *                memory_attention_tiles() and memory_attention_library(); embedding: two sorted lists of (row, token)
+ *                memory_attention_tiles() and memory_attention_library(), and (R,C) for blocks side by side or with dropout;
+ *                embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes, for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and
  *                embedded
  *   gathered     (R,C), for the heads of bert and vit two: rows of all members, where a tensor group cuts them

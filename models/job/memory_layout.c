@@ -52,7 +52,8 @@ uint64_t memory_layout_end(const struct memory_layout *layout)
 
 struct memory_sizes memory_sizes_of(const struct memory_range *range, uint64_t layer)
 {
-    const struct network *n = range->network;
+    struct network room;
+    const struct network *n = network_of_layer(range->network, layer, &room);
     uint64_t tokens = network_layer_tokens(n, layer, range->sequence);
     uint64_t seen = network_crosses(n, layer) ? range->sequence : 0;
     const uint64_t parts = n->slices_rows ? n->slice_of : 1;

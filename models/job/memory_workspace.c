@@ -114,7 +114,7 @@ static void need_rounded(const struct network *network, struct memory_sizes s, u
     case LAYER_BLOCK:
         rows = max_u64(s.rows, s.seen);
         in = max_u64(max_u64(s.width, s.inner), max_u64(s.ff, network->shared_width));
-        out = max_u64(max_u64(s.width, qkv * s.inner), max_u64(s.ff, network->shared_width));
+        out = max_u64(max_u64(s.width, qkv * s.inner), max_u64(s.ff, max_u64(network->shared_width, network->experts)));
         break;
     case LAYER_HEAD:
         rows = network_classifies(network) ? s.batch : s.rows;
@@ -136,7 +136,8 @@ static uint64_t embedding_words(const struct network *network, struct memory_siz
         return s.batch * (s.tokens - 1) *
                (network->channels * network->patch * network->patch + s.width);
     uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
-    if (network_traits(network)->less_one) norm = s.rows * s.width; /* the scaled gradient */
+    const bool other = network_traits(network)->less_one || network_dropout(network, NETWORK_DROPS_EMBEDDING) > 0;
+    if (other) norm = s.rows * s.width; /* the scaled gradient, or after dropout */
     return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* and their gradients */
 }
 
@@ -155,7 +156,8 @@ static uint64_t wide_words(const struct network *network, struct memory_sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
     if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
-    each = max_u64(each, 2 * network->shared_width);
+    if (network->shared_width > 0) each += 2 * network->shared_width + 1;
+    if (network_traits(network)->outer_norms) each = max_u64(each, s.width); /* the gradient of attention's result */
     return s.rows * each;
 }
 
@@ -175,7 +177,8 @@ static void need_group(const struct network *network, struct memory_sizes s, uin
 /* Takes maxima: a range needs the largest of each. */
 static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
 {
-    const struct network *network = range->network;
+    struct network room;
+    const struct network *network = network_of_layer(range->network, layer, &room);
     const struct memory_sizes s = memory_sizes_of(range, layer);
     uint64_t row_words = s.stream * s.width;
     bool streams = true;
@@ -196,7 +199,7 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
         w->d_wide = max_u64(w->d_wide, wide_words(network, s));
-        if (network_traits(network)->parallel) /* the first part's results */
+        if (network_traits(network)->parallel || network_dropout(network, NETWORK_DROPS_RESULTS) > 0) /* the first part's results */
             w->scratch = max_u64(w->scratch, max_u64(network->pieces, 1) * s.rows * s.width);
         need_attention(network, s, w);
         break;
@@ -325,6 +328,14 @@ void memory_workspaces(const struct network *network, uint64_t first_layer, uint
         }
 }
 
+/* Takes the larger of blocks with and without experts. */
+static uint64_t widest_words(const struct network *network, struct memory_sizes s)
+{
+    const uint64_t dense = network->dense_width > 0 ? s.rows * network->dense_width * 2 : 0;
+    s.ff = network->ff_width;
+    return max_u64(wide_words(network, s), dense);
+}
+
 struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
                                                      uint64_t sequence)
 {
@@ -334,7 +345,7 @@ struct memory_block_gradients memory_block_gradients(const struct network *netwo
     assert(network_layer_kind(network, layer) == LAYER_BLOCK);
     const uint64_t stream = size_align(s.stream * s.width * sizeof(float), MEMORY_ALIGNMENT);
     const uint64_t qkv = size_align(s.rows * (s.inner + 2 * s.shared) * sizeof(float), MEMORY_ALIGNMENT);
-    const uint64_t wide = size_align(wide_words(network, s) * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t wide = size_align(widest_words(network, s) * sizeof(float), MEMORY_ALIGNMENT);
     return (struct memory_block_gradients){.d_middle_offset = stream,
                                            .d_qkv_offset = 2 * stream,
                                            .d_wide_offset = 2 * stream + qkv,

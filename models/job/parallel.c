@@ -260,9 +260,11 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true, [NETWORK_QWEN2] = true,
+        [NETWORK_MIXTRAL] = true, [NETWORK_QWEN3_MOE] = true, [NETWORK_QWEN2_MOE] = true, [NETWORK_OPT] = true, [NETWORK_GEMMA2] = true, [NETWORK_GEMMA3_TEXT] = true,
         [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true,
         [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
+    const bool shares = p->tensor > 1 || p->tensor_pieces > 0;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
     const struct compression *const gradients = &job->compression[COMPRESSION_GRADIENTS];
@@ -277,6 +279,13 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {hardware && job->keep_best && hardware_host_count(hardware) > 1, "best weights to keep on several nodes"},
         {p->storage && job->keep_best, "best weights to keep of states in storage"},
         {sliced && !job->network.causal, "its network"},
+        {shares && !network_is_listed(&job->network) && network_traits(&job->network)->outer_norms,
+         "tensor groups over norms of attention and feed-forward"},
+        {p->tensor_pieces > 0 && network_drops(&job->network), "tensor pieces with dropout"},
+        {shares && job->network.experts > 0, "tensor groups of experts"},
+        {job->network.auxiliary_loss, "an auxiliary loss of routers"},
+        {shares && (job->network.family == NETWORK_OPT || job->network.serial_residual),
+         "tensor groups of opt, or of gpt_neox with parts one after the other"},
         {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "compression of activations"},
         {has_other_factor(boundaries), "compression of boundaries by another factor than 2 (bf16) and 3.75 (int8)"},
         {compression_is_set(boundaries) && p->scatter, "compression of scattered boundaries"},
@@ -293,7 +302,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
          "gradients of 16 bits that hosts add up"},
         {job->precision == PRECISION_BF16, "precision bf16"},
-        {network_is_listed(&job->network) || !trained[job->network.family], "its network"},
+        {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm || job->network.word_width > 0,
+         "its network"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
         if (ways[i].is) return ways[i].why;

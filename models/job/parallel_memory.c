@@ -187,6 +187,7 @@ struct numbers {
     uint64_t seen, seen_own; /* rows of an encoder's result, as `rows` and `own` */
     bool joins;              /* the result is normed by this layer */
     struct network slice;
+    uint64_t layer;
 };
 
 static uint64_t sequence_members(const struct parallel *p)
@@ -198,12 +199,13 @@ static struct numbers numbers_of(const struct job *job, uint64_t layer)
 {
     const struct parallel *p = &job->parallel;
     const struct network *n = &job->network;
+    struct network room;
     uint64_t tokens = network_layer_tokens(n, layer, job->sequence), rows = job->microbatch * tokens;
     uint64_t seen = network_crosses(n, layer) ? job->microbatch * job->sequence : 0, members = sequence_members(p);
     return (struct numbers){.element_bytes = precision_bytes(job->precision), .tokens = tokens, .rows = rows,
                             .own = rows / members * n->width, .whole = rows * n->width,
                             .seen = seen, .seen_own = seen / members * n->width, .joins = network_joins(n, layer),
-                            .slice = network_slice(n, p->tensor, p->tensor_pieces)};
+                            .slice = network_slice(network_of_layer(n, layer, &room), p->tensor, p->tensor_pieces), .layer = layer};
 }
 
 static uint64_t projections(const struct numbers *s)
@@ -227,7 +229,8 @@ static uint64_t scores(const struct job *job, const struct numbers *s)
  * the router's choice. */
 static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of_each)
 {
-    const struct network *n = &job->network;
+    struct network room;
+    const struct network *n = network_of_layer(&job->network, s->layer, &room);
     uint64_t columns = network_chosen(n) * of_each * s->slice.ff_width;
     if (n->experts > 0) columns += n->experts + 2 * n->experts_chosen * n->width;
     if (n->shared_width > 0) columns += of_each * s->slice.shared_width + n->width + 1;

@@ -177,6 +177,9 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(precision_read(o, "precision", PRECISION_COUNT, &job->precision, err));
     TRY(precision_read(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
     TRY(read_optimizer(o, &job->optimizer, err));
+    bool drops = !draft->drops_nothing;
+    TRY(json_take_bool(o, "dropout", JSON_OPTIONAL, &drops, err));
+    draft->drops_nothing = !drops;
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
     draft->has_format = json_has(o, "data_format") || draft->has_format;

@@ -20,6 +20,7 @@ struct job_draft {
     const char *data, *weights_in, *weights_out; /* NULL: not given */
     const char *held_out;            /* "data" of "evaluate", likewise */
     bool has_format, has_held_out_format;
+    bool drops_nothing;              /* "dropout" is false */
     bool hands_best_on;              /* another job of a plan goes on with the best weights, and writes them */
     const json_t *devices;           /* likewise */
     uint64_t decoder_sequence;       /* 0: not given */

@@ -27,6 +27,7 @@
     X(OPTIMIZER, "optimizer", true, true)                                                           \
     X(PRECISION, "precision", true, true)                                                           \
     X(GRADIENTS, "gradients", false, false) /* of parallel jobs: not carried out */       \
+    X(DROPOUT, "dropout", true, true)     /* by the network's rates */                      \
     X(SEED, "seed", true, true)                                                                     \
     X(DATA, "data", true, true)                                                                     \
     X(DATA_FORMAT, "data_format", true, true)                                                       \

@@ -89,6 +89,7 @@ enum status job_draft_resolve(struct job_draft *draft, const char *folder, struc
     struct job *job = &draft->job;
     TRY(find_network(draft, folder, arena, err));
     TRY(resize_image(draft, arena, err));
+    if (draft->drops_nothing) network_drop_nothing(&draft->job.network);
     if (job->network.family == NETWORK_VIT)
         job->sequence = network_tokens(&job->network, 0);
     else if (job->sequence == 0 || job->network.family == NETWORK_CNN)

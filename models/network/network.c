@@ -41,6 +41,7 @@ const char *const network_family_names[] = {
     [NETWORK_GEMMA] = "gemma",
     [NETWORK_QWEN2] = "qwen2",
     [NETWORK_QWEN3] = "qwen3",
+    [NETWORK_GEMMA2] = "gemma2",
     [NETWORK_MIXTRAL] = "mixtral",
     [NETWORK_QWEN3_MOE] = "qwen3_moe",
     [NETWORK_QWEN2_MOE] = "qwen2_moe",
@@ -62,12 +63,48 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
     return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
 }
 
+static bool is_dense(const struct network *network, uint64_t layer)
+{
+    if (network->dense_width == 0 || network_layer_kind(network, layer) != LAYER_BLOCK) return false;
+    if (network->sparse_step > 0 && layer % network->sparse_step != 0) return true;
+    for (uint32_t i = 0; i < network->dense_count; i++)
+        if (network->dense_blocks[i] + 1 == layer) return true;
+    return false;
+}
+
+const struct network *network_of_layer(const struct network *network, uint64_t layer, struct network *room)
+{
+    if (!is_dense(network, layer)) return network;
+    *room = *network;
+    room->ff_width = network->dense_width;
+    room->experts = room->experts_chosen = room->shared_width = 0;
+    return room;
+}
+
+/* Return the range of blocks around one that have experts like it, or have none. */
+static uint64_t same_begin(const struct network *network, uint64_t layer)
+{
+    const bool dense = is_dense(network, layer);
+    if (network->dense_width == 0) return 1;
+    while (layer > 1 && is_dense(network, layer - 1) == dense) layer--;
+    return layer;
+}
+
+static uint64_t same_end(const struct network *network, uint64_t layer)
+{
+    const uint64_t end = network->layer_count - 1;
+    const bool dense = is_dense(network, layer);
+    if (network->dense_width == 0) return end;
+    while (layer < end && is_dense(network, layer) == dense) layer++;
+    return layer;
+}
+
 /* The first block of each stack has the table of positions. */
 uint64_t network_alike_begin(const struct network *network, uint64_t layer)
 {
     uint64_t encoder = network->encoder_blocks;
     if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer;
-    if (encoder == 0) return 1;
+    if (encoder == 0) return same_begin(network, layer);
     uint64_t first = layer <= encoder ? 1 : encoder + 1;
     return layer == first ? first : first + 1;
 }
@@ -76,8 +113,23 @@ uint64_t network_alike_end(const struct network *network, uint64_t layer)
 {
     uint64_t encoder = network->encoder_blocks;
     if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer + 1;
-    if (encoder > 0 && (layer == 1 || layer == encoder + 1)) return layer + 1;
+    if (encoder == 0) return same_end(network, layer);
+    if (layer == 1 || layer == encoder + 1) return layer + 1;
     return layer <= encoder ? encoder + 1 : network->layer_count - 1;
+}
+
+uint64_t network_block_window(const struct network *network, uint64_t layer)
+{
+    assert(network_layer_kind(network, layer) == LAYER_BLOCK);
+    const uint64_t block = layer - 1, every = network->window_every;
+    return block < network->window_from || (every > 0 && (block + 1) % every == 0) ? 0 : network->window;
+}
+
+struct network_rope network_block_rope(const struct network *network, uint64_t layer)
+{
+    if (network->window_theta > 0 && network_block_window(network, layer) > 0)
+        return (struct network_rope){.kind = ROPE_DEFAULT, .theta = network->window_theta};
+    return network->rope;
 }
 
 uint64_t network_kv_heads(const struct network *network)
@@ -148,6 +200,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->matrix = shape == MATRIX;
     spec->less_one = false;
     spec->by_heads = 0;
+    spec->of_expert[0] = spec->of_expert[1] = NULL;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
 }
@@ -238,15 +291,21 @@ static void llama_embedding(const struct network *n, struct network_list *list)
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
-/* Lists one tensor of all experts' weights, as in transformers 5. */
+/* Lists one tensor of all experts' weights, as transformers 5 has in memory; files have them apart. */
 static void experts(const struct network *n, struct network_list *list)
 {
-    matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
-    struct tensor_spec *in = tensor(list, "mlp.experts.gate_up_proj", INIT_NORMAL, MATRIX);
+    const bool mixtral = n->family == NETWORK_MIXTRAL;
+    matrix(list, mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
+    struct tensor_spec *in = tensor(list, mixtral ? "block_sparse_moe.experts.gate_up_proj" : "mlp.experts.gate_up_proj",
+                                    INIT_NORMAL, MATRIX);
+    in->of_expert[0] = mixtral ? "w1" : "gate_proj";
+    in->of_expert[1] = mixtral ? "w3" : "up_proj";
     dimension(in, n->experts);
     dimension(in, 2 * n->ff_width);
     dimension(in, n->width);
-    struct tensor_spec *out = tensor(list, "mlp.experts.down_proj", INIT_NORMAL, MATRIX);
+    struct tensor_spec *out = tensor(list, mixtral ? "block_sparse_moe.experts.down_proj" : "mlp.experts.down_proj",
+                                     INIT_NORMAL, MATRIX);
+    out->of_expert[0] = mixtral ? "w2" : "down_proj";
     dimension(out, n->experts);
     dimension(out, n->width);
     dimension(out, n->ff_width);
@@ -581,15 +640,17 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_MIXTRAL] = {llama_embedding, llama_block, llama_head},
     [NETWORK_QWEN3_MOE] = {llama_embedding, llama_block, llama_head},
     [NETWORK_QWEN2_MOE] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_GEMMA2] = {llama_embedding, llama_block, llama_head},
     [NETWORK_GEMMA3_TEXT] = {llama_embedding, llama_block, llama_head},
 };
 
 static void list_layer(const struct network *network, uint64_t layer, struct network_list *list)
 {
     const struct family *family = &families[network->family];
+    struct network room;
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING: family->embedding(network, list); break;
-    case LAYER_BLOCK: family->block(network, layer - 1, list); break;
+    case LAYER_BLOCK: family->block(network_of_layer(network, layer, &room), layer - 1, list); break;
     case LAYER_HEAD: family->head(network, list); break;
     case LAYER_OPAQUE: break;
     }
@@ -665,5 +726,7 @@ uint64_t network_parameters(const struct network *network)
 uint64_t network_active_parameters(const struct network *network)
 {
     uint64_t expert = 3 * network->width * network->ff_width, idle = network->experts - network->experts_chosen;
-    return network_parameters(network) - network->blocks * idle * expert;
+    uint64_t with = 0;
+    for (uint64_t layer = 1; layer <= network->blocks && network->experts > 0; layer++) with += !is_dense(network, layer);
+    return network_parameters(network) - with * idle * expert;
 }

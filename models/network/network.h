@@ -28,10 +28,11 @@ enum network_family {
     NETWORK_LLAMA,   /* decoder, rotary positions, root-mean-square pre-norm, SwiGLU, no biases */
     NETWORK_BERT,    /* encoder, post-norm, masked-language head */
     NETWORK_VIT,     /* encoder over image patches, classifier head */
-    NETWORK_OPT,     /* more decoders (models/network/network_traits.h); this one is planned and simulated only */
+    NETWORK_OPT,     /* more decoders (models/network/network_traits.h) */
     NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* attention and feed-forward side by side */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, /* as llama, with switches */
-    NETWORK_MIXTRAL, NETWORK_QWEN3_MOE, NETWORK_QWEN2_MOE, NETWORK_GEMMA3_TEXT, /* planned and simulated only */
+    NETWORK_MIXTRAL, NETWORK_QWEN3_MOE, NETWORK_QWEN2_MOE, /* as llama and qwen, with experts */
+    NETWORK_GEMMA3_TEXT, NETWORK_GEMMA2, /* as gemma, with more norms, soft caps and windows of some blocks */
     NETWORK_T5, NETWORK_MT5, NETWORK_UMT5, /* encoder and decoder (models/network/network_t5.h); planned and
                                               simulated only */
     NETWORK_CNN,     /* operations on images (models/network/network_graph.h); planned and simulated only */
@@ -65,7 +66,8 @@ enum {
     NETWORK_POSITIONS_MAX = 1 << 22,
     NETWORK_IMAGE_MAX = 1 << 14,
     NETWORK_CHANNELS_MAX = 1 << 10,
-    NETWORK_EXPERTS_MAX = 1 << 12
+    NETWORK_EXPERTS_MAX = 1 << 12,
+    NETWORK_DENSE_MAX = 16 /* blocks without experts that are named one by one */
 };
 enum { NETWORK_PROFILE_SAMPLES_MAX = 1 << 20 }; /* of a microbatch */
 enum { NETWORK_BERT_MASK = 103 }; /* [MASK] in BERT's published vocabularies */
@@ -103,7 +105,12 @@ struct network {
     uint64_t kv_heads;  /* of keys and values; 0: as `heads` */
     uint64_t rotary_width; /* of a head; 0: all, with rotary positions */
     uint64_t experts, experts_chosen; /* of a block, and per token; 0, 0: no experts */
+    bool experts_normalized; /* the weights of a token's experts add up to 1 */
+    bool auxiliary_loss;     /* of routers; planned and simulated only */
     uint64_t shared_width; /* qwen2_moe: columns of the expert that all tokens also use; 0: none */
+    uint64_t dense_width;  /* qwen's blocks without experts have this ff_width (network_of_layer()); 0: all have experts */
+    uint64_t sparse_step;  /* blocks i without experts: where i + 1 is no multiple of it (0: none) ... */
+    uint32_t dense_blocks[NETWORK_DENSE_MAX], dense_count; /* ... and these, in order */
     uint64_t encoder_blocks;   /* of `blocks`, first; 0: no encoder */
     uint64_t decoder_tokens;   /* per sample; 0: as the encoder's */
     uint64_t relative_buckets; /* t5: rows of relative positions */
@@ -117,8 +124,12 @@ struct network {
     bool causal;
     bool biases;        /* of q, k and v (ViT's qkv_bias); other layers have biases */
     bool pooler;        /* BERT: pooler, with the next-sentence classifier or the classifier of `classes` */
-    uint64_t window, window_from; /* mistral, qwen: blocks from window_from on attend to the last `window` tokens, with their
-                                     own; 0: to all. Counted as all in plans */
+    uint64_t window; /* of attention (network_block_window()); 0: none. Counted as all tokens in plans */
+    uint64_t window_from, window_every; /* blocks with a window: from window_from on, but for every window_every-th one (0: all) */
+    double window_theta;  /* gemma3: `rope.theta` of blocks with a window, where angles have no factor; 0: as all blocks */
+    double score_scalar;  /* gemma2, gemma3: attention's scores are divided by its root; 0: by the root of head_width */
+    double score_cap, logit_cap; /* gemma2: scores and logits x become cap tanh(x / cap); 0: no cap */
+    bool serial_residual; /* gpt_neox: attention and feed-forward one after the other */
     bool post_norm;     /* opt-350m: norms after the sums, none before the head */
     bool gated;         /* t5: a gate in the feed-forward part */
     bool gelu_tanh;     /* "gelu_new"; false: exact */
@@ -152,6 +163,8 @@ struct tensor_spec {
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
     uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
+    const char *of_expert[2]; /* files have a matrix for each expert and for each of these names in place of one tensor
+                                 (exec/files/weights.c); NULL: they do not */
 };
 enum { LAYER_TENSORS_MAX = 32 };
 
@@ -273,6 +286,15 @@ uint64_t network_parameters(const struct network *network);
 
 /* Counts only the chosen experts. */
 uint64_t network_active_parameters(const struct network *network);
+
+/* Returns the network, or for a block without experts among others with them `room`: the network as if all were like it. */
+const struct network *network_of_layer(const struct network *network, uint64_t layer, struct network *room);
+
+/* Returns the tokens that a block attends to, its own and the last ones before; 0: all. */
+uint64_t network_block_window(const struct network *network, uint64_t layer);
+
+/* Returns a block's rotary positions. */
+struct network_rope network_block_rope(const struct network *network, uint64_t layer);
 
 /* Counts heads of keys and values. */
 uint64_t network_kv_heads(const struct network *network);

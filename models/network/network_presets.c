@@ -40,6 +40,7 @@ struct preset {
 #define OPT_SOURCE "facebook config.json; Zhang et al., arXiv 2205.01068, table 1"
 #define PYTHIA_SOURCE "EleutherAI config.json; Biderman et al., arXiv 2304.01373"
 #define GEMMA_SOURCE "google config.json; arXiv 2403.08295, table 1"
+#define GEMMA2_SOURCE "google config.json; arXiv 2408.00118, table 1"
 #define QWEN2_SOURCE "Qwen config.json; arXiv 2407.10671"
 #define QWEN3_SOURCE "Qwen config.json; arXiv 2505.09388"
 #define T5_SOURCE "google-t5 config.json; Raffel et al., arXiv 1910.10683, section 3.7"
@@ -66,6 +67,8 @@ struct preset {
     .family = family_, .width = c, .heads = h, .kv_heads = kv, .blocks = l, .ff_width = f, \
     .vocabulary = v, .positions = p
 #define LLAMA(c, h, kv, l, f, v, p) GATED(NETWORK_LLAMA, c, h, kv, l, f, v, p)
+#define GEMMA2_BLOCKS \
+    .tied_head = true, .window = 4096, .window_every = 2, .score_cap = 50, .logit_cap = 30
 #define LLAMA3_ROPE(f) \
     .rope = {.kind = ROPE_LLAMA3, .theta = 500000, .factor = f, .low_factor = 1, \
              .high_factor = 4, .original_positions = 8192}
@@ -120,15 +123,22 @@ static const struct preset presets[] = {
      {GATED(NETWORK_MISTRAL, 4096, 32, 8, 32, 14336, 32000, 32768)}},
     {"mixtral-8x7b", "mistralai config.json (v0.1); Jiang et al., arXiv 2401.04088",
      {GATED(NETWORK_MIXTRAL, 4096, 32, 8, 32, 14336, 32000, 32768), .experts = 8,
-      .experts_chosen = 2}},
+      .experts_chosen = 2, .experts_normalized = true}},
     {"gemma-2b", GEMMA_SOURCE,
      {GATED(NETWORK_GEMMA, 2048, 8, 1, 18, 16384, 256000, 8192), .head_width = 256,
       .tied_head = true}},
     {"gemma-7b", GEMMA_SOURCE,
      {GATED(NETWORK_GEMMA, 3072, 16, 16, 28, 24576, 256000, 8192), .head_width = 256,
       .tied_head = true}},
+    {"gemma-2-2b", GEMMA2_SOURCE,
+     {GATED(NETWORK_GEMMA2, 2304, 8, 4, 26, 9216, 256000, 8192), .head_width = 256, GEMMA2_BLOCKS}},
+    {"gemma-2-9b", GEMMA2_SOURCE,
+     {GATED(NETWORK_GEMMA2, 3584, 16, 8, 42, 14336, 256000, 8192), .head_width = 256, GEMMA2_BLOCKS}},
+    {"gemma-2-27b", GEMMA2_SOURCE,
+     {GATED(NETWORK_GEMMA2, 4608, 32, 16, 46, 36864, 256000, 8192), .head_width = 128, .score_scalar = 144, GEMMA2_BLOCKS}},
     {"gemma-3-1b", "google config.json; arXiv 2503.19786, table 1",
-     {GATED(NETWORK_GEMMA3_TEXT, 1152, 4, 1, 26, 6912, 262144, 32768), .head_width = 256, .tied_head = true}},
+     {GATED(NETWORK_GEMMA3_TEXT, 1152, 4, 1, 26, 6912, 262144, 32768), .head_width = 256, .tied_head = true,
+      .window = 512, .window_every = 6, .window_theta = 10000}},
     {"qwen2-0.5b", QWEN2_SOURCE,
      {GATED(NETWORK_QWEN2, 896, 14, 2, 24, 4864, 151936, 131072), .tied_head = true}},
     {"qwen2-7b", QWEN2_SOURCE, {GATED(NETWORK_QWEN2, 3584, 28, 4, 28, 18944, 152064, 131072)}},
@@ -142,7 +152,7 @@ static const struct preset presets[] = {
       .shared_width = 5632}},
     {"qwen3-30b-a3b", QWEN3_SOURCE,
      {GATED(NETWORK_QWEN3_MOE, 2048, 32, 4, 48, 768, 151936, 40960), .head_width = 128,
-      .experts = 128, .experts_chosen = 8}},
+      .experts = 128, .experts_chosen = 8, .experts_normalized = true}},
     {"opt-125m", OPT_SOURCE, OPT(768, 12, 12)},
     {"opt-350m", OPT_SOURCE,
      {.family = NETWORK_OPT, .width = 1024, .heads = 16, .blocks = 24, .positions = 2048, .vocabulary = 50272,
@@ -245,6 +255,9 @@ static const struct {
     {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"},
     {"google/gemma-2b", "gemma-2b"},
     {"google/gemma-7b", "gemma-7b"},
+    {"google/gemma-2-2b", "gemma-2-2b"},
+    {"google/gemma-2-9b", "gemma-2-9b"},
+    {"google/gemma-2-27b", "gemma-2-27b"},
     {"google/gemma-3-1b-pt", "gemma-3-1b"},
     {"google/gemma-3-1b-it", "gemma-3-1b"},
     {"Qwen/Qwen1.5-MoE-A2.7B", "qwen1.5-moe-a2.7b"},
@@ -386,6 +399,7 @@ static const struct {
     [NETWORK_MIXTRAL] = {.norm_epsilon = 1e-5, .rope_theta = 1e6},
     [NETWORK_QWEN3_MOE] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
     [NETWORK_QWEN2_MOE] = {.norm_epsilon = 1e-6, .rope_theta = 1e6, .biases = true},
+    [NETWORK_GEMMA2] = {.norm_epsilon = 1e-6, .rope_theta = 10000},
     [NETWORK_GEMMA3_TEXT] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
 };
 
@@ -404,7 +418,8 @@ static struct network complete(const struct preset *preset)
     if (common[n.family].biases) n.biases = true;
     if (n.rope.theta == 0) n.rope.theta = common[n.family].rope_theta;
     if (n.family == NETWORK_VIT) n.channels = 3;
-    if (n.family == NETWORK_GEMMA) n.has_padding = true; /* token 0 */
+    if (network_traits(&n)->less_one || n.family == NETWORK_OPT) n.has_padding = true;
+    if (n.family == NETWORK_OPT) n.padding_token = 1; /* gemma's is 0 */
     if (n.family == NETWORK_BERT) n.mask_token = NETWORK_BERT_MASK;
     return n;
 }

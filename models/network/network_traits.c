@@ -9,7 +9,7 @@
 
 static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = {.decoder = true, .fused_qkv = true, .out_bias = true, .ff_bias = true},
-    [NETWORK_OPT] = {.decoder = true, .out_bias = true, .ff_bias = true, .more_positions = 2},
+    [NETWORK_OPT] = {.decoder = true, .relu = true, .out_bias = true, .ff_bias = true, .more_positions = 2},
     [NETWORK_GPT_NEOX] = {.decoder = true, .fused_qkv = true, .rotary = true, .parallel = true, .out_bias = true,
                           .ff_bias = true, .more_positions = NETWORK_NO_POSITION_TABLE},
     [NETWORK_GPTJ] = {.decoder = true, .rotary = true, .parallel = true, .one_norm = true, .ff_bias = true,
@@ -24,6 +24,7 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_MIXTRAL] = {LLAMA_LIKE},
     [NETWORK_QWEN3_MOE] = {LLAMA_LIKE, .qk_norm = true},
     [NETWORK_QWEN2_MOE] = {LLAMA_LIKE},
+    [NETWORK_GEMMA2] = {LLAMA_LIKE, .outer_norms = true, .less_one = true},
     [NETWORK_GEMMA3_TEXT] = {LLAMA_LIKE, .qk_norm = true, .outer_norms = true, .less_one = true},
     [NETWORK_T5] = {T5_LIKE},
     [NETWORK_MT5] = {T5_LIKE},
@@ -32,12 +33,16 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_VIT] = {.out_bias = true, .ff_bias = true},
 };
 
+static const struct network_traits serial_neox = {.decoder = true, .fused_qkv = true, .rotary = true, .out_bias = true,
+                                                  .ff_bias = true, .more_positions = NETWORK_NO_POSITION_TABLE};
+
 /* Networks with or without a gate. */
 static const struct network_traits gated_t5 = {T5_LIKE, .gated = true};
 
 const struct network_traits *network_traits(const struct network *network)
 {
     assert(network->family < NETWORK_FAMILY_COUNT);
+    if (network->serial_residual) return &serial_neox;
     return network->gated ? &gated_t5 : &traits[network->family];
 }
 

@@ -359,7 +359,7 @@ static void block_recompute(const struct network *n, struct network_work_sizes s
     struct network_work_linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
     if (!network_norms_first(n)) return;
-    remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
+    if (!network_traits(n)->outer_norms && n->experts == 0) remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
     const uint64_t pieces = pieces_of(n) - 1;
     for (uint32_t i = 0; i < lone_sums(n) + pieces; i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
@@ -627,6 +627,8 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     struct network_work_list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
                                      .rounded = format.weights == PRECISION_BF16_WEIGHTS,
                                      .half = format.weights == PRECISION_BF16};
+    struct network room;
+    const struct network *const of = network_of_layer(network, layer, &room);
     if (network->family == NETWORK_PROFILE)
         opaque_work(network, layer, pass, microbatch, &list);
     else if (pass == PASS_UPDATE)
@@ -634,7 +636,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     else if (network->graph)
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     else
-        pass_work(network, layer, pass, sizes_of(network, layer, microbatch, sequence), &list);
+        pass_work(of, layer, pass, sizes_of(of, layer, microbatch, sequence), &list);
     return list.work.count;
 }
 
@@ -657,6 +659,7 @@ struct network network_slice(const struct network *network, uint32_t members, ui
     slice.kv_heads /= members;
     slice.ff_width /= members;
     slice.shared_width /= members;
+    slice.dense_width /= members;
     slice.pieces = pieces / members;
     slice.vocabulary = slice.pieces > 0 ? slice.pieces * slice_vocabulary(network->vocabulary, pieces)
                                         : slice_vocabulary(network->vocabulary, members);
@@ -682,7 +685,8 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
     } else if (network->graph) {
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
-        struct network slice = network_slice(network, share.members, share.pieces);
+        struct network room, slice = network_slice(network_of_layer(network, layer, &room), share.members, share.pieces);
+        slice.dense_width = 0;
         struct network_work_sizes s = sizes_of(&slice, layer, microbatch, sequence);
         s.logits = s.rows;
         if (share.sequence) s.own = s.rows / share.members;

@@ -68,7 +68,8 @@ static void test_the_table_is_complete(void **state)
         void (*entry)(void);
         if (at == (const char *)&table->geglu_forward || at == (const char *)&table->geglu_backward ||
             at == (const char *)&table->scale || at == (const char *)&table->attends_in_windows ||
-            at == (const char *)&table->turns_parts)
+            at == (const char *)&table->turns_parts || at == (const char *)&table->caps || at == (const char *)&table->dropout ||
+            (at >= (const char *)&table->route && at <= (const char *)&table->gate_rows_backward))
             continue;
         memcpy(&entry, at, sizeof entry);
         assert_non_null(entry);

@@ -195,6 +195,22 @@ static void far_gelu_backward(const struct kernels *k, float *dx, const float *d
     leave();
 }
 
+static void far_relu_forward(const struct kernels *k, float *y, const float *x, int64_t n)
+{
+    (void)k;
+    enter();
+    inner->relu_forward(inner, there(y), there(x), n);
+    leave();
+}
+
+static void far_relu_backward(const struct kernels *k, float *dx, const float *dy, const float *x, int64_t n)
+{
+    (void)k;
+    enter();
+    inner->relu_backward(inner, there(dx), there(dy), there(x), n);
+    leave();
+}
+
 static void far_residual(const struct kernels *k, float *z, const float *x, const float *y,
                          int64_t n)
 {
@@ -483,6 +499,8 @@ static const struct kernels far_table = {
     .attention_backward = far_attention_backward,
     .gelu_forward = far_gelu_forward,
     .gelu_backward = far_gelu_backward,
+    .relu_forward = far_relu_forward,
+    .relu_backward = far_relu_backward,
     .residual = far_residual,
     .loss = far_loss,
     .update = far_update,

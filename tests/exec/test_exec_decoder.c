@@ -1,5 +1,5 @@
 /* label: medium
- * Training gpt_neox, gptj and phi by unit_compute(): gradients against finite differences of a forward pass in double, 20 steps
+ * Training gpt_neox (also with parts one after the other), gptj, phi and opt by unit_compute(): gradients against finite differences of a forward pass in double, 20 steps
  * against PyTorch, the same bits however the network is cut.
  *
  * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to run this.
@@ -17,18 +17,24 @@
 #include "tests/support/exec/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
 
-static const uint32_t families[] = {NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI};
+enum { SERIAL_NEOX = NETWORK_FAMILY_COUNT };
+static const uint32_t families[] = {NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, NETWORK_OPT, SERIAL_NEOX};
 
 static struct network small_network(uint32_t family)
 {
+    const bool serial = family == SERIAL_NEOX;
+    if (serial) family = NETWORK_GPT_NEOX;
     return (struct network){.name = "test",
                             .family = family,
+                            .serial_residual = serial,
+                            .has_padding = family == NETWORK_OPT,
+                            .padding_token = 4,
                             .layer_count = 5,
                             .width = 24,
                             .heads = 4,
                             .kv_heads = family == NETWORK_PHI ? 2 : 4,
                             .head_width = 6,
-                            .rotary_width = 4,
+                            .rotary_width = family == NETWORK_OPT ? 0 : 4,
                             .ff_width = 7,
                             .blocks = 3,
                             .vocabulary = 11,
@@ -65,8 +71,10 @@ static void judge_turn(double *head, uint64_t turned, uint64_t position, double 
     }
 }
 
-static double judge_activation(double x, bool tanh_form)
+static double judge_activation(const struct network *n, double x)
 {
+    const bool tanh_form = n->gelu_tanh;
+    if (n->family == NETWORK_OPT) return x > 0 ? x : 0;
     if (!tanh_form) return x * (1 + erf(x / sqrt(2))) / 2;
     return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
 }
@@ -89,7 +97,7 @@ static struct weights judge_weights(const struct network *n, const double **curs
     for (int i = 0; i < 3 && fused; i++) w.qkv_bias[i] = judge_next(cursor, inner);
     w.out[0] = judge_next(cursor, c * inner);
     if (n->family != NETWORK_GPTJ) w.out[1] = judge_next(cursor, c);
-    for (int i = 0; i < 2 && fused; i++) w.norm2[i] = judge_next(cursor, c);
+    for (int i = 0; i < 2 && (fused || n->family == NETWORK_OPT); i++) w.norm2[i] = judge_next(cursor, c);
     w.fc[0] = judge_next(cursor, n->ff_width * c);
     w.fc[1] = judge_next(cursor, n->ff_width);
     w.fc2[0] = judge_next(cursor, c * n->ff_width);
@@ -115,6 +123,8 @@ static void judge_causal(double *out, const double *q, const double *k, const do
     }
 }
 
+static bool is_serial(const struct network *n) { return n->serial_residual || n->family == NETWORK_OPT; }
+
 /* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
@@ -127,7 +137,7 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
         judge_norm(normed + i * c, x + i * c, w.norm1[0], w.norm1[1], c, n->norm_epsilon);
         for (int part = 0; part < 3; part++)
             judge_linear(made[part] + i * widths[part], normed + i * c, w.qkv[part], w.qkv_bias[part], widths[part], c);
-        for (int part = 0; part < 2; part++)
+        for (int part = 0; part < 2 && n->family != NETWORK_OPT; part++)
             for (uint64_t head = 0; head < widths[part] / n->head_width; head++)
                 judge_turn(made[part] + i * widths[part] + head * n->head_width, n->rotary_width, i, n->rope.theta,
                            n->family == NETWORK_GPTJ);
@@ -136,11 +146,12 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
         double heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX], other[JUDGE_WIDTH_MAX], fc[JUDGE_WIDTH_MAX];
         judge_causal(heads, made[0], made[1], made[2], i, n);
         judge_linear(branch, heads, w.out[0], w.out[1], c, widths[0]);
+        if (is_serial(n)) judge_add(x + i * c, branch, c);
         if (w.norm2[0]) judge_norm(normed + i * c, x + i * c, w.norm2[0], w.norm2[1], c, n->norm_epsilon);
         judge_linear(fc, normed + i * c, w.fc[0], w.fc[1], f, c);
-        for (uint64_t j = 0; j < f; j++) fc[j] = judge_activation(fc[j], n->gelu_tanh);
+        for (uint64_t j = 0; j < f; j++) fc[j] = judge_activation(n, fc[j]);
         judge_linear(other, fc, w.fc2[0], w.fc2[1], c, f);
-        judge_add(x + i * c, branch, c);
+        if (!is_serial(n)) judge_add(x + i * c, branch, c);
         judge_add(x + i * c, other, c);
     }
 }
@@ -152,14 +163,16 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
     double total = 0;
     for (uint64_t b = 0; b < job->microbatch; b++) {
         const double *cursor = p, *table = judge_next(&cursor, v * c);
+        const double *const positions = n->family == NETWORK_OPT ? judge_next(&cursor, (n->positions + 2) * c) + 2 * c : NULL;
         const int32_t *tokens = batch + b * (t + 1);
         double x[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], normed[JUDGE_WIDTH_MAX];
         for (uint64_t i = 0; i < t; i++)
-            for (uint64_t j = 0; j < c; j++) x[i * c + j] = table[(uint64_t)tokens[i] * c + j];
+            for (uint64_t j = 0; j < c; j++)
+                x[i * c + j] = table[(uint64_t)tokens[i] * c + j] + (positions ? positions[i * c + j] : 0);
         for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
         const double *norm_w = judge_next(&cursor, c), *norm_b = judge_next(&cursor, c);
         const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
-        const double *bias = n->tied_head || n->family == NETWORK_GPT_NEOX ? NULL : judge_next(&cursor, v);
+        const double *bias = n->tied_head || n->family == NETWORK_GPT_NEOX || n->family == NETWORK_OPT ? NULL : judge_next(&cursor, v);
         for (uint64_t i = 0; i < t; i++) {
             judge_norm(normed, x + i * c, norm_w, norm_b, c, n->norm_epsilon);
             total += judge_word_loss(normed, head, bias, v, c, tokens[i + 1]);
@@ -179,6 +192,7 @@ static void test_gradients(void **state)
         for (int tied = 0; tied < 2; tied++) {
             struct job job = small_job(families[f], OPTIMIZER_SGD);
             job.network.tied_head = tied;
+            job.network.has_padding = false; /* the judge has no padding */
             family_check_gradients(&test, &job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1});
         }
 }
@@ -187,7 +201,9 @@ static void test_cuts(void **state)
 {
     (void)state;
     for (size_t f = 0; f < ARRAY_COUNT(families); f++) {
-        const struct job job = small_job(families[f], OPTIMIZER_ADAMW);
+        struct job job = small_job(families[f], OPTIMIZER_ADAMW);
+        family_check_cuts(&test, &job, true);
+        for (size_t i = 0; i < 3; i++) job.network.ignored[i] = 0.2; /* of results, attention's weights, embedding: network_ignored.c */
         family_check_cuts(&test, &job, true);
     }
 }
@@ -207,7 +223,7 @@ static void test_torch(void **state)
     static const char *const folders[] = {SOURCE_DIR "/tests/golden/families_torch/gpt_neox",
                                           SOURCE_DIR "/tests/golden/families_torch/gptj",
                                           SOURCE_DIR "/tests/golden/families_torch/phi"};
-    for (size_t f = 0; f < ARRAY_COUNT(families); f++) {
+    for (size_t f = 0; f < ARRAY_COUNT(folders); f++) {
         struct job job = {.name = "golden", .network = small_network(families[f]), .sequence = 16, .microbatch = 3,
                           .microbatches = 1, .minibatches = 20};
         struct network *const n = &job.network;
@@ -225,12 +241,30 @@ static void test_torch(void **state)
 static void test_missing_kernels(void **state)
 {
     (void)state;
-    const struct job job = small_job(NETWORK_PHI, OPTIMIZER_SGD);
+    struct job job = small_job(NETWORK_PHI, OPTIMIZER_SGD);
     struct kernels partial = *test.two;
     assert_null(unit_unsupported(&job));
     assert_null(unit_missing_kernel(&partial, &job));
     partial.turns_parts = false;
     assert_string_equal(unit_missing_kernel(&partial, &job), "rotary positions of parts of heads");
+    job.network = small_network(NETWORK_OPT);
+    partial.relu_backward = NULL;
+    assert_string_equal(unit_missing_kernel(&partial, &job), "relu_backward");
+}
+
+/* opt-350m is another network. */
+static void test_other_opt(void **state)
+{
+    (void)state;
+    static const char message[] =
+        "the variant of opt-350m, with words of another width or norms after sums, can be planned and simulated only";
+    struct job job = small_job(NETWORK_OPT, OPTIMIZER_SGD);
+    assert_null(unit_unsupported(&job));
+    job.network.post_norm = true;
+    assert_string_equal(unit_unsupported(&job), message);
+    job.network.post_norm = false;
+    job.network.word_width = 12;
+    assert_string_equal(unit_unsupported(&job), message);
 }
 
 static int setup(void **state)
@@ -249,7 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_cuts), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_missing_kernels),
+        cmocka_unit_test(test_missing_kernels), cmocka_unit_test(test_other_opt),
     };
     return cmocka_run_group_tests_name("exec/network/decoder.c", tests, setup, teardown);
 }

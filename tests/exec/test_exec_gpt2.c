@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "exec/files/weights.h"
 #include "tests/support/exec/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
@@ -31,10 +32,35 @@ static void judge_turned_linear(double *out, const double *in, const double *w, 
     }
 }
 
-/* Row i of one head: out(d) from q, k, v inside qkv(t, 3c). */
-static void judge_causal_attention(double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
-                            uint64_t d)
+/* Returns 0 for a number that is dropped, else 1 / (1 - p), by the rule of exec/kernels/kernels_dropout.h: in the first step, of
+ * the layer's place 0 (embedding), 1 (scores), 2 or 3 (results), the sample, a row or a head and its query, and the number. */
+struct dropped {
+    const struct job *job;
+    uint64_t layer, sample;
+};
+
+static double judge_kept(const struct dropped *at, uint64_t place, const uint64_t *rows, int row_count, uint64_t number)
 {
+    const double rates[] = {at->job->network.ignored[0], at->job->network.ignored[2], at->job->network.ignored[1]};
+    const double p = rates[place > 2 ? 2 : place];
+    uint64_t key = random_u64(random_u64(at->job->seed, 0x64726f70), 0);
+    key = random_u64(random_u64(random_u64(key, at->layer), place), at->sample);
+    for (int i = 0; i < row_count; i++) key = random_u64(key, rows[i]);
+    const uint64_t bits = random_mix(key + (number / 2 - 1) * 0x9e3779b97f4a7c15u);
+    const double chance = (double)(number % 2 ? bits >> 32 : bits & UINT32_MAX) * 0x1p-32;
+    return chance < (double)(float)p ? 0 : 1 / (1 - (double)(float)p);
+}
+
+static void judge_drop(const struct dropped *at, uint64_t place, uint64_t row, double *x, uint64_t c)
+{
+    for (uint64_t j = 0; j < c; j++) x[j] *= judge_kept(at, place, &row, 1, j);
+}
+
+/* Row i of one head: out(d) from q, k, v inside qkv(t, 3c). */
+static void judge_causal_attention(const struct dropped *at, double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
+                                   uint64_t d)
+{
+    const uint64_t rows[] = {head, i};
     double weights[64], sum = 0;
     for (uint64_t j = 0; j <= i; j++) {
         double score = 0;
@@ -43,6 +69,7 @@ static void judge_causal_attention(double *out, const double *qkv, uint64_t i, u
         weights[j] = exp(score / sqrt((double)d));
         sum += weights[j];
     }
+    for (uint64_t j = 0; j <= i; j++) weights[j] *= judge_kept(at, 1, rows, 2, j);
     for (uint64_t e = 0; e < d; e++) {
         out[e] = 0;
         for (uint64_t j = 0; j <= i; j++)
@@ -51,8 +78,9 @@ static void judge_causal_attention(double *out, const double *qkv, uint64_t i, u
 }
 
 /* Computes x(t, c) through one block, in place. */
-static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
+static void judge_block(const struct dropped *at, double *x, uint64_t t, const double **cursor)
 {
+    const struct network *n = &at->job->network;
     uint64_t c = n->width, f = n->ff_width, d = c / n->heads;
     const double *norm1_w = judge_next(cursor, c), *norm1_b = judge_next(cursor, c);
     const double *qkv_w = judge_next(cursor, 3 * c * c), *qkv_b = judge_next(cursor, 3 * c);
@@ -68,8 +96,9 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
     }
     for (uint64_t i = 0; i < t; i++) {
         for (uint64_t head = 0; head < n->heads; head++)
-            judge_causal_attention(heads + head * d, qkv, i, head, c, d);
+            judge_causal_attention(at, heads + head * d, qkv, i, head, c, d);
         judge_turned_linear(branch, heads, projection_w, projection_b, c, c);
+        judge_drop(at, 2, i, branch, c);
         judge_add(x + i * c, branch, c);
         judge_norm(normed, x + i * c, norm2_w, norm2_b, c, 1e-5);
         judge_turned_linear(wide, normed, fc_w, fc_b, f, c);
@@ -79,6 +108,7 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
                                    : 0.5 * z * erfc(-z / sqrt(2.0));
         }
         judge_turned_linear(branch, wide, out_w, out_b, c, f);
+        judge_drop(at, 3, i, branch, c);
         judge_add(x + i * c, branch, c);
     }
 }
@@ -93,10 +123,13 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
         const double *table = judge_next(&cursor, v * c), *positions = judge_next(&cursor, n->positions * c);
         const int32_t *tokens = batch + b * (t + 1);
         double x[64 * 16];
-        for (uint64_t i = 0; i < t; i++)
+        struct dropped at = {job, 0, b};
+        for (uint64_t i = 0; i < t; i++) {
             for (uint64_t j = 0; j < c; j++)
                 x[i * c + j] = table[(uint64_t)tokens[i] * c + j] + positions[i * c + j];
-        for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
+            judge_drop(&at, 0, i, x + i * c, c);
+        }
+        for (at.layer = 1; at.layer <= n->blocks; at.layer++) judge_block(&at, x, t, &cursor);
         const double *norm_w = judge_next(&cursor, c), *norm_b = judge_next(&cursor, c);
         const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
         for (uint64_t i = 0; i < t; i++) {
@@ -153,6 +186,99 @@ static void test_gradients_exact_gelu(void **state)
     struct trainer_options options = {
         .blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = 3, .poison = true};
     check_gradients(&options, true, false);
+}
+
+/* --- dropout ---------------------------------------------------------------------------------- */
+
+static struct job dropping_job(uint32_t optimizer, uint64_t seed)
+{
+    struct job job = small_job(optimizer, true, true);
+    job.seed = seed;
+    job.network.ignored[0] = 0.3;  /* of the embedding */
+    job.network.ignored[1] = 0.25; /* of results */
+    job.network.ignored[2] = 0.4;  /* of attention's weights */
+    return job;
+}
+
+/* The masks are the judge's. */
+static void test_dropout_gradients(void **state)
+{
+    (void)state;
+    static const struct trainer_options ways[] = {
+        {.blocks_per_shard = 2, .slices = 1, .poison = true},
+        {.blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = 3, .poison = true},
+        {.blocks_per_shard = 8, .inputs = true, .slices = 1, .poison = true}};
+    for (uint64_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const struct job job = dropping_job(OPTIMIZER_SGD, 5 + i);
+        const double error = family_check_gradients(&test, &job, &ways[i]);
+        print_message("gradients with dropout: errors of at most %.1e of their norm\n", error);
+    }
+}
+
+static void test_dropout_cuts(void **state)
+{
+    (void)state;
+    struct job job = dropping_job(OPTIMIZER_ADAMW, 11);
+    family_check_cuts(&test, &job, true);
+    job.network = support_gpt2_network(96, 6, 3, 509, 130); /* several tiles */
+    memcpy(job.network.ignored, (double[NETWORK_IGNORED_MAX]){0.1, 0.1, 0.1}, sizeof job.network.ignored);
+    job.sequence = 130;
+    job.precision = PRECISION_BF16_WEIGHTS;
+    family_check_cuts(&test, &job, true);
+}
+
+/* Another seed, step or place has another mask, and what is kept has the mean of all: 4 deviations of 0.5 / root of 2 n. */
+static void test_dropout_masks(void **state)
+{
+    (void)state;
+    enum { ROWS = 40, T = 8, C = 501, N = ROWS * C };
+    static float ones[N], first[N], other[N];
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    const struct kernel_dropout dropout = {.key = test.seed, .p = 0.2f};
+    struct kernel_dropout part = dropout;
+    test.two->dropout(test.two, first, ones, ROWS, T, C, &dropout);
+    double sum = 0;
+    for (int i = 0; i < N; i++) {
+        assert_true(!(first[i] > 0) || fabsf(first[i] - 1.25f) <= 1e-7f);
+        sum += (double)first[i];
+    }
+    assert_true(fabs(sum / N - 1) <= 4 * 0.5 / sqrt(N));
+    part.samples = 2;
+    test.one->dropout(test.one, other, ones, ROWS - 2 * T, T, C, &part);
+    assert_memory_equal(other, first + 2 * T * C, (ROWS - 2 * T) * C * sizeof *other);
+    part.samples = 0;
+    part.rows = 3;
+    test.one->dropout(test.one, other, ones, ROWS - 3, T, C, &part);
+    assert_memory_equal(other, first + 3 * C, (ROWS - 3) * C * sizeof *other);
+    part = dropout;
+    part.key++;
+    test.two->dropout(test.two, other, ones, ROWS, T, C, &part);
+    int equal = 0;
+    for (int i = 0; i < N; i++) equal += (first[i] > 0) == (other[i] > 0);
+    assert_true(fabs((double)equal / N - 0.68) <= 4 * 0.5 / sqrt(N)); /* 0.8^2 + 0.2^2 */
+    part.p = 1;
+    test.two->dropout(test.two, other, ones, ROWS, T, C, &part);
+    for (int i = 0; i < N; i++) assert_true(other[i] == 0);
+}
+
+/* An evaluation drops nothing. */
+static void test_dropout_evaluation(void **state)
+{
+    (void)state;
+    struct job jobs[2] = {dropping_job(OPTIMIZER_SGD, 3), small_job(OPTIMIZER_SGD, true, true)};
+    double losses[2], trained[2];
+    for (int i = 0; i < 2; i++) {
+        struct trainer trainer = {0};
+        trainer_init(&trainer, &jobs[i], &(struct trainer_options){.blocks_per_shard = 2, .slices = 1});
+        family_fill_states(&trainer, test.seed);
+        family_fill_tokens(&jobs[i], test.seed, 0, trainer.batch);
+        losses[i] = trainer_evaluate(&trainer, test.two);
+        trainer_step(&trainer, test.two, 0);
+        trained[i] = trainer.loss;
+        trainer_release(&trainer);
+    }
+    assert_true(losses[0] == losses[1] && trained[1] == losses[1]);
+    assert_true(trained[0] != trained[1]);
 }
 
 /* --- the same bits in every cut --------------------------------------------------------------- */
@@ -329,6 +455,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dropout_gradients), cmocka_unit_test(test_dropout_cuts), cmocka_unit_test(test_dropout_masks),
+        cmocka_unit_test(test_dropout_evaluation),
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_exact_gelu), cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),

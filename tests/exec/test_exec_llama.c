@@ -1,5 +1,6 @@
 /* label: medium
- * Training a Llama, and mistral, qwen2, qwen3 and gemma, by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
+ * Training a Llama, and mistral, qwen2, qwen3, gemma, gemma2, gemma3, mixtral, qwen2_moe and qwen3_moe, by
+ * unit_compute(): gradients against finite differences, 20 steps against PyTorch,
  * the same bits however the network is cut, and kernels that a back end may lack.
  *
  * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to
@@ -52,19 +53,58 @@ static struct job small_job(uint32_t optimizer, bool tied)
 }
 
 /* The families whose blocks differ from llama's. */
-static const uint32_t others[] = {NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_GEMMA, NETWORK_MISTRAL};
+static const uint32_t others[] = {NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_GEMMA, NETWORK_MISTRAL, NETWORK_GEMMA2, NETWORK_GEMMA3_TEXT,
+                                  NETWORK_MIXTRAL, NETWORK_QWEN2_MOE, NETWORK_QWEN3_MOE};
 enum { OTHERS = sizeof others / sizeof *others };
+
+static void make_experts(struct network *network)
+{
+    const uint32_t family = network->family;
+    const bool has = family == NETWORK_MIXTRAL || family == NETWORK_QWEN2_MOE || family == NETWORK_QWEN3_MOE;
+    network->experts = has ? 5 : 0;
+    network->experts_chosen = has ? 2 : 0;
+    network->experts_normalized = has && family != NETWORK_QWEN2_MOE;
+    network->shared_width = family == NETWORK_QWEN2_MOE ? 3 : 0;
+    network->dense_width = family == NETWORK_QWEN2_MOE || family == NETWORK_QWEN3_MOE ? 9 : 0;
+    network->sparse_step = family == NETWORK_QWEN2_MOE ? 2 : 0;
+    network->dense_count = family == NETWORK_QWEN3_MOE;
+    network->dense_blocks[0] = network->dense_count;
+}
+
+static bool is_sparse(const struct network *n, uint64_t block)
+{
+    if (n->family == NETWORK_QWEN2_MOE) return block == 1;
+    return n->experts > 0 && !(n->family == NETWORK_QWEN3_MOE && block == 1);
+}
 
 static void make_family(struct network *network, uint32_t family)
 {
     network->family = family;
-    network->biases = family == NETWORK_QWEN2;
+    network->biases = family == NETWORK_QWEN2 || family == NETWORK_QWEN2_MOE;
+    make_experts(network);
     network->window = family == NETWORK_MISTRAL || family == NETWORK_QWEN2 ? 2 : 0;
     network->window_from = family == NETWORK_QWEN2 ? 1 : 0;
+    if (family != NETWORK_GEMMA2 && family != NETWORK_GEMMA3_TEXT) return;
+    network->window = network->window_every = 2; /* blocks 0 and 2 */
+    network->score_scalar = 3;
+    if (family == NETWORK_GEMMA2) {
+        network->score_cap = 0.4;
+        network->logit_cap = 1.3;
+        return;
+    }
+    network->window_theta = 3;
+    network->rope.kind = ROPE_LINEAR;
+    network->rope.factor = 2.5;
 }
 
-static bool has_head_norms(const struct network *n) { return n->family == NETWORK_QWEN3; }
-static bool is_gemma(const struct network *n) { return n->family == NETWORK_GEMMA; }
+static bool is_new_gemma(const struct network *n) { return n->family == NETWORK_GEMMA2 || n->family == NETWORK_GEMMA3_TEXT; }
+static bool has_head_norms(const struct network *n) { return n->family == NETWORK_QWEN3 || n->family == NETWORK_GEMMA3_TEXT || n->family == NETWORK_QWEN3_MOE; }
+static bool is_gemma(const struct network *n) { return n->family == NETWORK_GEMMA || is_new_gemma(n); }
+
+static bool has_window(const struct network *n, uint64_t block)
+{
+    return n->window > 0 && block >= n->window_from && (n->window_every == 0 || block % n->window_every == 0);
+}
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
@@ -76,11 +116,11 @@ static void judge_rms_norm(double *out, const double *in, const double *w, uint6
 }
 
 /* Heads of one token: element e of the first half is paired with element e of the second half. */
-static void judge_turn(double *x, uint64_t heads, uint64_t d, uint64_t position, double theta)
+static void judge_turn(double *x, uint64_t heads, uint64_t d, double position, double theta)
 {
     for (uint64_t head = 0; head < heads; head++, x += d)
         for (uint64_t e = 0; e < d / 2; e++) {
-            double angle = (double)position / pow(theta, 2.0 * (double)e / (double)d);
+            double angle = position / pow(theta, 2.0 * (double)e / (double)d);
             double a = x[e], b = x[e + d / 2];
             x[e] = a * cos(angle) - b * sin(angle);
             x[e + d / 2] = b * cos(angle) + a * sin(angle);
@@ -90,8 +130,7 @@ static void judge_turn(double *x, uint64_t heads, uint64_t d, uint64_t position,
 static void judge_group_attention(double *out, const double *q, const double *k, const double *v,
                             uint64_t i, const struct network *n, uint64_t block)
 {
-    const bool window = n->window > 0 && block >= n->window_from && i + 1 > n->window;
-    const uint64_t first = window ? i + 1 - n->window : 0;
+    const uint64_t first = has_window(n, block) && i + 1 > n->window ? i + 1 - n->window : 0;
     uint64_t d = n->head_width, row = n->kv_heads * d;
     for (uint64_t head = 0; head < n->heads; head++) {
         uint64_t shared = head * n->kv_heads / n->heads * d;
@@ -100,7 +139,9 @@ static void judge_group_attention(double *out, const double *q, const double *k,
             double score = 0;
             for (uint64_t e = 0; e < d; e++)
                 score += q[i * n->heads * d + head * d + e] * k[j * row + shared + e];
-            weights[j] = exp(score / sqrt((double)d));
+            score /= sqrt(n->score_scalar > 0 ? n->score_scalar : (double)d);
+            if (n->score_cap > 0) score = n->score_cap * tanh(score / n->score_cap);
+            weights[j] = exp(score);
             sum += weights[j];
         }
         for (uint64_t e = 0; e < d; e++) {
@@ -126,6 +167,73 @@ static double judge_gelu_tanh(double x)
     return x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
 }
 
+static double judge_logistic(double x) { return 1 / (1 + exp(-x)); }
+
+/* out(c) = a feed-forward part with f columns, of weights one after the other: gate, up and down may be apart. */
+static void judge_gated(double *out, const double *in, const double *gate_w, const double *up_w, const double *down_w, uint64_t f,
+                        uint64_t c, bool gelu)
+{
+    double gate[JUDGE_WIDTH_MAX], up[JUDGE_WIDTH_MAX];
+    judge_linear(gate, in, gate_w, NULL, f, c);
+    judge_linear(up, in, up_w, NULL, f, c);
+    for (uint64_t j = 0; j < f; j++) up[j] *= gelu ? judge_gelu_tanh(gate[j]) : gate[j] * judge_logistic(gate[j]);
+    judge_linear(out, up, down_w, NULL, c, f);
+}
+
+/* A block's feed-forward weights: of one part, or of a router and experts, and perhaps of an expert of all rows. */
+struct parts {
+    const double *gate, *up, *down, *router, *gate_up, *back, *shared_gate, *shared_up, *shared_down, *factor;
+};
+
+static struct parts judge_parts(const struct network *n, uint64_t block, const double **cursor)
+{
+    const uint64_t c = n->width, f = n->dense_width > 0 && !is_sparse(n, block) ? n->dense_width : n->ff_width, s = n->shared_width;
+    struct parts p = {.router = NULL};
+    if (!is_sparse(n, block)) {
+        p.gate = judge_next(cursor, f * c);
+        p.up = judge_next(cursor, f * c);
+        p.down = judge_next(cursor, c * f);
+        return p;
+    }
+    p.router = judge_next(cursor, n->experts * c);
+    p.gate_up = judge_next(cursor, n->experts * 2 * f * c);
+    p.back = judge_next(cursor, n->experts * c * f);
+    if (s == 0) return p;
+    p.shared_gate = judge_next(cursor, s * c);
+    p.shared_up = judge_next(cursor, s * c);
+    p.shared_down = judge_next(cursor, c * s);
+    p.factor = judge_next(cursor, c);
+    return p;
+}
+
+/* Each chosen expert's result, times its part of all chosen ones' probabilities, or of all. */
+static void judge_experts(double *out, const double *in, const struct parts *p, const struct network *n)
+{
+    const uint64_t c = n->width, f = n->ff_width;
+    double z[JUDGE_WIDTH_MAX], made[JUDGE_WIDTH_MAX], all = 0, chosen_sum = 0;
+    bool chosen[JUDGE_WIDTH_MAX] = {false};
+    judge_linear(z, in, p->router, NULL, n->experts, c);
+    for (uint64_t e = 0; e < n->experts; e++) all += z[e] = exp(z[e]);
+    for (uint64_t k = 0; k < n->experts_chosen; k++) {
+        uint64_t best = n->experts;
+        for (uint64_t e = 0; e < n->experts; e++)
+            if (!chosen[e] && (best == n->experts || z[e] > z[best])) best = e;
+        chosen[best] = true;
+        chosen_sum += z[best];
+    }
+    for (uint64_t j = 0; j < c; j++) out[j] = 0;
+    for (uint64_t e = 0; e < n->experts; e++) {
+        if (!chosen[e]) continue;
+        judge_gated(made, in, p->gate_up + 2 * e * f * c, p->gate_up + (2 * e + 1) * f * c, p->back + e * c * f, f, c, false);
+        for (uint64_t j = 0; j < c; j++) out[j] += made[j] * z[e] / (n->experts_normalized ? chosen_sum : all);
+    }
+    if (!p->factor) return;
+    double factor;
+    judge_linear(&factor, in, p->factor, NULL, 1, c);
+    judge_gated(made, in, p->shared_gate, p->shared_up, p->shared_down, n->shared_width, c, false);
+    for (uint64_t j = 0; j < c; j++) out[j] += judge_logistic(factor) * made[j];
+}
+
 /* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, uint64_t block, double *x, uint64_t t, const double **cursor)
 {
@@ -138,11 +246,18 @@ static void judge_block(const struct network *n, uint64_t block, double *x, uint
     }
     const double *o_w = judge_next(cursor, c * inner);
     for (int i = 0; i < 2 && has_head_norms(n); i++) head_norms[i] = judge_next(cursor, n->head_width);
-    const double *gate_w = judge_next(cursor, f * c), *up_w = judge_next(cursor, f * c);
-    const double *down_w = judge_next(cursor, c * f);
-    const double *norm1_w = judge_next(cursor, c), *norm2_w = judge_next(cursor, c);
+    const struct parts parts = judge_parts(n, block, cursor);
+    const uint64_t ff = n->dense_width > 0 && !is_sparse(n, block) ? n->dense_width : f;
+    const double *norm1_w = judge_next(cursor, c), *norm2_w = judge_next(cursor, c), *outer_w[2] = {NULL};
+    if (is_new_gemma(n)) {
+        outer_w[0] = norm2_w;
+        norm2_w = judge_next(cursor, c);
+        outer_w[1] = judge_next(cursor, c);
+    }
+    const bool local = n->window_theta > 0 && has_window(n, block);
+    const double theta = local ? n->window_theta : n->rope.theta, factor = !local && n->rope.kind == ROPE_LINEAR ? n->rope.factor : 1;
     double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
-    double normed[JUDGE_WIDTH_MAX], heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX], gate[JUDGE_WIDTH_MAX], up[JUDGE_WIDTH_MAX];
+    double normed[JUDGE_WIDTH_MAX], heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX];
     assert_true(t <= JUDGE_TOKENS_MAX && c <= JUDGE_WIDTH_MAX && f <= JUDGE_WIDTH_MAX && inner <= JUDGE_WIDTH_MAX);
     for (uint64_t i = 0; i < t; i++) {
         judge_rms_norm(normed, x + i * c, norm1_w, c, n->norm_epsilon);
@@ -151,20 +266,34 @@ static void judge_block(const struct network *n, uint64_t block, double *x, uint
         judge_linear(v + i * shared, normed, w[2], bias[2], shared, c);
         judge_head_norms(q + i * inner, head_norms[0], n->heads, n);
         judge_head_norms(k + i * shared, head_norms[1], n->kv_heads, n);
-        judge_turn(q + i * inner, n->heads, n->head_width, i, n->rope.theta);
-        judge_turn(k + i * shared, n->kv_heads, n->head_width, i, n->rope.theta);
+        judge_turn(q + i * inner, n->heads, n->head_width, (double)i / factor, theta);
+        judge_turn(k + i * shared, n->kv_heads, n->head_width, (double)i / factor, theta);
     }
     for (uint64_t i = 0; i < t; i++) {
         judge_group_attention(heads, q, k, v, i, n, block);
         judge_linear(branch, heads, o_w, NULL, c, inner);
+        if (outer_w[0]) judge_rms_norm(branch, branch, outer_w[0], c, n->norm_epsilon);
         judge_add(x + i * c, branch, c);
         judge_rms_norm(normed, x + i * c, norm2_w, c, n->norm_epsilon);
-        judge_linear(gate, normed, gate_w, NULL, f, c);
-        judge_linear(up, normed, up_w, NULL, f, c);
-        for (uint64_t j = 0; j < f; j++) up[j] *= is_gemma(n) ? judge_gelu_tanh(gate[j]) : gate[j] / (1 + exp(-gate[j]));
-        judge_linear(branch, up, down_w, NULL, c, f);
+        if (parts.router) judge_experts(branch, normed, &parts, n);
+        else judge_gated(branch, normed, parts.gate, parts.up, parts.down, ff, c, is_gemma(n));
+        if (outer_w[1]) judge_rms_norm(branch, branch, outer_w[1], c, n->norm_epsilon);
         judge_add(x + i * c, branch, c);
     }
+}
+
+/* Cross entropy of logits with a cap. */
+static double judge_capped_loss(const double *row, const double *table, const struct network *n, int32_t target)
+{
+    double sum = 0, at_target = 0;
+    for (uint64_t word = 0; word < n->vocabulary; word++) {
+        double logit = 0;
+        for (uint64_t j = 0; j < n->width; j++) logit += row[j] * table[word * n->width + j];
+        logit = n->logit_cap * tanh(logit / n->logit_cap);
+        if (word == (uint64_t)target) at_target = logit;
+        sum += exp(logit);
+    }
+    return log(sum) - at_target;
 }
 
 static double judge(const struct job *job, const int32_t *batch, const double *p)
@@ -185,7 +314,8 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
         for (uint64_t i = 0; i < t; i++) {
             double normed[JUDGE_WIDTH_MAX];
             judge_rms_norm(normed, x + i * c, norm_w, c, n->norm_epsilon);
-            total += judge_word_loss(normed, head, NULL, v, c, tokens[i + 1]);
+            total += n->logit_cap > 0 ? judge_capped_loss(normed, head, n, tokens[i + 1])
+                                      : judge_word_loss(normed, head, NULL, v, c, tokens[i + 1]);
         }
     }
     return total / (double)(job->microbatch * t);
@@ -396,7 +526,71 @@ static void test_geglu(void **state)
     }
 }
 
+/* --- experts ------------------------------------------------------------------------------------ */
+
+/* Equal probabilities choose the lower number; places are sorted by expert, then by row. */
+static void test_routes(void **state)
+{
+    (void)state;
+    float z[] = {1, 3, 3, 2, /* 1, 2 */ 5, 5, 5, 5, /* 0, 1 */ -2, 7, -2, 7 /* 1, 3 */}, weights[6];
+    int32_t experts[6], places[6], rows[6], begins[5];
+    const struct kernel_routes routes = {.r = 3, .e = 4, .k = 2, .normalized = true, .probabilities = z, .weights = weights,
+                                         .experts = experts, .places = places, .rows = rows, .begins = begins};
+    static const int32_t chosen[] = {1, 2, 0, 1, 1, 3}, at[] = {1, 4, 0, 2, 3, 5}, of[] = {1, 0, 1, 2, 0, 2}, from[] = {0, 1, 4, 5, 6};
+    test.two->route(test.two, &routes);
+    assert_memory_equal(experts, chosen, sizeof chosen);
+    assert_memory_equal(places, at, sizeof at);
+    assert_memory_equal(rows, of, sizeof of);
+    assert_memory_equal(begins, from, sizeof from);
+    for (int i = 0; i < 6; i++) assert_true(fabsf(weights[i] - 0.5f) <= 1e-7f);
+    const double sum = exp(-2) + 2 + exp(-1); /* of the first row, relative to its largest */
+    assert_true(fabs((double)z[1] - 1 / sum) <= 1e-7 && fabs((double)z[0] - exp(-2) / sum) <= 1e-7);
+}
+
+/* Rows of the worst case, all to the same two experts, fit in what is planned, and give the same bits in all cuts. */
+static void test_mixed_tables(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_ADAMW, true);
+    make_family(&job.network, NETWORK_QWEN3_MOE);
+    const struct network *const n = &job.network;
+    const uint64_t pairs = job.microbatch * job.sequence * n->experts_chosen;
+    static const char *const names[] = {"sent", "returned", "gate", "up", "swiglu"};
+    const uint64_t widths[] = {n->width, n->width, n->ff_width, n->ff_width, n->ff_width};
+    struct arena arena = {0};
+    struct error err = {0};
+    struct memory_table kept;
+    assert_int_equal(memory_activations(n, 1, 3, job.microbatch, job.sequence, &arena, &kept, &err), STATUS_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(memory_find(&kept, 1, names[i])->bytes, pairs * widths[i] * sizeof(float));
+        if (i < 2) assert_null(memory_find(&kept, 2, names[i]));
+    }
+    assert_int_equal(memory_find(&kept, 2, "gate")->bytes, job.microbatch * job.sequence * n->dense_width * sizeof(float));
+    assert_int_equal(network_alike_end(n, 1), 2);
+    assert_int_equal(network_alike_begin(n, 3), 3);
+    arena_release(&arena);
+}
+
 /* --- what cannot be trained ------------------------------------------------------------------- */
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    struct job job = small_job(OPTIMIZER_ADAMW, true);
+    make_family(&job.network, NETWORK_MIXTRAL);
+    assert_null(unit_unsupported(&job));
+    job.network.auxiliary_loss = true;
+    assert_string_equal(unit_unsupported(&job),
+                        "its auxiliary loss of routers is not trained (expected \"output_router_logits\": false)");
+    job.network.auxiliary_loss = false;
+    job.network.experts_chosen = 65;
+    assert_string_equal(unit_unsupported(&job), "more than 64 experts of a token are not trained");
+    make_family(&job.network, NETWORK_GEMMA);
+    assert_null(unit_unsupported(&job));
+    job.optimizer.decay = DECAY_ALL;
+    assert_string_equal(unit_unsupported(&job), "decay of all tensors is not for norms whose weights files have less 1 (expected "
+                                                "\"decay\": \"matrices\")");
+}
 
 static void test_missing_kernels(void **state)
 {
@@ -421,6 +615,11 @@ static void test_missing_kernels(void **state)
     assert_null(unit_missing_kernel(&partial, &job));
     job.network.window--;
     assert_string_equal(unit_missing_kernel(&partial, &job), "attention over a window");
+    make_family(&job.network, NETWORK_GEMMA2);
+    partial = *test.two;
+    assert_null(unit_missing_kernel(&partial, &job));
+    partial.caps = false;
+    assert_string_equal(unit_missing_kernel(&partial, &job), "caps and a scale of scores");
 }
 
 static int setup(void **state)
@@ -443,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_gradients_of_families), cmocka_unit_test(test_cuts_of_families),
         cmocka_unit_test(test_torch_of_families), cmocka_unit_test(test_windows), cmocka_unit_test(test_geglu),
         cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),     cmocka_unit_test(test_missing_kernels),
+        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_routes), cmocka_unit_test(test_mixed_tables),
     };
     return cmocka_run_group_tests_name("exec/network/llama.c", tests, setup, teardown);
 }

@@ -82,6 +82,7 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
         (struct job_evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
     jobs.jobs[1].keep_best = true;
     jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
+    for (uint32_t i = 0; i < 3; i++) jobs.jobs[0].network.ignored[i] = 0.1 + 0.1 * i; /* its dropout */
     for (uint32_t j = 0; j < JOBS && clipped; j++) jobs.jobs[j].optimizer.clip = 0.6 + j;
     for (uint32_t j = 0; j < JOBS && rounded; j++) {
         jobs.jobs[j].precision = PRECISION_BF16_WEIGHTS;

@@ -50,6 +50,7 @@ static const struct {
     [NETWORK_MIXTRAL] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_QWEN3_MOE] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_QWEN2_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_GEMMA2] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_GEMMA3_TEXT] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_T5] = {config_parse_t5, NULL, config_write_t5},
     [NETWORK_MT5] = {config_parse_t5, NULL, config_write_t5},

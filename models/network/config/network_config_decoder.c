@@ -95,6 +95,9 @@ enum status config_parse_opt(struct json_object *o, struct network *n, struct er
     bool before = true;
     TRY(json_take_bool(o, "do_layer_norm_before", JSON_OPTIONAL, &before, err));
     n->post_norm = !before;
+    n->has_padding = true;
+    n->padding_token = 1;
+    TRY(config_padding(o, n, err));
     TRY(config_fixed(o, "_remove_final_layer_norm", false, err));
     TRY(config_fixed(o, "layer_norm_elementwise_affine", true, err));
     return config_fixed(o, "enable_bias", true, err);
@@ -115,7 +118,9 @@ enum status config_parse_gpt_neox(struct json_object *o, struct network *n, stru
     TRY(config_architecture(o, architectures, ARRAY_COUNT(architectures), &architecture, err));
     TRY(parse_shape(o, n, err));
     TRY(read_rotated_share(o, "rotary_pct", 0.25, n, err));
-    TRY(config_fixed(o, "use_parallel_residual", true, err));
+    bool parallel = true;
+    TRY(json_take_bool(o, "use_parallel_residual", JSON_OPTIONAL, &parallel, err));
+    n->serial_residual = !parallel;
     return config_fixed(o, "attention_bias", true, err);
 }
 
@@ -172,6 +177,9 @@ void config_write_decoder(const struct network *n, struct json_out *out)
     json_out_u64(out, "vocab_size", n->vocabulary);
     if (n->word_width > 0) json_out_u64(out, "word_embed_proj_dim", n->word_width);
     if (n->post_norm) json_out_bool(out, "do_layer_norm_before", false);
+    if (n->serial_residual) json_out_bool(out, "use_parallel_residual", false);
+    if (n->family == NETWORK_OPT && n->has_padding) json_out_u64(out, "pad_token_id", n->padding_token);
+    else if (n->family == NETWORK_OPT) json_out_null(out, "pad_token_id");
     if (n->family == NETWORK_PHI) json_out_u64(out, "num_key_value_heads", n->kv_heads);
     if (n->family == NETWORK_GPTJ) json_out_u64(out, "rotary_dim", n->rotary_width);
     if (n->family == NETWORK_GPT_NEOX || n->family == NETWORK_PHI)

@@ -36,7 +36,6 @@ static const struct {
     {"distilbert", NETWORK_BERT, "there are no segments"},
     {"electra", NETWORK_BERT, "a generator and a discriminator are trained together"},
     {"falcon", NETWORK_GPT_NEOX, "heads share keys and values"},
-    {"gemma2", NETWORK_GEMMA, "scores and logits are capped, blocks have two more norms, and every other block sees a window"},
     {"gemma3", NETWORK_GEMMA3_TEXT, "images pass through a vision transformer; its 'text_config' is a network of its own"},
     {"glm", NETWORK_LLAMA, "half of each head has rotary positions, and gate and up are one matrix"},
     {"glm4", NETWORK_LLAMA, "half of each head has rotary positions, blocks have two more norms, and gate and up are one matrix"},

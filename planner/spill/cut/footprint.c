@@ -101,10 +101,12 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->encoder_blocks == n->encoder_blocks && m->decoder_tokens == n->decoder_tokens &&
            m->relative_buckets == n->relative_buckets && m->gated == n->gated &&
            m->experts == n->experts && m->experts_chosen == n->experts_chosen &&
-           m->shared_width == n->shared_width &&
+           m->shared_width == n->shared_width && m->dense_width == n->dense_width && m->sparse_step == n->sparse_step &&
+           m->dense_count == n->dense_count && memcmp(m->dense_blocks, n->dense_blocks, sizeof m->dense_blocks) == 0 &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
            m->vocabulary == n->vocabulary && m->positions == n->positions && m->word_width == n->word_width &&
-           m->post_norm == n->post_norm &&
+           network_drops(m) == network_drops(n) && memcmp(m->ignored, n->ignored, sizeof m->ignored) == 0 &&
+           m->post_norm == n->post_norm && m->serial_residual == n->serial_residual &&
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
            m->channels == n->channels && m->classes == n->classes &&
            m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&

@@ -29,7 +29,7 @@ enum { STEPS = 3, RANKS_MAX = 4, MICROBATCHES = 2 };
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 40, "
-    "\"n_inner\": 36, \"tie_word_embeddings\": false}",
+    "\"n_inner\": 36, \"tie_word_embeddings\": false, \"embd_pdrop\": 0.1, \"resid_pdrop\": 0.2, \"attn_pdrop\": 0.15}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",

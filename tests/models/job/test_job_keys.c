@@ -38,6 +38,8 @@ static const struct {
     [JOB_KEY_OPTIMIZER] = {GPT2, "'optimizer': {'lr': 0.002}", "'optimizer': {'lr': 0.003}"},
     [JOB_KEY_PRECISION] = {GPT2, "", "'precision': 'bf16-weights'"},
     [JOB_KEY_GRADIENTS] = {BF16_PAIR, "", "'gradients': 'bf16'"},
+    [JOB_KEY_DROPOUT] = {"'network': {'model_type': 'gpt2', 'n_layer': 1, 'n_embd': 8, 'n_head': 2, 'attn_pdrop': 0.1}, 'sequence': 32",
+                         "", "'dropout': false"},
     [JOB_KEY_SEED] = {GPT2, "'seed': 5", "'seed': 7"},
     [JOB_KEY_DATA] = {GPT2, "", "'data': 'corpus.txt'"},
     [JOB_KEY_DATA_FORMAT] = {GPT2 ", 'data': 'corpus.txt'", "", "'data_format': 'nanogpt'"},

@@ -71,8 +71,16 @@ static const struct {
      "\"model_type\": \"qwen3_moe\", \"num_hidden_layers\": 48, \"head_dim\": 128, \"mlp_only_layers\": []", 30532122624},
     {"qwen1.5-moe-a2.7b", "metadata",
      "\"model_type\": \"qwen2_moe\", \"rope_theta\": 1000000.0, \"shared_expert_intermediate_size\": 5632", 14315784192},
+    /* 2 614 341 888 in the file, and the shapes of the other two */
+    {"gemma-2-2b", "metadata", "\"model_type\": \"gemma2\"", 2614341888},
+    {"gemma-2-9b", "metadata",
+     "\"model_type\": \"gemma2\", \"hidden_size\": 3584, \"num_hidden_layers\": 42, \"num_attention_heads\": 16, "
+     "\"num_key_value_heads\": 8, \"intermediate_size\": 14336", 9241705984},
+    {"gemma-2-27b", "metadata",
+     "\"model_type\": \"gemma2\", \"hidden_size\": 4608, \"num_hidden_layers\": 46, \"num_attention_heads\": 32, "
+     "\"num_key_value_heads\": 16, \"head_dim\": 128, \"intermediate_size\": 36864, \"query_pre_attn_scalar\": 144", 27227128320},
     {"gemma-3-1b", "metadata",
-     "\"model_type\": \"gemma3_text\", \"hidden_size\": 1152, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, "
+     "\"model_type\": \"gemma3_text\", \"sliding_window\": 512, \"hidden_size\": 1152, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, "
      "\"intermediate_size\": 6912, \"vocab_size\": 262144, \"max_position_embeddings\": 32768", 999885952},
     {"gemma-2b", "shapes",
      "\"model_type\": \"gemma\", \"hidden_size\": 2048, \"num_hidden_layers\": 18, \"num_attention_heads\": 8, "
@@ -234,6 +242,43 @@ static void other_spellings_mean_the_same(void **state)
     arena_release(&arena);
 }
 
+/* Blocks with windows, and their rotary positions, as versions 4 and 5 spell them. */
+static void windows_of_both_spellings_are_the_same(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"sliding_window_pattern\": 3, \"rope_theta\": 5e5, "
+         "\"rope_local_base_freq\": 2e4, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}",
+         "\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"_sliding_window_pattern\": 6, \"layer_types\": "
+         "[\"sliding_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\"], \"rope_parameters\": "
+         "{\"full_attention\": {\"rope_theta\": 5e5, \"rope_type\": \"linear\", \"factor\": 8}, "
+         "\"sliding_attention\": {\"rope_theta\": 2e4, \"rope_type\": \"default\"}}"},
+        {"\"model_type\": \"gemma2\", \"num_hidden_layers\": 3", "\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, "
+         "\"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\"]"},
+        {"\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"sliding_window\": null",
+         "\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"full_attention\"]"},
+        {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 3, \"use_sliding_window\": true, \"max_window_layers\": 1",
+         "\"model_type\": \"qwen2\", \"num_hidden_layers\": 3, \"use_sliding_window\": true, \"layer_types\": "
+         "[\"full_attention\", \"sliding_attention\", \"sliding_attention\"]"},
+        {"\"model_type\": \"qwen2_moe\"", "\"model_type\": \"qwen2_moe\", \"sliding_window\": 0"},
+    };
+    struct arena arena = {0};
+    struct network old, new;
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) {
+        parse(pairs[i][0], &arena, &old);
+        parse(pairs[i][1], &arena, &new);
+        assert_memory_equal(&old, &new, sizeof old);
+    }
+    parse(pairs[0][0], &arena, &old);
+    static const uint64_t windows[] = {4096, 4096, 0, 4096};
+    for (uint64_t block = 0; block < 4; block++) {
+        const struct network_rope rope = network_block_rope(&old, block + 1);
+        assert_int_equal(network_block_window(&old, block + 1), windows[block]);
+        assert_true(rope.theta == (windows[block] ? 2e4 : 5e5) && rope.kind == (windows[block] ? ROPE_DEFAULT : ROPE_LINEAR));
+    }
+    arena_release(&arena);
+}
+
 /* --- refused ---------------------------------------------------------------------------------- */
 
 static void what_would_be_another_network_is_refused(void **state)
@@ -242,14 +287,25 @@ static void what_would_be_another_network_is_refused(void **state)
     static const char *const cases[][2] = {
         {"{\"model_type\": \"opt\", \"word_embed_proj_dim\": 0}",
          "test:1:46: 'word_embed_proj_dim' is 0 (expected 1 to 1048576)"},
-        {"{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false}",
-         "test:1:53: 'use_parallel_residual' is false (only true is supported)"},
+        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 4, \"layer_types\": [\"sliding_attention\"]}",
+         "test:1:65: 'layer_types' has 1 layers (expected 4)"},
+        {"{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]}",
+         "test:1:71: attention of kind 'linear_attention' (expected 'full_attention' or 'sliding_attention')"},
+        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, \"layer_types\": [\"sliding_attention\", \"full_attention\", "
+         "\"full_attention\"]}",
+         "test:1:105: blocks with windows follow no rule that is supported (expected all from one on, or all but every n-th one)"},
+        {"{\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\", \"factor\": 2}}}",
+         "test:1:86: rotary positions of blocks with windows are of type 'linear' (only 'default' is supported)"},
+        {"{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": 0}",
+         "test:1:52: 'attn_logit_softcapping' is 0 (expected 1e-6 to 1000000)"},
+        {"{\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true}",
+         "test:1:62: 'use_bidirectional_attention' is true (only false is supported)"},
+        {"{\"model_type\": \"gemma2\", \"hidden_activation\": \"gelu\"}",
+         "test:1:47: unknown hidden_activation 'gelu' (expected gelu_pytorch_tanh)"},
         {"{\"model_type\": \"phi\", \"qk_layernorm\": true}",
          "test:1:39: 'qk_layernorm' is true (only false is supported)"},
-        {"{\"model_type\": \"qwen3_moe\", \"decoder_sparse_step\": 2}",
-         "test:1:52: 'decoder_sparse_step' is 2 (only 1 is supported)"},
-        {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [3]}",
-         "test:1:48: 'mlp_only_layers' has layers (only none is supported)"},
+        {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}",
+         "test:1:48: 'mlp_only_layers' has 17 layers (limit is 16)"},
         {"{\"model_type\": \"mixtral\", \"num_local_experts\": 600}",
          "test:1:48: 600 experts of 14336 columns are too wide together (limit is 8388608)"},
         {"{\"model_type\": \"phi\", \"rope_parameters\": {\"partial_rotary_factor\": 1.5}}",
@@ -374,6 +430,12 @@ static void every_family_is_planned(void **state)
         "\"num_experts_per_tok\": 4, ",
         "\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"moe_intermediate_size\": 32, \"num_experts\": 16, "
         "\"num_key_value_heads\": 4, \"shared_expert_intermediate_size\": 48, ",
+        "\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"moe_intermediate_size\": 32, \"num_experts\": 16, "
+        "\"num_key_value_heads\": 4, \"shared_expert_intermediate_size\": 48, \"decoder_sparse_step\": 2, "
+        "\"intermediate_size\": 80, \"mlp_only_layers\": [1], ",
+        "\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"intermediate_size\": 192, \"use_parallel_residual\": false, ",
+        "\"model_type\": \"gemma2\", \"hidden_size\": 64, \"head_dim\": 32, \"num_key_value_heads\": 2, "
+        "\"intermediate_size\": 192, ",
         "\"model_type\": \"gemma3_text\", \"hidden_size\": 64, \"head_dim\": 32, \"num_key_value_heads\": 2, "
         "\"intermediate_size\": 192, ",
     };
@@ -416,6 +478,7 @@ int main(void)
         cmocka_unit_test(networks_survive_writing),
         cmocka_unit_test(tensors_have_their_names),
         cmocka_unit_test(other_spellings_mean_the_same),
+        cmocka_unit_test(windows_of_both_spellings_are_the_same),
         cmocka_unit_test(what_would_be_another_network_is_refused),
         cmocka_unit_test(a_block_computes_what_its_matrices_say),
         cmocka_unit_test(narrow_words_and_classes_have_their_products),

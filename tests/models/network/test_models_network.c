@@ -367,7 +367,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{}", "test:1:1: missing key 'model_type'"},
         {"{\n  \"model_type\": \"basilisk\"\n}",
          "test:2:17: unknown model_type 'basilisk' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"GPT-NeoX\"}", "test:1:16: unknown model_type 'GPT-NeoX' (did you mean 'gpt_neox'?)"},
         {"{\"model_type\": \"phi3\"}", "test:1:16: unknown model_type 'phi3': nearest is 'llama', but queries, keys and "
                                        "values are one matrix, and so are gate and up"},
@@ -375,11 +375,9 @@ static void bad_configs_are_refused_with_their_place(void **state)
                                       "blocks are state spaces, not attention"},
         {"{\"model_type\": \"glm4\"}", "test:1:16: unknown model_type 'glm4': nearest is 'llama', but half of each head has rotary "
                                      "positions, blocks have two more norms, and gate and up are one matrix"},
-        {"{\"model_type\": \"gemma2\"}", "test:1:16: unknown model_type 'gemma2': nearest is 'gemma', but scores and logits "
-                                         "are capped, blocks have two more norms, and every other block sees a window"},
         {"{\"model_type\": \"lama\"}",
          "test:1:16: unknown model_type 'lama' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"llama\", \"attention_bias\": true}",
          "test:1:43: 'attention_bias' is true (only false is supported)"},
         {"{\"model_type\": \"llama\", \"mlp_bias\": true}",

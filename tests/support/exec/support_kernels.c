@@ -151,6 +151,26 @@ void test_kernel_elementwise(void **state)
             run_case(elementwise_case, (int64_t[]){counts[i], tanh_form});
 }
 
+static void relu_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out, bool check)
+{
+    const int64_t n = shape[0];
+    float *x = random_array(n, 6, 12), *dy = random_array(n, 7, 2), *y = empty_array(n), *dx = support_floats(n);
+    memcpy(dx, dy, (size_t)n * sizeof *dx);
+    x[0] = 0;
+    kernels->relu_forward(kernels, y, x, n);
+    kernels->relu_backward(kernels, dx, dx, x, n);
+    output(out, y, n);
+    output(out, dx, n);
+    for (int64_t i = 0; check && i < n; i++) assert_true(y[i] == fmaxf(x[i], 0) && dx[i] == (x[i] > 0 ? dy[i] : 0));
+}
+
+void test_kernel_relu(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 63, 65, 16385};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) run_case(relu_case, &counts[i]);
+}
+
 /* Extreme arguments: a kernel makes no NaN of its own, and passes on a NaN from its input. */
 void test_kernel_gelu_extremes(void **state)
 {

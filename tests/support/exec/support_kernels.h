@@ -9,7 +9,7 @@
 
 /* support_kernels.c */
 #define KERNEL_CASES_GPT2(X)                                                \
-    X(linear) X(elementwise) X(gelu_extremes) X(norm) X(loss) X(update)     \
+    X(linear) X(elementwise) X(relu) X(gelu_extremes) X(norm) X(loss) X(update)     \
     X(embedding) X(embedding_slices)
 
 /* ... _llama.c, _encoder.c */

@@ -1,0 +1,174 @@
+/*
+ * Rows sent to experts and back (exec/kernels/kernels_experts.h).
+ *
+ * Routing. p = softmax over all experts; the k largest are chosen, and their probabilities are the weights w, perhaps divided by
+ * their sum s. A stable counting sort over rows in order gives each of the R k pairs its place.
+ *
+ * Back through the weights, with dw of a row's chosen ones and 0 for the others:
+ *
+ *     dp(j) = normalized: (dw(j) - sum dw w) / s for the chosen ones, else dw(j)
+ *     dz(i) = p(i) (dp(i) - sum_j dp(j) p(j))         for all experts
+ *
+ * Rows are independent, and a row's sums go over its chosen experts in their order: no thread and no cut changes a bit.
+ *
+ * Cost: k E comparisons per row, as k is small; the moves are 8 k C bytes per row.
+ * Source: Shazeer et al., arXiv 1701.06538; modeling_mixtral.py and _qwen2_moe.py of transformers.
+ */
+#include "exec/kernels/kernels_host.h"
+
+#include "exec/kernels/kernels_math.h"
+
+CLONES static void softmax_row(float *z, int64_t e)
+{
+    const float largest = math_row_max(z, e), inverse = 1.0f / math_row_exp(z, e, largest);
+    for (int64_t i = 0; i < e; i++) z[i] *= inverse;
+}
+
+/* Returns true if the expert is among the first n chosen. */
+static bool is_chosen(const int32_t *experts, int64_t n, int64_t expert)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (experts[i] == expert) return true;
+    return false;
+}
+
+/* Takes the k largest, the lower number among equals. */
+static void choose(const struct kernel_routes *routes, int64_t row)
+{
+    const float *const p = routes->probabilities + row * routes->e;
+    int32_t *const experts = routes->experts + row * routes->k;
+    float *const weights = routes->weights + row * routes->k;
+    for (int64_t n = 0; n < routes->k; n++) {
+        int64_t best = -1;
+        for (int64_t e = 0; e < routes->e; e++)
+            if (!is_chosen(experts, n, e) && (best < 0 || p[e] > p[best])) best = e;
+        experts[n] = (int32_t)best;
+        weights[n] = p[best];
+    }
+    float sum = 0;
+    for (int64_t n = 0; n < routes->k; n++) sum += weights[n];
+    for (int64_t n = 0; n < routes->k && routes->normalized; n++) weights[n] /= sum;
+}
+
+static void sort_rows(const struct kernel_routes *routes)
+{
+    const int64_t pairs = routes->r * routes->k;
+    int32_t *const begins = routes->begins;
+    memset(begins, 0, (size_t)(routes->e + 1) * sizeof *begins);
+    for (int64_t i = 0; i < pairs; i++) begins[routes->experts[i] + 1]++;
+    for (int64_t e = 0; e < routes->e; e++) begins[e + 1] += begins[e];
+    for (int64_t i = 0; i < pairs; i++) {
+        const int32_t place = begins[routes->experts[i]]++; /* moved on, and back below */
+        routes->places[i] = place;
+        routes->rows[place] = (int32_t)(i / routes->k);
+    }
+    memmove(begins + 1, begins, (size_t)routes->e * sizeof *begins);
+    begins[0] = 0;
+}
+
+void host_route(const struct kernels *kernels, const struct kernel_routes *routes)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->e > HOST_SERIAL)
+    for (int64_t row = 0; row < routes->r; row++) {
+        softmax_row(routes->probabilities + row * routes->e, routes->e);
+        choose(routes, row);
+    }
+    sort_rows(routes);
+}
+
+/* d(E) begins with the gradients of the chosen ones' weights, and ends as those of the router's results. */
+static void route_row_backward(const struct kernel_routes *routes, float *d, int64_t row)
+{
+    const float *const p = routes->probabilities + row * routes->e, *const w = routes->weights + row * routes->k;
+    const int32_t *const experts = routes->experts + row * routes->k;
+    float along = 0, sum = 0, mean = 0, dp[KERNEL_CHOSEN_MAX];
+    for (int64_t n = 0; n < routes->k; n++) {
+        along += d[n] * w[n];
+        sum += p[experts[n]];
+    }
+    for (int64_t n = 0; n < routes->k; n++) {
+        dp[n] = routes->normalized ? (d[n] - along) / sum : d[n];
+        mean += dp[n] * p[experts[n]];
+    }
+    for (int64_t e = 0; e < routes->e; e++) d[e] = -p[e] * mean;
+    for (int64_t n = 0; n < routes->k; n++) d[experts[n]] += p[experts[n]] * dp[n];
+}
+
+void host_route_backward(const struct kernels *kernels, float *d, const struct kernel_routes *routes)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->e > HOST_SERIAL)
+    for (int64_t row = 0; row < routes->r; row++) route_row_backward(routes, d + row * routes->e, row);
+}
+
+void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes, int64_t c)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+    for (int64_t place = 0; place < routes->r * routes->k; place++)
+        memcpy(sent + place * c, x + routes->rows[place] * c, (size_t)c * sizeof *x);
+}
+
+CLONES static void add_scaled(float *restrict sum, const float *restrict x, int64_t c, float factor)
+{
+    for (int64_t i = 0; i < c; i++) sum[i] += factor * x[i];
+}
+
+CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t c, float factor)
+{
+    for (int64_t i = 0; i < c; i++) y[i] = factor * x[i];
+}
+
+CLONES static float dot_row(const float *a, const float *b, int64_t c)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= c; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += a[i + l] * b[i + l];
+    for (int l = 0; l < c - i; l++) lanes[l] += a[i + l] * b[i + l];
+    return math_fold(lanes);
+}
+
+void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
+                  bool weighted, bool adds)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+    for (int64_t row = 0; row < routes->r; row++) {
+        float *const sum = out + row * c;
+        if (!adds) memset(sum, 0, (size_t)c * sizeof *sum);
+        for (int64_t n = row * routes->k; n < (row + 1) * routes->k; n++)
+            add_scaled(sum, sent + routes->places[n] * c, c, weighted ? routes->weights[n] : 1.0f);
+    }
+}
+
+void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout, const float *returned,
+                           const struct kernel_routes *routes, int64_t c)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+    for (int64_t row = 0; row < routes->r; row++)
+        for (int64_t n = 0; n < routes->k; n++) {
+            const int64_t pair = row * routes->k + n, place = routes->places[pair];
+            if (d) d[row * routes->e + n] = dot_row(dout + row * c, returned + place * c, c);
+            scale_row(d_sent + place * c, dout + row * c, c, routes->weights[pair]);
+        }
+}
+
+CLONES static float logistic_of(float x)
+{
+    return 1.0f / (1.0f + math_exp(-x));
+}
+
+void host_gate_rows(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)
+    for (int64_t row = 0; row < r; row++) add_scaled(out + row * c, x + row * c, c, logistic_of(gate[row]));
+}
+
+void host_gate_rows_backward(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,
+                             const float *gate, int64_t r, int64_t c)
+{
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)
+    for (int64_t row = 0; row < r; row++) {
+        const float s = logistic_of(gate[row]);
+        if (dgate) dgate[row] = dot_row(dout + row * c, x + row * c, c) * s * (1.0f - s);
+        scale_row(dx + row * c, dout + row * c, c, s);
+    }
+}
