@@ -427,8 +427,15 @@ static bool sum_over_ranks(const struct collective_call *call)
     const struct rank_sum sum = {.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
                                  .ranks_of = c->ranks_of, .values = c->values, .repeats = c->repeats,
                                  .count = c->data[call->member].count, .workers = c->here};
+    float *const own = c->values[call->member];
     if (c->doubles) return (call->worker > 0 || rank_sum_doubles(&sum)) && meet(c);
-    return (c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) && meet(c);
+    if (c->code != COMPRESSION_PLAIN) { /* decoded numbers travel, and the sums are rounded as their code would */
+        kernels_decode(c->code, own, own, sum.count);
+        if (!meet(c)) return false;
+    }
+    if (!(c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) || !meet(c)) return false;
+    if (c->code != COMPRESSION_PLAIN) kernels_code_round(c->code, own, sum.count);
+    return true;
 }
 
 static struct rank_share share_of(const struct collective_call *call)

@@ -301,6 +301,7 @@ static void exchange_here(struct unit_group *group, uint32_t rank, void *values,
 static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine)
 {
     struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values, .count = count};
+    exchange.tree = group->tree && (!combine || combine == kernels_sum_add);
     for (uint32_t m = 0; m < rank; m++) exchange.worker += group->here[m];
     (void)group->reach(group->context, &exchange); /* after a cancellation the meeting that follows ends, too */
 }
@@ -322,18 +323,50 @@ void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, 
 {
     const uint64_t part = count / group->members;
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_REDUCE_SCATTER, .bytes = count * sizeof *values};
-    assert(count % group->members == 0 && !group->reach);
+    assert(count % group->members == 0);
     if (!begin_exchange(&moving, values)) return;
-    combine_floats(group, own, rank * part, (rank + 1) * part, kernels_sum_add);
-    (void)meet(group); /* a member's numbers stay until all have added them up */
+    if (group->reach) exchange_afar(group, rank, count, kernels_sum_add);
+    else combine_floats(group, own, rank * part, (rank + 1) * part, kernels_sum_add);
+    if (!meet(group)) return; /* a member's numbers stay until all have added them up */
+    if (group->reach && own != values + rank * part) memcpy(own, values + rank * part, part * sizeof *own);
     count_exchange(&moving);
+}
+
+/* Parts that a member does not have are zero, so the result has each number's bits. */
+CLONES static void join_bits(float *restrict result, const float *x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t bits[2];
+        memcpy(&bits[0], &result[i], sizeof bits[0]);
+        memcpy(&bits[1], &x[i], sizeof bits[1]);
+        bits[0] |= bits[1];
+        memcpy(&result[i], &bits[0], sizeof bits[0]);
+    }
+}
+
+/* Gathers parts also from members in other processes. */
+static void gather_afar(struct moving *moving, const float *own, float *values, uint64_t count)
+{
+    struct unit_group *const group = moving->group;
+    const uint64_t part = count / group->members, first = moving->rank * part;
+    if (own != values + first) memcpy(values + first, own, part * sizeof *own);
+    memset(values, 0, first * sizeof *values);
+    memset(values + first + part, 0, (count - first - part) * sizeof *values);
+    if (!begin_exchange(moving, values)) return;
+    exchange_afar(group, moving->rank, count, join_bits);
+    (void)meet(group);
+    count_exchange(moving);
 }
 
 void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count)
 {
     const uint64_t part = count / group->members;
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_GATHER, .bytes = count * sizeof *values};
-    assert(count % group->members == 0 && !group->reach);
+    assert(count % group->members == 0);
+    if (group->reach) {
+        gather_afar(&moving, own, values, count);
+        return;
+    }
     if (!begin_exchange(&moving, (void *)(uintptr_t)own)) return;
     for (uint32_t m = 0; m < group->members; m++)
         if (group->values[m] != values + m * part) memcpy(values + m * part, group->values[m], part * sizeof *values);

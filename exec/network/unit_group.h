@@ -35,6 +35,7 @@ struct unit_group_exchange {
     uint64_t number;             /* of the group's exchanges, as in all processes */
     uint32_t worker;             /* among the members of this process: it does its share */
     unit_group_combine *combine; /* by rank, as in one process; NULL: sums of fp64 numbers */
+    bool tree;                   /* sums as a tree */
     void *const *values;         /* by member; NULL: of another process */
     uint64_t count;
 };

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "exec/kernels/kernels_sum.h"
+#include "models/job/parallel.h"
 
 enum { PIECE = 1 << 16, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
 
@@ -199,12 +200,24 @@ static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, str
     return count;
 }
 
+static double double_of(const struct rank_sum *sum, const double *others, uint32_t member, uint64_t i)
+{
+    return sum->values[member] ? ((const double *)(const void *)sum->values[member])[i] : others[member * sum->count + i];
+}
+
+/* Returns the sum of number i of members from the first on, as a tree with branches of 2^k members. */
+static double double_as_tree(const struct rank_sum *sum, const double *others, uint64_t i, uint32_t first, uint32_t count)
+{
+    const uint32_t half = count > 1 ? parallel_tree_half(count) : 0;
+    if (count == 1) return double_of(sum, others, first, i);
+    return double_as_tree(sum, others, i, first, half) + double_as_tree(sum, others, i, first + half, count - half);
+}
+
 static void add_doubles(const struct rank_sum *sum, const double *others)
 {
     for (uint64_t i = 0; i < sum->count; i++) {
-        double whole = 0;
-        for (uint32_t m = 0; m < sum->members; m++)
-            whole += sum->values[m] ? ((const double *)(const void *)sum->values[m])[i] : others[m * sum->count + i];
+        double whole = sum->tree ? double_as_tree(sum, others, i, 0, sum->members) : 0;
+        for (uint32_t m = 0; m < sum->members && !sum->tree; m++) whole += double_of(sum, others, m, i);
         for (uint32_t m = 0; m < sum->members; m++)
             if (sum->values[m]) ((double *)(void *)sum->values[m])[i] = whole;
     }

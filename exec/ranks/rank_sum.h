@@ -13,6 +13,8 @@
 #ifndef SPILLWAY_EXEC_RANKS_RANK_SUM_H
 #define SPILLWAY_EXEC_RANKS_RANK_SUM_H
 
+#include <stdbool.h>
+
 #include "exec/ranks/rank_mesh.h"
 
 struct rank_sum {
@@ -24,6 +26,7 @@ struct rank_sum {
     const bool *repeats;   /* by member: another one has the same values, which are added once; NULL: none, as in trees */
     void (*add)(float *restrict sum, const float *x, uint64_t count); /* another way to combine values; NULL: they are added */
     uint64_t count;
+    bool tree;             /* of fp64 numbers: the order of sums */
     uint32_t workers;      /* members of this rank: each takes its share of the pieces */
 };
 

@@ -41,9 +41,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (job->keep_best) return "weights of the best evaluation to keep";
     if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
-    if (parallel_encodes_gradients(job)) return "encoded gradients";
-    if (job->parallel.sequence) return "sequence parallelism";
-    if (job->parallel.tensor_pieces > 0) return "products in pieces ('tensor_pieces')";
+    if (parallel_encodes_gradients(job) && parallel_splits(&job->parallel, ZERO_STATES)) return "encoded gradients of split states";
     if (parallel_is_set(&job->parallel) && parallel_waits_for_first(job, parallel_chunks(&job->parallel) - 1))
         return "an asynchronous pipeline that clips or shares a table";
     return NULL;

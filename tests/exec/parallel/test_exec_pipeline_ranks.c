@@ -1,7 +1,7 @@
 /* label: medium
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas, unequal ones,
- * shares, tensor groups and offloaded states, on random numbers of processes, with random pauses on every stream and NaN in all
- * memory that was released.
+ * shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes, with random pauses on
+ * every stream and NaN in all memory that was released. Then encoded gradients, and products in pieces.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,6 +164,7 @@ static void draw_tensor(uint64_t seed, uint64_t *key, struct way *w)
     struct parallel *const p = &w->parallel;
     p->tensor = 2;
     p->scatter = p->pipeline > 1 && random_below(seed, (*key)++, 2);
+    p->sequence = !p->scatter && !strstr(w->job.config, "vit") && random_below(seed, (*key)++, 2);
 }
 
 /* Draws where the states are, and the weights. Whole weights come up for one microbatch of each replica. */
@@ -236,10 +237,60 @@ static void test_bits_of_several_processes(void **state)
         }
 }
 
+/* Gradients of 16 bits, and compressed to int8, over replicas in several processes; with a tied table and without. */
+static void test_codes_of_several_processes(void **state)
+{
+    (void)state;
+    static const struct parallel ways[] = {
+        {.tensor = 1, .pipeline = 1, .data = 3, .chunks = 2, .prefetch = 1, .schedule = PIPELINE_1F1B},
+        {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_GPIPE},
+        {.tensor = 2, .pipeline = 1, .data = 2, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
+    };
+    const uint64_t seed = support_seed("codes in processes");
+    for (uint32_t n = 0; n < 4 * ARRAY_COUNT(ways); n++) {
+        const struct parallel *const p = &ways[n / 4];
+        const struct cut_job job = {.config = cut_job_configs[n % 2], .parallel = p, .devices = (uint32_t)parallel_devices(p),
+                                    .microbatches = 2 * p->data, .precision = n % 4 < 2 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                                    .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32, .ratio = n % 4 < 2 ? 0 : 3.75};
+        struct cut_job_outcome wanted, found;
+        struct plan plan = {0};
+        cut_job_plan(&job, &plan);
+        run_ranks(&plan, 1, 0, &wanted);
+        run_ranks(&plan, 2 + (uint32_t)random_below(seed, n, job.devices < RANKS_MOST ? job.devices - 1 : RANKS_MOST - 1), seed,
+                  &found);
+        cut_job_same(&wanted, &found, &job);
+        plan_release(&plan);
+    }
+}
+
+/* Products in pieces, whose sums over processes are trees. */
+static void test_pieces_of_several_processes(void **state)
+{
+    (void)state;
+    static const char config[] = "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 8, "
+                                 "\"intermediate_size\": 40, \"max_position_embeddings\": 16, \"vocab_size\": 67}";
+    const uint64_t seed = support_seed("pieces in processes");
+    for (uint32_t ranks = 2; ranks <= RANKS_MOST; ranks++) {
+        struct parallel parallel = {.tensor = 4, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .tensor_pieces = 8};
+        const struct cut_job job = {.config = config, .parallel = &parallel, .devices = 4, .microbatches = 2, .clip = 0.3};
+        struct cut_job_outcome wanted, found;
+        struct plan plan = {0};
+        cut_job_plan(&job, &plan);
+        run_ranks(&plan, ranks, seed, &found);
+        plan_release(&plan);
+        parallel.tensor = 1;
+        cut_job_plan(&job, &plan);
+        run_ranks(&plan, 1, 0, &wanted);
+        cut_job_same(&wanted, &found, &job);
+        plan_release(&plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits_of_several_processes),
+        cmocka_unit_test(test_bits_of_several_processes), cmocka_unit_test(test_codes_of_several_processes),
+        cmocka_unit_test(test_pieces_of_several_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,10 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->microbatch = 2;
     job->microbatches = s->microbatches;
     job->precision = s->precision;
-    if (s->cut) job->gradients = s->gradients;
+    if (s->cut || s->parallel) job->gradients = s->gradients;
+    if (s->ratio > 0)
+        job->compression[COMPRESSION_GRADIENTS] =
+            (struct compression){.ratio = s->ratio, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     job->optimizer.learning_rate = s->rate > 0 ? s->rate : 0.01;
     job->optimizer.moments = s->moments;
     job->optimizer.kind = s->optimizer;
