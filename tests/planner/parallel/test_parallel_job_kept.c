@@ -1,6 +1,7 @@
 /*
  * Parallel jobs that keep the weights of their best evaluation (label: fast): the values come to the host after each
- * evaluation, all ranks share the place of a chunk's weights, and the judge misses nothing that is left out.
+ * evaluation, all ranks share the place of a chunk's weights, and the judge misses nothing that is left out. Tensor
+ * groups evaluate, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include "base/size.h"
 #include "models/job/chunk_memory.h"
+#include "planner/check/plan_check.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/planner/support_planner.h"
 
@@ -131,11 +133,46 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
 
+/* --- evaluations of tensor groups --------------------------------------------------------------- */
+
+/* Returns the first collective of an evaluation's unit. */
+static struct plan_op *held_out_sum(struct plan *p)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        for (uint32_t o = p->units[u].first_op; o < p->units[u].first_op + p->units[u].op_count; o++)
+            if (p->units[u].pass == PLAN_EVALUATE && p->ops[o].kind == OP_COLLECTIVE) return &p->ops[o];
+    fail_msg("an evaluation without collectives");
+    return NULL;
+}
+
+/* An evaluation sums over its tensor group as a forward pass does. */
+static void tensor_groups_evaluate(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    const struct planner_options options = {.weight_buffers = 0};
+    test_hardware(&hardware, 4, 1 << 26, 1e9);
+    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+    jobs.jobs[0].microbatches = 4;
+    jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
+                                              .schedule = PIPELINE_1F1B};
+    if (planner_plan(&hardware, &jobs, &options, &plan, &err) || plan_check(&plan, &err)) fail_msg("%s", err.text);
+    held_out_sum(&plan)->rounds++;
+    assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
+    if (!strstr(err.text, " over the tensor group (expected ")) fail_msg("%s", err.text);
+    plan_release(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places),
         cmocka_unit_test(broken),
+        cmocka_unit_test(tensor_groups_evaluate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -515,6 +515,28 @@ static void to_the_byte(void **state)
     }
 }
 
+/* The second node's host may be the fuller one: the longer job is on the first, the larger one on the second. */
+static void fuller_second(void **state)
+{
+    (void)state;
+    static const char jobs[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 900}, "
+                                        "{\"name\": \"b\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 64, "
+                                        "\"microbatch\": 8, \"minibatches\": 2}]}";
+    struct plan plan;
+    struct error err = {0};
+    struct plan_host_use uses[2];
+    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 24 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
+    if (plan_by("sharded-lrtf", 2, jobs, node, PLANNER_STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
+    assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
+    assert_true(uses[1].memory_bytes > uses[0].memory_bytes);
+    uint64_t staged = 0;
+    for (uint32_t b = 0; b < plan.buffer_count; b++)
+        if (plan.buffers[b].kind == BUFFER_STAGED && plan.buffers[b].job == 1) staged += plan.buffers[b].bytes;
+    assert_true(staged > 0);
+    fits_to_the_byte(&plan);
+    plan_release(&plan);
+}
+
 /* A range of host memory is of a job that opens its states there, all of which are in memory. */
 static void ranges_of_parallel_jobs(void **state)
 {
@@ -582,7 +604,7 @@ int main(void)
         cmocka_unit_test(one_spilled),     cmocka_unit_test(staged_on_each),
         cmocka_unit_test(counted_in_any_order), cmocka_unit_test(traced),
         cmocka_unit_test(tied),             cmocka_unit_test(to_the_byte),
-        cmocka_unit_test(ranges_of_parallel_jobs),
+        cmocka_unit_test(ranges_of_parallel_jobs), cmocka_unit_test(fuller_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,11 @@ static void too_small(struct plan *plan) { plan->host_ranges[1].bytes = 4096; }
 static void unaligned(struct plan *plan) { plan->host_ranges[1].offset_bytes += 64; }
 static void too_far(struct plan *plan) { plan->host_ranges[2].offset_bytes += 1 << 30; }
 static void without(struct plan *plan) { plan->host_ranges[0].bytes = 0; }
+static void in_no_range(struct plan *plan)
+{
+    without(plan);
+    plan->hardware.host_bytes.value *= 4; /* which is enough for its buffers as well */
+}
 static void wrong_state(struct plan *plan)
 {
     const struct plan_unit *open = unit_of(plan, PLAN_OPEN, 0), *close = unit_of(plan, PLAN_CLOSE, 0);
@@ -279,6 +284,7 @@ static void test_broken_plans(void **state)
         {unaligned, "not at a multiple of 4096"},
         {too_far, "host buffers"},
         {without, "the host buffers are"},
+        {in_no_range, "job-0 has no range of host memory"},
         {wrong_state, "opens something else than the shard's state"},
         {opened_twice, "expected each once, in order"},
         {closed_early, "expected each once, in order, at its end"},
