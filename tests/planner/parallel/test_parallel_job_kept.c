@@ -133,7 +133,7 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
 
-/* --- evaluations of tensor groups --------------------------------------------------------------- */
+/* --- tensor groups and longer pipelines ------------------------------------------------------- */
 
 /* Returns the first collective of an evaluation's unit. */
 static struct plan_op *held_out_sum(struct plan *p)
@@ -143,6 +143,27 @@ static struct plan_op *held_out_sum(struct plan *p)
             if (p->units[u].pass == PLAN_EVALUATE && p->ops[o].kind == OP_COLLECTIVE) return &p->ops[o];
     fail_msg("an evaluation without collectives");
     return NULL;
+}
+
+/* Stages in the middle keep their weights, too, though they have no use for the batch. */
+static void middle_stages_keep(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    const struct planner_options options = {.weight_buffers = 0};
+    test_hardware(&hardware, 4, 1 << 26, 1e9);
+    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+    jobs.jobs[0].microbatches = 4;
+    jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
+    jobs.jobs[0].keep_best = true;
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 4, .prefetch = 1, .chunks = 1,
+                                              .schedule = PIPELINE_1F1B};
+    if (planner_plan(&hardware, &jobs, &options, &plan, &err) || plan_check(&plan, &err)) fail_msg("%s", err.text);
+    assert_non_null(test_parallel_op(&plan, PLAN_KEEP, 1, OP_COPY));
+    plan_release(&plan);
 }
 
 /* An evaluation sums over its tensor group as a forward pass does. */
@@ -173,6 +194,7 @@ int main(void)
         cmocka_unit_test(places),
         cmocka_unit_test(broken),
         cmocka_unit_test(tensor_groups_evaluate),
+        cmocka_unit_test(middle_stages_keep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
