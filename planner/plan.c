@@ -425,6 +425,8 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     for (size_t i = 0; i < ARRAY_COUNT(later); i++)
         if (later[i] > 0) add(hash, random_mix(i + 1) ^ later[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
+    if (job->packs) add(hash, random_mix(1));
+    if (job->skips_long) add(hash, random_mix(2));
     if (job->optimizer.schedule.steps > 0) add(hash, random_mix(job->optimizer.schedule.steps));
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);
@@ -466,6 +468,9 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     add(hash, job->evaluation.minibatches);
     add(hash, job->evaluation.data_format);
     add_file(hash, job->evaluation.data, folders);
+    if (!job_has_labels(job) || job->evaluation.data) return;
+    add_double(hash, job->evaluation.share);
+    add(hash, job->evaluation.split_seed);
 }
 
 /* Returns a code for fingerprints: streams that were added later have codes after the older ones, whose codes stay. */

@@ -113,7 +113,10 @@ static bool is_weights(const struct start *start)
 /* Recognises llm.c's tokens: its magic number, little endian, of tokens of 16 or 32 bits. */
 static bool is_tokens(const struct start *start)
 {
-    return start->length >= 8 && (memcmp(start->text, "\x88\xd8\x34\x01\x01\0\0\0", 8) == 0 || memcmp(start->text, "\xc1\xd9\x34\x01\x07\0\0\0", 8) == 0);
+    static const char *const magics[] = {"\x88\xd8\x34\x01\x01\0\0\0", "\xc1\xd9\x34\x01\x07\0\0\0", "SPILROWS"};
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && start->length >= 8; i++)
+        if (memcmp(start->text, magics[i], 8) == 0) return true;
+    return false;
 }
 
 static bool is_timeline(const struct start *start)
@@ -193,6 +196,7 @@ static const struct form {
     {{"spillway_swarm", "a swarm", "spillway swarm %s", NULL}, NULL, 0},
     {{"spillway_serving", "a serving file", "spillway serve %s", NULL}, NULL, 0},
     {{"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s", NULL}, NULL, 0},
+    {{"spillway_template", "a template of messages", NULL, ", which 'spillway tokenize --template' reads"}, NULL, 0},
     {{"spillway_log", "a log", NULL, NULL}, NULL, REPLACED_BY(LOG)},
     {{"spillway_run", "a result", NULL, NULL}, NULL, REPLACED_BY(RESULT)},
     {{"spillway_check", "a result of a check", NULL, NULL}, NULL, REPLACED_BY(RESULT)},

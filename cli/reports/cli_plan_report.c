@@ -22,6 +22,7 @@
 #include "cli/ways/cli_saturn.h"
 #include "cli/ways/cli_swap.h"
 #include "models/job/parallel_offload.h"
+#include "models/jobs/job_rows.h"
 #include "planner/plan_hosts.h"
 #include "planner/plan_memory.h"
 #include "planner/policy/policies.h"
@@ -184,11 +185,25 @@ static void print_batches(FILE *out, const struct plan *plan)
     cli_more_rows(out, shown, told);
 }
 
+/* Prints which rows are a job's samples. */
+static void print_rows_of_jobs(FILE *out, const struct plan *plan)
+{
+    char text[JOB_ROWS_TEXT_BYTES];
+    uint32_t told = 0, shown = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) told += job_has_labels(&plan->jobs.jobs[j]);
+    for (uint32_t j = 0; j < plan->jobs.count && shown < CLI_ROWS_MAX; j++) {
+        if (*job_rows_text(&plan->jobs.jobs[j], text) == '\0') continue;
+        fprintf(out, "%s%s: %s\n", shown++ == 0 ? "\n" : "", plan->jobs.jobs[j].name, text);
+    }
+    cli_more_rows(out, shown, told);
+}
+
 static enum status print_how_jobs_run(struct cli *cli, const struct plan *plan, struct error *err)
 {
     if (plan->reservation_count > 0) TRY(cli_reservations_text(cli->out, plan, err));
     else TRY((plan->gang_count > 0 ? print_parallel_jobs : print_jobs)(cli, plan, err));
     print_batches(cli->out, plan);
+    print_rows_of_jobs(cli->out, plan);
     return STATUS_OK;
 }
 

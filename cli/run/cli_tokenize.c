@@ -31,6 +31,8 @@ struct document {
     size_t length;
     uint64_t line;             /* of the file, from 1 */
     struct token_list tokens;
+    struct rows_write_span *spans; /* learned tokens of a row */
+    size_t span_count;
     uint64_t bytes;            /* of text */
     bool skipped;
     struct error failed;
@@ -39,7 +41,8 @@ struct document {
 struct run {
     const struct cli_tokenize_request *request;
     struct tokenizer_encoder *encoders[CLI_TOKENIZE_THREADS_MAX];
-    struct spool *spool;       /* tokens in their final width; NULL: they are counted */
+    struct spool *spool;       /* tokens in their final width; NULL: they are counted, or ... */
+    struct rows_write *rows;   /* ... go into rows */
     uint32_t token_bytes;
     uint64_t tokens;
     struct document *documents; /* of the block */
@@ -77,11 +80,43 @@ static enum status refuse_text(const struct reading *reading, const struct docum
                      valid - begin + 1, (unsigned char)text[valid]);
 }
 
+/* Ends a row of tokens. The end is learned if what it follows is. */
+static enum status end_row(const struct cli_tokenize_request *request, struct document *document, struct error *err)
+{
+    struct token_list *const tokens = &document->tokens;
+    struct rows_write_span *const last = &document->spans[document->span_count - 1];
+    if (!request->ends || (tokens->count > 0 && tokens->ids[tokens->count - 1] == request->end)) return STATUS_OK;
+    if (last->last == tokens->count) last->last++;
+    return token_list_add(tokens, request->end, err);
+}
+
+static enum status encode_parts(const struct reading *reading, struct document *document, const struct cli_row *row,
+                                struct tokenizer_encoder *encoder, struct error *err)
+{
+    document->span_count = row->part_count;
+    document->spans = alloc_zeroed(row->part_count, sizeof *document->spans);
+    if (!document->spans) return error_memory(err, "a row", row->part_count * sizeof *document->spans);
+    if (cli_row_encode(row, encoder, reading->run->request->around, &document->tokens, document->spans, err))
+        return error_add(err, "%s:%" PRIu64, reading->path, document->line);
+    return end_row(reading->run->request, document, err);
+}
+
+/* Makes a row of a text, all of which is learned. */
+static enum status encode_whole(const struct reading *reading, struct document *document, const char *text,
+                                size_t length, struct tokenizer_encoder *encoder, struct error *err)
+{
+    struct cli_row_part all = {0, length};
+    const struct cli_row row = {.text = (char *)(uintptr_t)text, .length = length, .parts = &all, .part_count = 1};
+    return encode_parts(reading, document, &row, encoder, err);
+}
+
 static enum status encode_text(const struct reading *reading, struct document *document, const char *text, size_t length,
                                struct tokenizer_encoder *encoder, struct error *err)
 {
     const struct cli_tokenize_request *const request = reading->run->request;
     document->bytes = length;
+    if (request->rows && characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
+    if (request->rows) return encode_whole(reading, document, text, length, encoder, err);
     if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err)) {
         if (characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
         return error_add(err, "%s:%" PRIu64, reading->path, document->line);
@@ -112,19 +147,41 @@ static enum status join_fields(const struct cli_tokenize_request *request, const
     return STATUS_OK;
 }
 
+/* Makes a row of what its keys hold. */
+static enum status encode_by_keys(const struct reading *reading, struct document *document, const struct json_input *in,
+                                  struct tokenizer_encoder *encoder, struct error *err)
+{
+    struct cli_row row = {0};
+    enum status status = cli_row_read(in, reading->run->request->template, &row, err);
+    document->bytes = row.length;
+    if (!status) status = encode_parts(reading, document, &row, encoder, err);
+    cli_row_release(&row);
+    return status;
+}
+
+static enum status encode_fields(const struct reading *reading, struct document *document, const struct json_input *in,
+                                 struct tokenizer_encoder *encoder, struct error *err)
+{
+    char *joined = NULL;
+    size_t length = 0;
+    enum status status = join_fields(reading->run->request, in, &joined, &length, err);
+    if (!status) status = encode_text(reading, document, joined, length, encoder, err);
+    free(joined);
+    return status;
+}
+
 static enum status encode_row(const struct reading *reading, struct document *document, struct tokenizer_encoder *encoder,
                               struct error *err)
 {
     const struct json_anchor anchor = {.offset = 0, .line = (size_t)document->line, .column = 1};
     struct json_input *in = NULL;
-    char *joined = NULL, *const copy = alloc_zeroed(document->length + 1, 1);
-    size_t length = 0;
+    char *const copy = alloc_zeroed(document->length + 1, 1);
     if (!copy) return error_memory(err, "a row", document->length);
     memcpy(copy, document->text, document->length);
     enum status status = json_input_parse_cut(reading->path, copy, document->length, &anchor, 1, false, &in, err);
-    if (!status) status = join_fields(reading->run->request, in, &joined, &length, err);
-    if (!status) status = encode_text(reading, document, joined, length, encoder, err);
-    free(joined);
+    if (!status)
+        status = (reading->run->request->field_count > 0 ? encode_fields : encode_by_keys)(reading, document, in,
+                                                                                           encoder, err);
     json_input_destroy(in);
     return status;
 }
@@ -180,6 +237,20 @@ static void encode_all(const struct reading *reading)
 
 /* --- blocks ----------------------------------------------------------------------------------------- */
 
+/* Counts a row, and writes it. */
+static enum status keep_row(struct reading *reading, const struct document *document, struct error *err)
+{
+    const uint64_t count = document->tokens.count;
+    if (document->skipped) return STATUS_OK;
+    for (size_t i = 0; i < document->span_count; i++) {
+        const uint64_t first = document->spans[i].first > 0 ? document->spans[i].first : 1;
+        if (document->spans[i].last > first) reading->counts->learned += document->spans[i].last - first;
+    }
+    if (count > reading->counts->longest) reading->counts->longest = count;
+    if (!reading->run->rows) return STATUS_OK;
+    return rows_write_row(reading->run->rows, document->tokens.ids, count, document->spans, document->span_count, err);
+}
+
 static void keep_tokens(struct run *run, const struct token_list *tokens)
 {
     for (size_t i = 0; run->spool && i < tokens->count; i++) {
@@ -212,12 +283,14 @@ static enum status end_block(struct reading *reading, struct error *err)
             *err = document->failed;
             status = err->status;
         }
+        if (!status && run->request->rows) status = keep_row(reading, document, err);
         if (!status) keep_tokens(run, &document->tokens);
         reading->counts->documents += !document->skipped;
         reading->counts->skipped += document->skipped;
         reading->counts->bytes += document->bytes;
         reading->counts->tokens += document->tokens.count;
         token_list_release(&document->tokens);
+        free(document->spans);
     }
     run->document_count = 0;
     return status;
@@ -321,6 +394,7 @@ static enum status write_output(const struct run *run, struct error *err)
 {
     struct file_out *file;
     if (!run->request->output) return STATUS_OK;
+    if (run->rows) return rows_write_commit(run->rows, err);
     if (run->tokens > UINT32_MAX)
         return error_set(err, STATUS_LIMIT,
                          "%s: %" PRIu64 " tokens are too many for a file (limit is %" PRIu32 "): divide the texts",
@@ -337,11 +411,15 @@ enum status cli_tokenize(const struct cli_tokenize_request *request, struct cli_
     enum status status = STATUS_OK;
     for (uint32_t i = 0; !status && i < request->threads; i++)
         status = tokenizer_encoder_create(request->tokenizer, &run.encoders[i], err);
-    if (!status && request->output) status = spool_create(request->output, &run.spool, err);
+    if (!status && request->output && request->rows)
+        status = rows_write_create(request->output, tokenizer_vocabulary(request->tokenizer),
+                                   rows_file_hash(request->path_of_tokenizer), &run.rows, err);
+    else if (!status && request->output) status = spool_create(request->output, &run.spool, err);
     for (size_t i = 0; !status && i < request->path_count; i++) status = read_file(&run, request->paths[i], &counts[i], err);
     if (!status) status = write_output(&run, err);
     for (uint32_t i = 0; i < request->threads; i++) tokenizer_encoder_destroy(run.encoders[i]);
     spool_destroy(run.spool);
+    rows_write_destroy(run.rows);
     free(run.documents);
     return status;
 }

@@ -4,6 +4,9 @@
  * A document is a whole file, a line of it, or a row of JSON lines. Each is encoded by itself, with the tokens that the
  * tokenizer puts around a text, and ends with a token of the caller's choice. The file of tokens is llm.c's .bin: 16 bits a
  * token for vocabularies up to 65 536, else 32. It depends on the number of threads in nothing.
+ *
+ * Documents may also become rows of a file of rows (models/rows/rows_file.h). All of a file or a line is then learned;
+ * of a row of JSON what cli/run/cli_tokenize_row.h says.
  */
 #ifndef SPILLWAY_CLI_RUN_CLI_TOKENIZE_H
 #define SPILLWAY_CLI_RUN_CLI_TOKENIZE_H
@@ -13,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/process/options.h"
+#include "cli/run/cli_tokenize_row.h"
 #include "models/tokenizer/tokenizer.h"
 
 enum cli_documents { CLI_DOCUMENTS_BY_NAME, CLI_DOCUMENTS_FILES, CLI_DOCUMENTS_LINES, CLI_DOCUMENTS_JSON };
@@ -24,10 +28,13 @@ struct cli_tokenize_request {
     size_t path_count;
     const struct tokenizer *tokenizer;
     enum cli_documents documents;     /* by name: rows of *.jsonl, *.ndjson and these with .gz; other files whole */
-    const char *const *fields;        /* of a row: the texts under these keys are joined; at least one */
+    const char *const *fields;        /* of a row: the texts under these keys are joined; none only for rows */
     size_t field_count;
+    const char *path_of_tokenizer;    /* for rows */
+    bool rows;                        /* a file of rows is written */
+    const struct cli_template *template; /* of messages; may be NULL */
     bool around;                      /* with the tokenizer's tokens around a document */
-    bool ends;                        /* with `end` after each document */
+    bool ends;                        /* with `end` after each document; in a row, unless it ends so */
     uint32_t end;
     bool skips_bad_rows;
     uint32_t threads;
@@ -36,6 +43,7 @@ struct cli_tokenize_request {
 
 struct cli_tokenized {
     uint64_t documents, bytes, tokens, skipped; /* bytes of texts; documents without a text have no token but those around */
+    uint64_t learned, longest;                  /* tokens of rows; of the longest row */
     double seconds;
     uint32_t token_bytes;                       /* 2 or 4 */
 };

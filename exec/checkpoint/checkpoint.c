@@ -32,6 +32,7 @@
 #include "base/try.h"
 #include "exec/files/weights.h"
 #include "models/job/learning_rate.h"
+#include "models/jobs/job_rows.h"
 #include "models/jobs/jobs_file.h"
 
 enum { STEP_DIGITS = 10 }; /* digits of JOB_MINIBATCHES_MAX */
@@ -139,6 +140,19 @@ static bool optimizer_text(const struct job *job, char out[CHECKPOINT_VALUE_BYTE
     return whole;
 }
 
+/* Describes the data, with all that decides which rows are a sample. */
+static void describe_data(const struct job *job, char out[CHECKPOINT_VALUE_BYTES])
+{
+    const struct rows_choice choice = job_rows_choice(job);
+    int length = snprintf(out, CHECKPOINT_VALUE_BYTES, "%s", data_format_names[job->data_format]);
+    if (job->data_format != DATA_ROWS) return;
+    if (choice.packs) length += snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, ", packed");
+    if (choice.skips_long)
+        length += snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, ", long ones skipped");
+    snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, ", %.17g held out by seed %" PRIu64,
+             choice.held_out, choice.split_seed);
+}
+
 enum status checkpoint_identify(const struct checkpoint_subject *subject, struct checkpoint_identity **out,
                                 struct error *err)
 {
@@ -156,7 +170,7 @@ enum status checkpoint_identify(const struct checkpoint_subject *subject, struct
     snprintf(values[CHECKPOINT_KEY_MICROBATCHES], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->microbatches);
     snprintf(values[CHECKPOINT_KEY_PRECISION], CHECKPOINT_VALUE_BYTES, "%s", precision_names[job->precision]);
     snprintf(values[CHECKPOINT_KEY_SEED], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->seed);
-    snprintf(values[CHECKPOINT_KEY_DATA], CHECKPOINT_VALUE_BYTES, "%s", data_format_names[job->data_format]);
+    describe_data(job, values[CHECKPOINT_KEY_DATA]);
     snprintf(values[CHECKPOINT_KEY_DATA_TOKENS], CHECKPOINT_VALUE_BYTES, "%" PRIu64, subject->data_tokens);
     *out = identity;
     return STATUS_OK;

@@ -123,7 +123,7 @@ void device_wait(struct device_stream *stream, struct device_stream *other, uint
 /* Enqueue work: a copy between host and arena; a computation (not on the host stream, which has no kernels); a call
  * of a host function. `timing` may be NULL and must stay valid until the work has run. The same holds for `argument`,
  * unless argument_bytes > 0 (at most DEVICE_ARGUMENT_MAX): then it is copied. */
-enum { DEVICE_ARGUMENT_MAX = 320 };
+enum { DEVICE_ARGUMENT_MAX = 384 };
 void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                  struct device_timing *timing);
 /* A guard skips a copy if, at its turn, value >= *limit. A GPU checks it slightly earlier (device_cuda.c). */

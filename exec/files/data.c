@@ -5,6 +5,7 @@
  *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then
  *              tokens of 16 bits (magic 20240520, version 1) or 32 bits (20240801, version 7)
  *     nanogpt  nanoGPT's .bin: only tokens of 16 bits
+ *     rows     exec/files/data_rows.c
  *     none     token i of sample s is drawn from (seed, s (T+1) + i)
  *
  * All numbers are little-endian. Opening scans the mapped file once (some GB/s; the pages are then in the cache). A
@@ -29,10 +30,11 @@
 
 #include "base/alloc.h"
 #include "base/clones.h"
+#include "base/files/mapped_file.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "exec/files/data_images.h"
-#include "exec/files/mapped_file.h"
+#include "exec/files/data_rows.h"
 
 enum { LLMC_HEADER_BYTES = 256 * 4 };
 
@@ -66,6 +68,8 @@ struct data_source {
     uint64_t first_type_row;     /* row of token type 0 */
     bool reads_images;
     struct data_images images;   /* then this is all */
+    bool reads_rows;
+    struct data_rows rows;       /* likewise */
 };
 
 /* --- reading numbers -------------------------------------------------------------------------- */
@@ -270,9 +274,12 @@ static enum status create(const struct job *job, const char *name, uint64_t held
     source->microbatches = job->microbatches;
     source->held_out_samples = held_out_samples;
     source->reads_images = job->network.family == NETWORK_VIT;
+    source->reads_rows = job->data_format == DATA_ROWS;
     bool has_file = job->data_format != DATA_NONE;
     enum status status = STATUS_OK;
-    if (source->reads_images)
+    if (source->reads_rows)
+        status = data_rows_open(job, name, file, held_out_samples, known, &source->rows, err);
+    else if (source->reads_images)
         status = data_images_open(job, name, has_file ? file : NULL, shares_file(job),
                                   held_out_samples, &source->images, err);
     else
@@ -286,6 +293,7 @@ static enum status create(const struct job *job, const char *name, uint64_t held
         source->images.file = &source->file;
         source->images.name = name;
     }
+    source->rows.mapped = &source->file;
     *out = source;
     return STATUS_OK;
 }
@@ -329,6 +337,7 @@ static enum status open_held_out(const struct job *job, bool known, struct data_
     if (job->evaluation.data) {
         view.data = job->evaluation.data;
         view.data_format = job->evaluation.data_format;
+        view.evaluation.every = 0; /* all of it is used */
     }
     return open_data(&view, job->evaluation.minibatches * job_samples(job), known, out, err);
 }
@@ -346,6 +355,7 @@ enum status data_open_held_out_known(const struct job *job, struct data_source *
 void data_close(struct data_source *source)
 {
     if (!source) return;
+    data_rows_close(&source->rows);
     mapped_file_close(&source->file);
     free(source);
 }
@@ -354,7 +364,7 @@ void data_close(struct data_source *source)
 
 uint64_t data_tokens(const struct data_source *source)
 {
-    return source->token_count;
+    return source->reads_rows ? source->rows.file.token_count : source->token_count;
 }
 
 /* Samples are counted over all minibatches. */
@@ -421,10 +431,18 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t microbat
     return nearest;
 }
 
+void data_begins(const struct data_source *source, uint64_t minibatch, const struct parallel_microbatches *part,
+                 int32_t *out)
+{
+    assert(source->reads_rows);
+    data_rows_begins(&source->rows, minibatch, part, out);
+}
+
 uint64_t data_targets(const struct data_source *source, uint64_t minibatch)
 {
     const uint64_t count = source->microbatch * source->sequence;
     uint64_t targets = 0;
+    if (source->reads_rows) return data_rows_targets(&source->rows, minibatch);
     for (uint64_t m = 0; source->masked && m < source->microbatches; m++) {
         const uint64_t first = (minibatch * source->microbatches + m) * count;
         uint64_t chosen = 0;
@@ -446,6 +464,7 @@ enum status data_batch_part(const struct data_source *source, uint64_t minibatch
                             int32_t *out, struct error *err)
 {
     assert(part->count == 0 || part->first + (part->count - 1) * part->step < source->microbatches);
+    if (source->reads_rows) return data_rows_batch(&source->rows, minibatch, part, out, err);
     if (source->reads_images) return data_images_batch(&source->images, minibatch, part, out, err);
     uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens, nearest = 0;
     uint64_t count = part->count * source->microbatch;

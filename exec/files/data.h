@@ -1,12 +1,12 @@
 /*
- * Training data: tokens from a file (text, llm.c's and nanoGPT's .bin), labelled images (CIFAR-10's batches, or any
- * size), or seeded random ones. A minibatch, and the tokens that bert must guess, depend only on the job's seed and
- * the minibatch's number: sample s, counted over all minibatches, starts at a position drawn from (seed, s), or
- * consists of tokens drawn from it.
+ * Training data: tokens from a file (text, llm.c's and nanoGPT's .bin), rows of tokens, labelled images (CIFAR-10's
+ * batches, or any size), or seeded random ones. A minibatch, and the tokens that bert must guess, depend only on the
+ * job's seed and the minibatch's number: sample s, counted over all minibatches, starts at a position drawn from
+ * (seed, s), or consists of tokens drawn from it. Rows return each epoch (exec/files/data_rows.h).
  *
  * Held-out data (struct job_evaluation) are a separate source: samples at equal distances for every seed, or random
  * samples that no training uses. They come from a separate file, or from the last tenth of the training file, which
- * the training then does not use.
+ * the training then does not use; of rows a share is drawn (models/rows/rows_set.h).
  */
 #ifndef SPILLWAY_EXEC_FILES_DATA_H
 #define SPILLWAY_EXEC_FILES_DATA_H
@@ -34,7 +34,7 @@ MUST_CHECK enum status data_open_held_out(const struct job *job, struct data_sou
 MUST_CHECK enum status data_open_held_out_known(const struct job *job, struct data_source **out, struct error *err);
 void data_close(struct data_source *source); /* NULL does nothing */
 
-/* Counts the tokens that samples are taken from; 0 for random data and images. */
+/* Counts the tokens that samples are taken from, of rows those of the file; 0 for random data and images. */
 uint64_t data_tokens(const struct data_source *source);
 
 /* Writes job_batch_bytes() bytes, laid out as in models/job/job.h. `minibatch` of held-out data is below the
@@ -48,8 +48,13 @@ MUST_CHECK enum status data_batch(const struct data_source *source, uint64_t min
 MUST_CHECK enum status data_batch_part(const struct data_source *source, uint64_t minibatch,
                                        const struct parallel_microbatches *part, int32_t *out, struct error *err);
 
-/* Counts the targets of a minibatch of a masked language model, which follow from its number; 0 for other data, of which all
- * microbatches have equally many. Thread-safe. */
+/* Writes the place, in its sample, of the first token of each token's own row: int32 (samples of the microbatches, T).
+ * Only of packed rows. Thread-safe. */
+void data_begins(const struct data_source *source, uint64_t minibatch, const struct parallel_microbatches *part,
+                 int32_t *out);
+
+/* Counts the targets of a minibatch of rows (1 if there is none) or of a masked language model; 0 for other data, of
+ * which all microbatches have equally many. Thread-safe. */
 uint64_t data_targets(const struct data_source *source, uint64_t minibatch);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <assert.h>
 
+#include "base/files/mapped_file.h"
 #include "base/random.h"
-#include "exec/files/mapped_file.h"
 #include "models/job/job.h"
 
 enum { DATA_HELD_OUT_SHARE = 10 }; /* the last tenth of a file */

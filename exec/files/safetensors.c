@@ -21,10 +21,10 @@
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/files/file.h"
+#include "base/files/mapped_file.h"
 #include "base/json/json_out.h"
 #include "base/size.h"
 #include "base/try.h"
-#include "exec/files/mapped_file.h"
 
 struct safetensors {
     struct mapped_file file; /* empty when parsed from memory */

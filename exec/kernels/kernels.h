@@ -50,6 +50,7 @@ struct kernel_rope {
     float *q, *k;
     int64_t b, t, h, kv, d;
     int64_t begin;         /* position of the first token */
+    const int32_t *begins; /* (B,T): the first token of each token's own row, where positions restart; NULL: one row */
     int64_t row_q, row_k;  /* from one token to the next: H D, and K D, or more */
     int64_t turned;        /* the first ones of a head, an even number up to D */
     bool adjacent;         /* pairs (2 i, 2 i + 1) turn, not (i, i + turned / 2) */
@@ -104,6 +105,7 @@ struct kernels {
     /* see exec/kernels/kernels_attention.h */
     bool attends_in_windows; /* attention takes a window */
     bool caps;               /* attention takes a scale and a cap of scores, and the loss a cap of logits */
+    bool attends_in_rows;    /* attention and rope take rows' begins */
     void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
     /* Prepares attention of a shape (pointers ignored) before a run: no resources are allocated later, and the

@@ -20,6 +20,8 @@
  * With a window a tile begins at the first key that its first query sees. In the backward pass the last tile meets all keys all
  * the same, since it writes dK and dV.
  *
+ * Packed rows are computed one after the other, as samples of their own: their results have the bits of the rows alone.
+ *
  * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs. Their dK
  * and dV are sums over several calls, the last tokens' first.
  *
@@ -66,6 +68,7 @@ struct shape {
     int64_t held, held_d;     /* tokens from one sample's keys to the next; of their gradients */
     int64_t row_q, row_kv, row_out;
     int64_t row_dq, row_dkv; /* of the gradients */
+    const int32_t *begins;   /* NULL: one row a sample */
     bool causal, rounded, adds;
 };
 
@@ -98,6 +101,30 @@ static struct kernels_attention_head head_of(const struct shape *shape, const st
                                            .shape = shape,
                                            .sample = shape->dropout.samples + sample,
                                            .index = shape->dropout.heads + index};
+}
+
+/* Returns the row of a sample that begins at token `first`, as a shape of so many tokens. */
+static struct shape row_from(const struct shape *shape, int64_t sample, int64_t first)
+{
+    struct shape row = *shape;
+    if (!shape->begins) return row;
+    const int32_t *const begins = shape->begins + sample * shape->t;
+    int64_t end = first + 1;
+    while (end < shape->t && begins[end] == first) end++;
+    row.t = end - first;
+    return row;
+}
+
+/* Returns a head from the first token of a row on. */
+static struct kernels_attention_head head_from(const struct kernels_attention_head *head, const struct shape *row,
+                                               int64_t first)
+{
+    struct kernels_attention_head own = *head;
+    own.q += first * row->row_q;
+    own.k += first * row->row_kv;
+    own.v += first * row->row_kv;
+    own.shape = row;
+    return own;
 }
 
 /* The keys that a tile of queries meets. */
@@ -406,6 +433,7 @@ static struct kernel_attention prepared(const struct kernels *kernels, const str
                             .held = held,
                             .held_d = held,
                             .adds = a.adds,
+                            .begins = a.begins,
                             .row_q = a.row_q,
                             .row_kv = a.row_kv,
                             .row_out = row,
@@ -433,10 +461,32 @@ void host_attention_forward(const struct kernels *kernels, const struct kernel_a
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < shape.b * shape.h; task++) {
         int64_t sample = task / shape.h, index = task % shape.h;
-        struct kernels_attention_head head = head_of(&shape, &a, sample, index);
-        head_forward(&head, a.out + place(&shape, shape.row_out, sample, index),
-                     a.stats + task * shape.t,
-                     lane_scratch(a.scratch, omp_get_thread_num(), &shape));
+        const struct kernels_attention_head head = head_of(&shape, &a, sample, index);
+        float *const out = a.out + place(&shape, shape.row_out, sample, index);
+        struct shape row;
+        for (int64_t first = 0; first < shape.t; first += row.t) {
+            row = row_from(&shape, sample, first);
+            const struct kernels_attention_head own = head_from(&head, &row, first);
+            head_forward(&own, out + first * shape.row_out, a.stats + task * shape.t + first,
+                         lane_scratch(a.scratch, omp_get_thread_num(), &shape));
+        }
+    }
+}
+
+/* Goes through the rows of a sample. `kv`: where the head's gradients of keys and values begin. */
+static void head_backward_in_rows(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
+                                  int64_t index, int64_t kv, float *p, bool write)
+{
+    const struct kernels_attention_head head = head_of(shape, a, sample, index);
+    const int64_t out = place(shape, shape->row_out, sample, index), dq = place(shape, shape->row_dq, sample, index);
+    struct shape row;
+    for (int64_t first = 0; first < shape->t; first += row.t) {
+        row = row_from(shape, sample, first);
+        const struct kernels_attention_head own = head_from(&head, &row, first);
+        const int64_t at = out + first * shape->row_out, keys = kv + first * shape->row_dkv;
+        head_backward(&own, a->dq + dq + first * shape->row_dq, a->dk + keys, a->dv + keys, a->dout + at, a->out + at,
+                      a->stats + (sample * shape->h + index) * shape->t + first, p,
+                      p + host_min(shape->t, TILE) * (shape->earlier + shape->t), write);
     }
 }
 
@@ -450,14 +500,8 @@ void host_attention_backward(const struct kernels *kernels, const struct kernel_
         int64_t sample = task / shape.kv, first = task % shape.kv * group;
         int64_t kv = place_kv(&shape, shape.held_d, shape.row_dkv, sample, first);
         float *p = lane_scratch(a.scratch, omp_get_thread_num(), &shape);
-        for (int64_t index = first; index < first + group; index++) {
-            struct kernels_attention_head head = head_of(&shape, &a, sample, index);
-            int64_t out = place(&shape, shape.row_out, sample, index);
-            head_backward(&head, a.dq + place(&shape, shape.row_dq, sample, index), a.dk + kv,
-                          a.dv + kv, a.dout + out, a.out + out,
-                          a.stats + (sample * shape.h + index) * shape.t, p,
-                          p + host_min(shape.t, TILE) * (shape.earlier + shape.t), index == first && !shape.adds);
-        }
+        for (int64_t index = first; index < first + group; index++)
+            head_backward_in_rows(&shape, &a, sample, index, kv, p, index == first && !shape.adds);
         if (!shape.rounded) continue;
         const int64_t own = kv + shape.earlier * shape.row_dkv; /* these sums are complete */
         round_rows(a.dk + own, shape.t, shape.d, shape.row_dkv);

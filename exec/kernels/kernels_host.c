@@ -200,6 +200,7 @@ static const struct kernels table = {
     .swiglu_backward = host_swiglu_backward,
     .attends_in_windows = true,
     .caps = true,
+    .attends_in_rows = true,
     .geglu_forward = host_geglu_forward,
     .geglu_backward = host_geglu_backward,
     .scale = host_scale,

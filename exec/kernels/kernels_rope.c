@@ -6,7 +6,8 @@
  *     second' = second cos + first sin           also the way of the gradients
  *
  * Angles are rounded to single precision like Hugging Face's (a frequency, then its product with the position), since
- * weights were trained with those. They are computed once per position for all samples and heads.
+ * weights were trained with those. They are computed once per position for all samples and heads, unless positions of
+ * packed rows differ between samples.
  *
  * Cost: 16 bytes per pair, and per position W/2 sines and cosines of about 20 ns each.
  * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py, or modeling_gptj.py.
@@ -77,9 +78,12 @@ void host_rope(const struct kernels *kernels, const struct kernel_rope *rope)
     if (rope->b * rope->t * (rope->h + rope->kv) * count > HOST_SERIAL)
         for (int64_t position = 0; position < rope->t; position++) {
             struct kernels_rope_rotation rotation = {.first = first, .count = count};
-            find_rotation(&rotation, frequencies, rope->begin + position, rope->back);
+            int64_t found = -1; /* its position */
             for (int64_t sample = 0; sample < rope->b; sample++) {
                 const int64_t token = sample * rope->t + position;
+                const int64_t own = rope->begins ? position - rope->begins[token] : rope->begin + position;
+                if (own != found) find_rotation(&rotation, frequencies, own, rope->back);
+                found = own;
                 rotate_heads(rope->q + token * rope->row_q, &rotation, rope->h, rope);
                 rotate_heads(rope->k + token * rope->row_k, &rotation, rope->kv, rope);
             }

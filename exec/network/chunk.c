@@ -152,6 +152,8 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .table = head ? table_of(a) : NULL,
         .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
+        .begins = a->begins,
+        .position_rows = a->position_rows,
         .loss = head ? a->loss : NULL,
         .targets = a->targets,
         .activations = a->activations && !embedding ? transformer_at(a->activations, m->kept_offset) : NULL,

@@ -56,6 +56,7 @@ struct chunk_arguments {
                                * NULL. `loss` has its own after it */
     double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
+    const int32_t *begins, *position_rows; /* as in struct unit_arguments, of the microbatch */
     uint64_t targets;         /* as in struct unit_arguments */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */
     float *boundary_in;       /* NULL for the first chunk */

@@ -124,7 +124,8 @@ static struct kernel_attention attention_of(const struct transformer_unit *unit,
 static void rotate(const struct transformer_unit *unit, const struct kept *kept, float *q, float *k, bool back)
 {
     const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = unit->shared / unit->d,
-                                     .d = unit->d, .begin = transformer_first_token(unit), .row_q = kept->row_q,
+                                     .d = unit->d, .begin = transformer_first_token(unit), .begins = unit->arguments->begins,
+                                     .row_q = kept->row_q,
                                      .row_k = kept->row_kv, .turned = (int64_t)unit->network->rotary_width / 2 * 2,
                                      .adjacent = unit->network->family == NETWORK_GPTJ, .back = back, .rope = &unit->network->rope};
     if (network_traits(unit->network)->rotary) transformer_rotate(unit, &rope);

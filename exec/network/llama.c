@@ -190,7 +190,8 @@ static void rotate(const struct transformer_unit *unit, uint64_t layer, float *q
     const int64_t kv = unit->shared / unit->d;
     const struct network_rope positions = network_block_rope(unit->network, layer);
     const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = kv, .d = unit->d,
-                                     .begin = transformer_first_token(unit), .row_q = unit->inner, .row_k = unit->shared,
+                                     .begin = transformer_first_token(unit), .begins = unit->arguments->begins,
+                                     .row_q = unit->inner, .row_k = unit->shared,
                                      .turned = unit->d, .back = back, .rope = &positions};
     transformer_rotate(unit, &rope);
 }

@@ -368,6 +368,7 @@ struct kernel_attention transformer_attention(const struct transformer_unit *uni
                                      .scale = (float)(scalar > 0 ? 1 / sqrt(scalar) : 0),
                                      .cap = (float)unit->network->score_cap,
                                      .dropout = transformer_dropout(unit, layer, TRANSFORMER_SCORES),
+                                     .begins = unit->arguments->begins,
                                      .causal = unit->network->causal,
                               .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
 }
@@ -434,15 +435,15 @@ int64_t transformer_padded(const struct network *network)
     return network->has_padding ? (int64_t)network->padding_token + 1 : 0;
 }
 
-/* Returns the unit's tokens in the batch, and their number from one sample to the next. */
+/* Returns the unit's tokens in the batch, and the words from one sample to the next. */
 static const int32_t *own_tokens(const struct transformer_unit *unit)
 {
     return unit->arguments->batch ? unit->arguments->batch + transformer_first_token(unit) : NULL;
 }
 
-static int64_t sample_tokens(const struct transformer_unit *unit)
+static int64_t sample_words(const struct transformer_unit *unit)
 {
-    return (int64_t)parallel_sequence(unit->arguments->job) + 1;
+    return (int64_t)job_sample_words(unit->arguments->job);
 }
 
 /* Returns the rows of the unit's tables, positions as if they began right after the words. */
@@ -451,7 +452,7 @@ static struct transformer_table_rows all_rows(const struct transformer_unit *uni
     const struct unit_arguments *a = unit->arguments;
     return (struct transformer_table_rows){.split = unit->split != NULL,
                                            .tokens = own_tokens(unit),
-                                           .token_stride = sample_tokens(unit),
+                                           .token_stride = sample_words(unit),
                                            .vocabulary = (int64_t)unit->network->vocabulary + transformer_first_token(unit),
                                            .first_row = (int64_t)a->first_row,
                                            .row_count = table_rows(unit),
@@ -463,14 +464,16 @@ bool transformer_tables_end(const struct transformer_unit *unit)
     return (int64_t)unit->arguments->first_row + table_rows(unit) == (int64_t)network_table_rows(unit->network);
 }
 
-/* Cuts rows whose positions begin later, after rows without use, into those of words and the rest. Returns the number of parts. */
+/* Cuts rows where positions begin, if these follow rows without use, or restart within a sample, as those of packed rows, which
+ * are looked up by number. Returns the number of parts, each of which has rows. */
 static uint32_t table_parts(const struct transformer_unit *unit, struct transformer_table_rows parts[2])
 {
-    const struct network_traits *const traits = network_traits(unit->network);
+    const uint64_t unused = network_traits(unit->network)->more_positions;
     const struct transformer_table_rows rows = all_rows(unit);
-    const int64_t words = (int64_t)unit->network->vocabulary, unused = traits->more_positions, end = rows.first_row + rows.row_count;
+    const int32_t *const numbers = rows.split ? NULL : unit->arguments->position_rows; /* split rows are cut elsewhere */
+    const int64_t words = (int64_t)unit->network->vocabulary, end = rows.first_row + rows.row_count;
     uint32_t count = 0;
-    if (traits->more_positions == NETWORK_NO_POSITION_TABLE || unused == 0) {
+    if (!numbers && (unused == NETWORK_NO_POSITION_TABLE || unused == 0)) {
         parts[0] = rows;
         return 1;
     }
@@ -483,7 +486,10 @@ static uint32_t table_parts(const struct transformer_unit *unit, struct transfor
         parts[count].first = rows.first_row < words ? words - rows.first_row : 0;
         parts[count].first_row = rows.first_row + parts[count].first;
         parts[count].row_count = rows.row_count - parts[count].first;
-        parts[count++].vocabulary = rows.vocabulary + unused;
+        parts[count].vocabulary = numbers ? (int64_t)network_table_rows(unit->network) : rows.vocabulary + (int64_t)unused;
+        if (numbers) parts[count].tokens = numbers;
+        if (numbers) parts[count].token_stride = unit->t;
+        count++;
     }
     return count;
 }
@@ -541,10 +547,12 @@ static struct transformer_weights word_table(const struct transformer_unit *unit
 
 struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight)
 {
+    const bool labels = job_has_labels(unit->arguments->job);
     return (struct transformer_words){.own_weight = own_weight,
                                       .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
-                                      .labels = own_tokens(unit),
-                                      .stride = sample_tokens(unit)};
+                                      .masked = labels,
+                                      .labels = own_tokens(unit) + (labels ? parallel_sequence(unit->arguments->job) : 0),
+                                      .stride = sample_words(unit)};
 }
 
 /* The output of a head's words. */
@@ -609,7 +617,7 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0,
         .cap = (float)unit->network->logit_cap};
     if (a->context) { /* a slice's rows count among those of the minibatch */
-        rows.targets = (int64_t)rows.parts * unit->b * (int64_t)parallel_sequence(a->job);
+        if (!words->masked) rows.targets = (int64_t)rows.parts * unit->b * (int64_t)parallel_sequence(a->job);
         rows.continues = a->microbatch.adds;
     }
     for (; rows.first < unit->r; rows.first += piece) {

@@ -303,10 +303,8 @@ static void compute_once(const struct transformer_unit *unit)
 /* May be NULL. Of images, only the labels are moved: the pixels follow all labels. */
 static const int32_t *batch_of_microbatch(const int32_t *batch, const struct job *job, uint32_t index)
 {
-    uint64_t labels = job->network.family == NETWORK_VIT
-                          ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
-    if (job->parallel.slice_length > 0) labels = parallel_sequence(job) + 1;
-    return batch ? batch + index * job->microbatch * labels : NULL;
+    const uint64_t words = job->network.family == NETWORK_VIT ? 1 : job_sample_words(job);
+    return batch ? batch + index * job->microbatch * words : NULL;
 }
 
 /* Moves each buffer of samples to the microbatch's part. */
@@ -319,6 +317,8 @@ static struct unit_arguments arguments_of_microbatch(const struct unit_arguments
     const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
     uint64_t kept = index * table->bytes / sizeof(float);
     a.batch = batch_of_microbatch(a.batch, job, index);
+    if (a.begins) a.begins += index * job->microbatch * job->sequence;
+    if (a.position_rows) a.position_rows += index * job->microbatch * job->sequence;
     if (a.boundary_in) a.boundary_in += boundary;
     if (a.boundary_out) a.boundary_out += boundary;
     if (a.gradient_in) a.gradient_in += boundary;

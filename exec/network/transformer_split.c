@@ -168,6 +168,11 @@ static struct transformer_table_rows rest_of(const struct transformer_unit *unit
     rest.vocabulary = rest.first_row + transformer_first_token(unit);
     rest.first = slice_words(unit);
     rest.row_count = rows->row_count - slice_words(unit);
+    if (unit->arguments->position_rows) { /* packed rows look up their positions by number */
+        rest.tokens = unit->arguments->position_rows;
+        rest.token_stride = unit->t;
+        rest.vocabulary = rest.first_row + rest.row_count;
+    }
     return rest;
 }
 

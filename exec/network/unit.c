@@ -76,6 +76,8 @@ static const struct transformer_need bf16_needs[] = {
     TRANSFORMER_NEED(round), TRANSFORMER_NEED(linear_forward_bf16), TRANSFORMER_NEED(linear_input_bf16),
     TRANSFORMER_NEED(linear_weight_bf16), TRANSFORMER_NEED(embed_forward_bf16)};
 
+static const struct transformer_need label_needs[] = {TRANSFORMER_NEED(loss_labels)};
+
 static const char *find_missing(const struct kernels *kernels, const struct transformer_need *needs,
                                 uint32_t count)
 {
@@ -94,10 +96,13 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
     const bool windows = job->network.window > 0 && job->sequence > job->network.window;
     const struct network *const network = &job->network;
     const bool parts = network->rotary_width > 0;
+    if (!missing && job_has_labels(job))
+        missing = find_missing(kernels, label_needs, sizeof label_needs / sizeof *label_needs);
     if (!missing && parts && !kernels->turns_parts) missing = "rotary positions of parts of heads";
     const bool caps = network->score_cap > 0 || network->logit_cap > 0 || network->score_scalar > 0;
     if (!missing && network_drops(network) && !kernels->dropout) missing = "dropout (\"dropout\": false trains without it)";
     if (!missing && caps && !kernels->caps) missing = "caps and a scale of scores";
+    if (!missing && job->packs && !kernels->attends_in_rows) missing = "attention within packed rows";
     if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
@@ -111,6 +116,10 @@ const char *unit_unsupported(const struct job *job)
         return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
     if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL && job->optimizer.weight_decay > 0)
         return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": \"matrices\")";
+    if (job->packs && network_drops(&job->network))
+        return "packed rows train without dropout (expected \"dropout\": false)";
+    if (job->packs && job->network.family == NETWORK_OPT)
+        return "packed rows of 'opt' can be planned and simulated only";
     if (transformer) return transformer->unsupported ? transformer->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",

@@ -86,9 +86,12 @@ struct unit_arguments {
     const void *table;          /* tied token table, in the format of weights */
     float *table_gradient;      /* from the head to the embedding's backward pass; for a slice its rows; may be NULL */
     const int32_t *batch;       /* as in job_batch_bytes() */
+    const int32_t *begins;      /* (B,T) of the pass's samples, packed rows: the first token of each token's own row ... */
+    const int32_t *position_rows; /* ... and the row of its position, which restarts there, in the embedding's tables; NULL:
+                                   samples are not packed */
     double *loss;
-    uint64_t targets;           /* of a masked language model's minibatch, over which the loss is the mean; 0: all
-                                   microbatches have equally many */
+    uint64_t targets;           /* of a minibatch of rows, or of a masked language model, over which the loss is the mean;
+                                   0: all microbatches have equally many */
     float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
     float *boundary_out;        /* NULL for the last shard */
     const float *gradient_in;   /* of its output; NULL for the last shard */

@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "exec/device/ranges.h"
 #include "exec/files/weights.h"
+#include "exec/run/run_rows.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_saver.h"
@@ -121,6 +122,7 @@ struct compute_call {
     struct run_flight *flight; /* the operation */
     uint32_t rank; /* of a parallel job */
     bool of_chunk;
+    uint64_t batch_index; /* of the data: packed rows */
     union {
         struct unit_arguments unit;
         struct chunk_arguments chunk;
@@ -161,6 +163,17 @@ static void compute_chunk(const struct kernels *kernels, const struct compute_ca
     device_leave_out(unit_group_take_processor_s(split->group, split->rank));
 }
 
+/* Finds where packed rows begin. */
+static void fill_rows(const struct compute_call *call)
+{
+    const struct unit_microbatch *const microbatch =
+        call->of_chunk ? &call->arguments.chunk.microbatch : &call->arguments.unit.microbatch;
+    const int32_t *const begins = call->of_chunk ? call->arguments.chunk.begins : call->arguments.unit.begins;
+    if (begins) /* the stream's own */
+        run_rows_fill(call->run, call->flight->unit->job, call->flight->op->pass, call->batch_index, microbatch,
+                      (int32_t *)(uintptr_t)begins);
+}
+
 static void call_compute(const struct kernels *kernels, void *argument)
 {
     struct compute_call *const call = argument;
@@ -172,6 +185,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
         const double *const norms = call->flight->op->pass == PLAN_UPDATE ? all : NULL;
         if (norms) kernels_finish(kernels); /* a GPU's copies of them have ended */
         const bool skips = norms && skips_step(call->run, job, call->flight->minibatch, norms);
+        fill_rows(call);
         if (!skips && call->of_chunk) compute_chunk(kernels, call);
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
@@ -197,6 +211,7 @@ void run_callback_compute(struct run *run, const struct plan_walk_op *op,
     struct device_stream *const stream = run->streams[op->stream];
     const struct compute_call call = {.run = run,
                                       .flight = flight,
+                                      .batch_index = run_batch_index(&run->plan->jobs.jobs[op->unit->job], op),
                                       .arguments.unit = *arguments};
     if (op->op->stream == STREAM_HOST)
         device_call(stream, call_gather, &call, sizeof call, &flight->timing);
@@ -211,6 +226,7 @@ void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const st
                                       .flight = flight,
                                       .rank = op->rank,
                                       .of_chunk = true,
+                                      .batch_index = run_batch_index(&run->plan->jobs.jobs[op->unit->job], op),
                                       .arguments.chunk = *arguments};
     device_compute(run->streams[op->stream], call_compute, &call, sizeof call, &flight->timing);
 }

@@ -16,6 +16,7 @@
 #include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
+#include "exec/run/run_rows.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 #include "exec/state/run_write_back.h"
@@ -52,6 +53,7 @@ static struct unit_arguments unit_arguments_of(struct run_loop *loop, const stru
     const uint32_t shard = op->unit->shard;
     const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
     struct run *const run = loop->run;
+    int32_t *const begins = run_rows_of(run, op);
     const bool guarded = !run->peers && run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
     struct unit_arguments arguments = {
         .guard = guarded ? &run->jobs[op->unit->job].guard : NULL,
@@ -63,6 +65,8 @@ static struct unit_arguments unit_arguments_of(struct run_loop *loop, const stru
         .first_row = op->op->first_row,
         .row_count = op->op->row_count,
         .inputs_only = plan->shards[shard_index].inputs_only,
+        .begins = begins,
+        .position_rows = run_rows_positions(&plan->jobs.jobs[op->unit->job], begins),
     };
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
@@ -229,6 +233,8 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .norms = unit.norms,
         .table = unit.table,
         .batch = unit.batch,
+        .begins = unit.begins,
+        .position_rows = unit.position_rows,
         .loss = unit.loss,
         .targets = unit.targets,
         .boundary_in = unit.boundary_in,

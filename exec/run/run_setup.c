@@ -29,6 +29,7 @@
 #include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
+#include "exec/run/run_rows.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_shares.h"
@@ -339,6 +340,7 @@ enum status run_open_inputs(struct run *run, struct error *err)
 {
     TRY(run_check_memory(run, err));
     TRY(open_data(run, err));
+    TRY(run_rows_open(run, err));
     return run_check_weights(run, err);
 }
 

@@ -92,6 +92,7 @@ struct run {
     struct device *files;        /* OPENs and CLOSEs; NULL: no ranges */
     struct data_source **sources; /* per job */
     struct data_source **held_out; /* per job; NULL: not evaluated */
+    int32_t **row_begins;        /* per stream, of packed rows (run_rows.h); may be NULL */
     float **kept;                /* per shard: best values on the host; NULL: not kept */
     struct run_log *log;
     struct run_saver *saver;     /* NULL: no checkpoints */

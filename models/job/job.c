@@ -12,6 +12,7 @@ const char *const data_format_names[] = {
     [DATA_NONE] = "none",
     [DATA_CIFAR10] = "cifar10",
     [DATA_IMAGES] = "images",
+    [DATA_ROWS] = "rows",
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 
@@ -22,11 +23,21 @@ const char *const rate_schedule_names[] = {
     [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_COSINE] = "cosine"};
 static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
 
+uint64_t job_sample_words(const struct job *job)
+{
+    const struct network *n = &job->network;
+    const uint64_t tokens = parallel_sequence(job);
+    if (n->family == NETWORK_BERT) return 3 * tokens;
+    if (!network_traits(n)->decoder) return 0;
+    if (job_has_labels(job)) return 2 * tokens;
+    return network_tokens(n, tokens) + 1;
+}
+
 uint64_t job_batch_bytes(const struct job *job)
 {
     const struct network *n = &job->network;
-    if (network_traits(n)->decoder) return job_samples(job) * (network_tokens(n, job->sequence) + 1) * sizeof(int32_t);
-    if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
+    const uint64_t words = job_sample_words(job);
+    if (words > 0) return job_samples(job) * words * sizeof(int32_t);
     if (network_is_listed(n)) return 0;
     return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
 }

@@ -17,10 +17,10 @@
  *   decoder_sequence  as `sequence`              tokens per sample of t5's decoder; its encoder has `sequence`
  *   microbatch    1                              samples per pass
  *   microbatches  1                              microbatches per minibatch, of all replicas together.
- *                                                Their gradients are added up in order; losses of
- *                                                microbatches have equal weights.
+ *                                                Their gradients are added up in order. The loss is the mean over
+ *                                                the targets of the whole minibatch.
  *                                                Other programs' names: models/job/job_batch.h
- *   minibatches   -                              optimizer steps
+ *   minibatches   -                              optimizer steps; or "epochs", of rows: models/jobs/job_rows.h
  *   first_minibatch 0                            steps taken earlier, by a run that was stopped
  *   optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                                beta2 0.999, epsilon 1e-8, decay "matrices",
@@ -34,15 +34,18 @@
  *                                                and bert's mask is token 256
  *   tokens        by the vocabulary              "bytes": bytes of a text are tokens even for a network with
  *                                                more than DATA_BYTE_VOCABULARY_MAX tokens
- *   data_format   by the name                    .bin is DATA_LLMC if it begins with llm.c's magic,
- *                                                else DATA_NANOGPT; any other name is DATA_TEXT.
+ *   data_format   by the name                    .rows, and what begins as a file of rows, is DATA_ROWS; .bin is
+ *                                                DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT; any
+ *                                                other name is DATA_TEXT.
  *                                                The executor reports missing files.
  *                                                vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else
  *                                                DATA_IMAGES
+ *   packing       false                          of rows: as many in a sample as fit
+ *   long_rows     "cut"                          rows longer than a sample, or "skip"
  *   weights_in    none                           safetensors: a file, a folder or its index, relative to the jobs file
  *   weights_out   none                           likewise; "{name}" in it stands for the job's name
- *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
- *                                                the loss on held-out data, see struct job_evaluation
+ *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format", "share",
+ *                                                "split_seed"}: the loss on held-out data, see struct job_evaluation
  *   keep          "last"                         or "best": also the weights of the best evaluation; in plans "best-so-far": for
  *                                              the job that goes on
  *   parallel      none                           several devices at once, see models/job/parallel.h
@@ -113,6 +116,7 @@ enum data_format {
     DATA_NONE,   /* seeded random tokens, or images */
     DATA_CIFAR10,/* CIFAR-10's batches: a byte of label, 3 x 32 x 32 bytes */
     DATA_IMAGES, /* a 16-bit label, channels x height x width bytes */
+    DATA_ROWS,   /* tokens of samples of any length, which return each epoch: models/rows/rows_file.h */
     DATA_FORMAT_COUNT
 };
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
@@ -127,8 +131,10 @@ struct job_evaluation {
     uint64_t every;       /* 0: none; other fields are unused */
     uint64_t minibatches; /* per evaluation; default 8 */
     const char *data;     /* absolute path; NULL: the last tenth of the training data, excluded from training, or
-                             other random tokens */
+                             other random tokens; of rows a share drawn by a seed */
     uint32_t data_format; /* DATA_NONE without `data` */
+    double share;         /* of the rows; in (0, 1) */
+    uint64_t split_seed;  /* draws them, and the order in which rows are packed */
 };
 
 struct job {
@@ -148,6 +154,8 @@ struct job {
     const char *data;     /* absolute path; NULL for DATA_NONE */
     uint32_t data_format;
     bool byte_tokens;     /* bytes are tokens for every vocabulary */
+    bool packs;           /* a sample has as many rows as fit; only with DATA_ROWS */
+    bool skips_long;      /* rows longer than a sample are skipped, not cut */
     const char *weights_in;  /* NULL: initialised from the seed */
     const char *weights_out; /* may be NULL */
     struct job_evaluation evaluation;
@@ -163,6 +171,7 @@ struct job {
  * Returns the bytes of a minibatch's input (BUFFER_BATCH), words of four bytes; 0 for profiles.
  *
  *   gpt2, llama   int32 (B, T+1)    tokens: inputs are [:, :T], targets [:, 1:]
+ *                 int32 (B, 2, T)   of rows: tokens; labels: the next token where it is learned, else -1
  *   t5            int32 (B, Te+Td+1) the encoder's tokens, then the decoder's, shifted in the same way
  *   bert          int32 (B, 3, T)   tokens, some of them masked; labels: the original token at masked places, else
  *                 -1;
@@ -171,6 +180,15 @@ struct job {
  *                                   -1 to 1, as Hugging Face's image processor does
  */
 uint64_t job_batch_bytes(const struct job *job);
+
+/* Returns the words of a sample of tokens, for all slices of tokens; 0 for images and profiles. */
+uint64_t job_sample_words(const struct job *job);
+
+/* Returns true if a batch has labels: only tokens with one are learned. */
+static inline bool job_has_labels(const struct job *job)
+{
+    return job->data_format == DATA_ROWS;
+}
 
 /* Returns the bytes of a replica's part of them, whole microbatches; of a job with one replica all. */
 uint64_t job_replica_batch_bytes(const struct job *job);

@@ -125,6 +125,9 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'flush' (expected 'pipedream', '2bw' or 'delayed': others "
                          "flush after every minibatch)", pipeline_schedule_names[p->schedule]);
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
+    if (job->packs)
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'packing' (expected a synchronous one)",
+                         pipeline_schedule_names[p->schedule]);
     if (p->replicated > 0 && (p->flush > 0 || job->evaluation.every > 0))
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' and %s (expected none: stages update at their "
                          "own pace)", pipeline_schedule_names[p->schedule], p->flush > 0 ? "'flush'" : "'evaluate'");
@@ -158,6 +161,9 @@ static enum status check_slices(const struct job *job, struct error *err)
     if ((!job->network.causal || job->network.encoder_blocks > 0) && job->network.family != NETWORK_PROFILE)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'terapipe' for a network whose tokens see later tokens (expected gpt2 or llama)");
+    if (job->packs)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule 'terapipe' with 'packing' (expected rows that are not packed)");
     if (p->sequence)
         return error_set(err, STATUS_BAD_INPUT, "schedule 'terapipe' with sequence parallelism (expected none)");
     for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];

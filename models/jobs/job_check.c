@@ -11,6 +11,7 @@
 #include "models/job/learning_rate.h"
 #include "models/jobs/data_file.h"
 #include "models/jobs/job_draft.h"
+#include "models/jobs/job_rows.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
 
@@ -122,7 +123,16 @@ struct named_data {
     const json_t *data_giver, *format_giver;
 };
 
-static const char WANTED_DATA[] = "expected text, or tokens in a .bin file of llm.c or nanoGPT";
+static const char WANTED_DATA[] = "expected text, tokens in a .bin file of llm.c or nanoGPT, or rows of 'spillway tokenize'";
+
+enum status job_draft_refuse_json(const struct job_draft *draft, const char *data, const json_t *giver, struct error *err)
+{
+    char command[JOB_ROWS_COMMAND_BYTES];
+    if (!job_rows_command(data, &draft->job.network, command)) return STATUS_OK;
+    return json_fail_key(draft->in, giver, "data", err,
+                         "'%s' holds %s by its name: make rows of it by %s (or \"tokens\": \"bytes\" if bytes are meant)",
+                         data, data_file_records(data), command);
+}
 
 /* Checks that a text's bytes are meant as tokens. */
 static enum status check_text(const struct job_draft *draft, const struct named_data *named, struct error *err)
@@ -136,6 +146,7 @@ static enum status check_text(const struct job_draft *draft, const struct named_
                              PRIu64,
                              needed, masked ? " and one for the mask" : "", n->name, n->vocabulary);
     if (draft->job.byte_tokens) return STATUS_OK;
+    TRY(job_draft_refuse_json(draft, named->data, named->data_giver, err));
     if (n->vocabulary > DATA_BYTE_VOCABULARY_MAX)
         return json_fail_key(draft->in, named->data_giver, "data", err,
                              "the bytes of '%s' would be tokens 0 to 255 of the %" PRIu64 " of network '%s' (expected "
@@ -158,6 +169,19 @@ static enum status check_content(const struct job_draft *draft, const struct nam
                          images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
 }
 
+/* Checks that the network learns rows, and that they are of its tokenizer. */
+static enum status check_rows(const struct job_draft *draft, const struct named_data *named, struct error *err)
+{
+    const struct network *n = &draft->job.network;
+    char folder[JOB_ROWS_FOLDER_BYTES];
+    if (!network_traits(n)->decoder || n->decoder_tokens > 0)
+        return json_fail_key(draft->in, named->data_giver, "data", err,
+                             "'%s' has rows, which are for decoders, and network '%s' is none", named->data, n->name);
+    if (!job_rows_other_tokenizer(named->path, n, folder)) return STATUS_OK;
+    return json_fail_key(draft->in, named->data_giver, "data", err,
+                         "the rows of '%s' were made by another tokenizer than that in '%s' (make them again)", named->data, folder);
+}
+
 /* Checks that the network can read this format. */
 static enum status check_format(const struct job_draft *draft, const struct named_data *named,
                                 struct error *err)
@@ -169,13 +193,14 @@ static enum status check_format(const struct job_draft *draft, const struct name
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "'data_format' is '%s' but network '%s' reads %s",
                              data_format_names[named->format], n->name,
-                             images ? "text (expected text, llmc, nanogpt or none)"
+                             images ? "text (expected text, llmc, nanogpt, rows or none)"
                                     : "images (expected cifar10, images or none)");
     if (named->format == DATA_CIFAR10 && !job_draft_is_cifar10(n))
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "cifar10 has images of 3 x 32 x 32 pixels, and network '%s' takes %"
                              PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected data_format images)",
                              n->name, n->channels, n->image, n->image);
+    if (named->format == DATA_ROWS) TRY(check_rows(draft, named, err));
     if (named->format == DATA_TEXT) TRY(check_text(draft, named, err));
     return check_content(draft, named, err);
 }
@@ -199,9 +224,30 @@ static enum status check_data(const struct job_draft *draft, const struct named_
 
 static enum status check_training_data(const struct job_draft *draft, struct error *err)
 {
-    const struct named_data named = {draft->data, draft->job.data, draft->job.data_format, job_draft_giver(draft, "data"),
+    const struct job *const job = &draft->job;
+    const struct named_data named = {draft->data, job->data, job->data_format, job_draft_giver(draft, "data"),
                                      job_draft_giver(draft, "data_format")};
-    return check_data(draft, &named, err);
+    const char *const key = job->packs ? "packing" : "long_rows";
+    TRY(check_data(draft, &named, err));
+    if (job->data_format == DATA_ROWS || (!job->packs && !job->skips_long)) return STATUS_OK;
+    return json_fail_key(draft->in, job_draft_giver(draft, key), key, err,
+                         "'%s' is for rows (found data_format '%s'; expected a file of 'spillway tokenize --rows' as 'data')", key,
+                         data_format_names[job->data_format]);
+}
+
+/* Checks held-out rows: a share of the job's, or others. */
+static enum status check_division(const struct job_draft *draft, const json_t *own, struct error *err)
+{
+    const struct job *const job = &draft->job;
+    const bool rows = job->data_format == DATA_ROWS;
+    if (job->evaluation.data && rows != (job->evaluation.data_format == DATA_ROWS))
+        return json_fail_key(draft->in, own, "data", err,
+                             "'%s' is '%s' but the job's data are '%s' (expected rows for both, or neither)",
+                             draft->held_out, data_format_names[job->evaluation.data_format], data_format_names[job->data_format]);
+    if (!draft->divides_rows || (rows && !job->evaluation.data)) return STATUS_OK;
+    return json_fail_key(draft->in, own, json_object_get(own, "share") ? "share" : "split_seed", err,
+                         "'share' and 'split_seed' divide the rows of a job's data (found %s)",
+                         rows ? "'data' of the evaluation's own" : "a job without rows");
 }
 
 static enum status check_parallel(const struct job_draft *draft, struct error *err)
@@ -226,7 +272,8 @@ static enum status check_evaluation(const struct job_draft *draft, struct error 
                              job->network.name);
     const json_t *own = json_object_get(job_draft_giver(draft, "evaluate"), "evaluate");
     const struct named_data named = {draft->held_out, e->data, e->data_format, own, own};
-    return check_data(draft, &named, err);
+    TRY(check_data(draft, &named, err));
+    return check_division(draft, own, err);
 }
 
 enum status job_draft_check(const struct job_draft *draft, struct error *err)

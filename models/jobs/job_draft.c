@@ -20,7 +20,7 @@ const struct job_draft job_draft_empty = {
                           .beta1 = 0.9,
                           .beta2 = 0.999,
                           .epsilon = 1e-8},
-            .evaluation = {.minibatches = 8, .data_format = DATA_NONE}},
+            .evaluation = {.minibatches = 8, .data_format = DATA_NONE, .share = 0.1, .split_seed = 1}},
 };
 
 const json_t *job_draft_giver(const struct job_draft *draft, const char *key)
@@ -134,6 +134,10 @@ static enum status read_evaluation(struct json_object *o, struct job_draft *draf
     TRY(json_take_choice(&inner, "data_format", JSON_OPTIONAL, data_format_names, DATA_FORMAT_COUNT,
                          &format, err));
     out->data_format = (uint32_t)format;
+    const double least = 0x1p-40, most = 0x1.fffffffffffffp-1;
+    draft->divides_rows = json_has(&inner, "share") || json_has(&inner, "split_seed") || draft->divides_rows;
+    TRY(json_take_double(&inner, "share", JSON_OPTIONAL, least, most, &out->share, err));
+    TRY(json_take_u64(&inner, "split_seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &out->split_seed, err));
     TRY(json_object_close(&inner, err));
     if (out->every > 0) return STATUS_OK;
     return json_fail_key(o->input, value, NULL, err, "missing key 'every'");
@@ -153,6 +157,28 @@ static enum status read_compression(struct json_object *o, struct job_draft *dra
     return value ? compression_parse(o->input, value, draft->job.compression, err) : STATUS_OK;
 }
 
+/* Takes the length, in minibatches or in epochs: the job's replaces that of "defaults". */
+static enum status read_length(struct json_object *o, struct job_draft *draft, struct error *err)
+{
+    const double least = 1e-6, most = 1e6;
+    const bool epochs = json_has(o, "epochs"), minibatches = json_has(o, "minibatches");
+    if (epochs) draft->job.minibatches = 0;
+    if (minibatches) draft->epochs = 0;
+    draft->has_two_lengths = (epochs && minibatches) || (draft->has_two_lengths && !epochs && !minibatches);
+    TRY(json_take_double(o, "epochs", JSON_OPTIONAL, least, most, &draft->epochs, err));
+    return json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &draft->job.minibatches, err);
+}
+
+static enum status read_rows(struct json_object *o, struct job *job, struct error *err)
+{
+    static const char *const ways[] = {"cut", "skip"};
+    size_t way = job->skips_long;
+    TRY(json_take_bool(o, "packing", JSON_OPTIONAL, &job->packs, err));
+    TRY(json_take_choice(o, "long_rows", JSON_OPTIONAL, ways, ARRAY_COUNT(ways), &way, err));
+    job->skips_long = way == 1;
+    return STATUS_OK;
+}
+
 enum status job_draft_read(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
@@ -168,8 +194,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(json_take_u64(o, "microbatches", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX,
                       &job->microbatches, err));
     TRY(job_batch_read(o, &job->batch, err));
-    TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
-                      err));
+    TRY(read_length(o, draft, err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
     const char *precision = json_string_value(json_object_get(o->value, "precision"));
@@ -188,6 +213,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     job->data_format = (uint32_t)format;
     TRY(json_take_choice(o, "tokens", JSON_OPTIONAL, token_kinds, ARRAY_COUNT(token_kinds), &tokens, err));
     job->byte_tokens = json_has(o, "tokens") || job->byte_tokens;
+    TRY(read_rows(o, job, err));
     TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
     TRY(read_evaluation(o, draft, err));

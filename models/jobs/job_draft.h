@@ -21,6 +21,9 @@ struct job_draft {
     const char *held_out;            /* "data" of "evaluate", likewise */
     bool has_format, has_held_out_format;
     bool drops_nothing;              /* "dropout" is false */
+    bool divides_rows;               /* "share" or "split_seed" of "evaluate" was given */
+    double epochs;                   /* 0: not given */
+    bool has_two_lengths;            /* one object has both "epochs" and "minibatches" */
     bool hands_best_on;              /* another job of a plan goes on with the best weights, and writes them */
     const json_t *devices;           /* likewise */
     uint64_t decoder_sequence;       /* 0: not given */
@@ -36,6 +39,10 @@ const json_t *job_draft_giver(const struct job_draft *draft, const char *key);
 
 /* Takes keys of a job or "defaults". */
 MUST_CHECK enum status job_draft_read(struct json_object *object, struct job_draft *draft, struct error *err);
+
+/* Refuses data that are rows of JSON by their name; STATUS_OK for other data. `giver`: the object with "data", for messages. */
+MUST_CHECK enum status job_draft_refuse_json(const struct job_draft *draft, const char *data, const json_t *giver,
+                                             struct error *err);
 
 /* Checks the name before a number is added. */
 MUST_CHECK enum status job_draft_check_name(const struct job_draft *draft, struct error *err);

@@ -23,6 +23,7 @@
     X(ACCUMULATION, "gradient_accumulation_steps", true, true)                                      \
     X(TRAIN_BATCH_SIZE, "train_batch_size", true, true)                                             \
     X(MINIBATCHES, "minibatches", true, false) /* but see optimizer_text() */                       \
+    X(EPOCHS, "epochs", true, false)      /* by the minibatches */                                  \
     X(FIRST_MINIBATCH, "first_minibatch", true, false)                                              \
     X(OPTIMIZER, "optimizer", true, true)                                                           \
     X(PRECISION, "precision", true, true)                                                           \
@@ -32,6 +33,8 @@
     X(DATA, "data", true, true)                                                                     \
     X(DATA_FORMAT, "data_format", true, true)                                                       \
     X(TOKENS, "tokens", false, false) /* overrides a guess */                   \
+    X(PACKING, "packing", true, true)                                                               \
+    X(LONG_ROWS, "long_rows", true, true)                                                           \
     X(WEIGHTS_IN, "weights_in", true, false)                                                        \
     X(WEIGHTS_OUT, "weights_out", true, false)                                                      \
     X(EVALUATE, "evaluate", true, false)                                                            \

@@ -157,6 +157,7 @@ static const struct json_synonym synonyms[] = {
     {"num_steps", "minibatches"},
     {"total_steps", "minibatches"},
     {"num_train_steps", "minibatches"},
+    {"num_train_epochs", "epochs"},
 };
 
 /* Keys of other tools that have no key of the same meaning here, and what to write instead. */
@@ -180,8 +181,6 @@ static const struct {
     {"mixed_precision", "'precision': 'bf16' or 'bf16-weights'"},
     {"gradient_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
     {"activation_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
-    {"num_train_epochs", "'minibatches': the number of optimizer steps, not of epochs"},
-    {"epochs", "'minibatches': the number of optimizer steps, not of epochs"},
     {"model", "'network'"},
     {"model_name", "'network'"},
     {"model_name_or_path", "'network'"},
@@ -222,7 +221,7 @@ static enum status close_job(struct json_object *object, const struct job_draft 
     size_t count = 0;
     if (!draft->network)
         missing[count++] = (struct json_missing){"network", "a name of 'spillway models list', or a config.json"};
-    if (draft->job.minibatches == 0)
+    if (draft->job.minibatches == 0 && !(draft->epochs > 0))
         missing[count++] = (struct json_missing){"minibatches", "optimizer steps, Hugging Face's max_steps"};
     return json_object_close_missing(object, missing, count, err);
 }

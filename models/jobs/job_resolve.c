@@ -1,6 +1,6 @@
 /*
- * Paths are made absolute: a plan may be carried out from another folder. A .bin is opened for its first bytes:
- * llm.c's begins with a magic number.
+ * Paths are made absolute: a plan may be carried out from another folder. Data are opened for their first bytes: files
+ * of rows, and llm.c's .bin, begin with a magic number.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "models/jobs/job_draft.h"
+#include "models/jobs/job_rows.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
 
@@ -33,6 +34,7 @@ static uint32_t guess_format(const struct job *job, const char *path)
 {
     const struct network *network = &job->network;
     if (job_draft_reads_images(network)) return job_draft_is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
+    if (text_ends_in(path, ".rows") || rows_file_is(path)) return DATA_ROWS;
     if (!text_ends_in(path, ".bin") || job->byte_tokens) return DATA_TEXT;
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
@@ -83,6 +85,26 @@ static enum status settle_batch(struct job_draft *draft, struct error *err)
     return json_fail_key(draft->in, job_draft_giver(draft, key), key, err, "%s", own.text);
 }
 
+/* Turns epochs into minibatches. */
+static enum status settle_length(struct job_draft *draft, struct error *err)
+{
+    struct job *const job = &draft->job;
+    struct error own = {0};
+    const json_t *const giver = job_draft_giver(draft, "epochs");
+    if (!(draft->epochs > 0)) return STATUS_OK;
+    if (draft->has_two_lengths)
+        return json_fail_key(draft->in, giver, "epochs", err,
+                             "'epochs' and 'minibatches' both give the length (expected one)");
+    if (draft->data && job->data_format != DATA_ROWS)
+        TRY(job_draft_refuse_json(draft, draft->data, job_draft_giver(draft, "data"), err));
+    if (job->data_format != DATA_ROWS)
+        return json_fail_key(draft->in, giver, "epochs", err,
+                             "'epochs' counts rows, and the data of the job have none (found '%s'; expected 'minibatches', or a "
+                             "file of 'spillway tokenize --rows' as 'data')", data_format_names[job->data_format]);
+    if (job_rows_minibatches(job, draft->epochs, &job->minibatches, &own) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(draft->in, giver, "epochs", err, "%s", own.text);
+}
+
 enum status job_draft_resolve(struct job_draft *draft, const char *folder, struct arena *arena,
                            struct error *err)
 {
@@ -110,5 +132,6 @@ enum status job_draft_resolve(struct job_draft *draft, const char *folder, struc
                                               ? job->data_format
                                               : guess_format(job, job->evaluation.data);
     }
-    return settle_batch(draft, err);
+    TRY(settle_batch(draft, err));
+    return settle_length(draft, err);
 }

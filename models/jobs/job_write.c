@@ -32,8 +32,9 @@ static void write_network(const struct network *network, const char *folder, str
     network_write(&named, out, "network");
 }
 
-static void write_evaluation(const struct job_evaluation *e, const char *folder, struct json_out *out)
+static void write_evaluation(const struct job *job, const char *folder, struct json_out *out)
 {
+    const struct job_evaluation *const e = &job->evaluation;
     if (e->every == 0) return;
     json_out_object_begin(out, "evaluate", true);
     json_out_u64(out, "every", e->every);
@@ -41,6 +42,9 @@ static void write_evaluation(const struct job_evaluation *e, const char *folder,
     if (e->data) {
         write_path(folder, e->data, out, "data");
         json_out_string(out, "data_format", data_format_names[e->data_format]);
+    } else if (job->data_format == DATA_ROWS) {
+        json_out_double(out, "share", e->share);
+        json_out_u64(out, "split_seed", e->split_seed);
     }
     json_out_object_end(out);
 }
@@ -84,9 +88,11 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     write_path(folder, job->data, out, "data");
     json_out_string(out, "data_format", data_format_names[job->data_format]);
     if (job->byte_tokens) json_out_string(out, "tokens", "bytes");
+    if (job->packs) json_out_bool(out, "packing", true);
+    if (job->skips_long) json_out_string(out, "long_rows", "skip");
     write_path(folder, job->weights_in, out, "weights_in");
     write_path(folder, job->weights_out, out, "weights_out");
-    write_evaluation(&job->evaluation, folder, out);
+    write_evaluation(job, folder, out);
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
     compression_write(job->compression, out, "compression");

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -28,7 +29,9 @@
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_memory.h"
+#include "tests/support/support_rows.h"
 #include "tests/support/support_seed.h"
 
 #define NEVER 1e6 /* clips, but no gradient is that large */
@@ -42,49 +45,50 @@ static const struct subject {
     double first_loss; /* of guessing */
     double clip[JOBS]; /* 0: does not */
     uint32_t weights[JOBS], moments[JOBS]; /* enum precision */
+    bool rows; /* some tokens of rows are learned, by job 1 of packed ones */
 } subjects[] = {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}},
+     4.875, {0}, {0}, {0}, true},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 88, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131, \"tie_word_embeddings\": true}",
-     4.875, {0}, {0}, {0}},
+     4.875, {0}, {0}, {0}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}},
+     4.875, {0}, {0}, {0}, true},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}},
+     4.875, {0}, {0}, {0}, false},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}, {0}, {0}},
+     2.303, {0}, {0}, {0}, false},
     /* clips in every step, in none, and in some; and together with a job that does not clip */
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, NEVER, 0.7}, {0}, {0}},
+     4.875, {0.02, NEVER, 0.7}, {0}, {0}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}, {0}, {0}},
+     4.875, {0.02, 0, 0.7}, {0}, {0}, false},
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}},
+     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
+     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, false},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}},
+     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, false},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}},
+     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}, false},
 };
 
 /* Properties of a plan, in addition to its outcome. */
@@ -123,6 +127,8 @@ static bool keeps_best(const struct planner_options *options, uint64_t host_byte
     return options->storage == PLANNER_STORAGE_NONE || (options->storage != PLANNER_STORAGE_ALL && host_bytes == 0);
 }
 
+static char rows_path[SUPPORT_FOLDER_BYTES + 16];
+
 /* Plans and runs. Returns false if nothing fits. host_bytes 0: plenty. */
 static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
                        uint64_t host_bytes, const struct planner_options *options,
@@ -144,7 +150,10 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
     for (uint32_t j = 0; j < JOBS; j++) {
         jobs.jobs[j].evaluation =
-            (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
+            (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE, .share = 0.3};
+        jobs.jobs[j].packs = subject->rows && j == 1;
+        if (subject->rows) jobs.jobs[j].data = rows_path;
+        if (subject->rows) jobs.jobs[j].data_format = DATA_ROWS;
         jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
         jobs.jobs[j].optimizer.clip = subject->clip[j];
         jobs.jobs[j].precision = subject->weights[j];
@@ -433,8 +442,26 @@ static void test_same_bits(void **state)
     assert_true(covered.turns >= 9);
 }
 
+static char folder[SUPPORT_FOLDER_BYTES];
+
+static int setup(void **state)
+{
+    (void)state;
+    support_folder_make(folder);
+    snprintf(rows_path, sizeof rows_path, "%s/a.rows", folder);
+    support_rows_write(rows_path, 7, 60, 16, 131, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    support_folder_remove(folder);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits)};
-    return cmocka_run_group_tests_name("contract", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("contract", tests, setup, teardown);
 }

@@ -1,5 +1,6 @@
 /*
  * The contract of training on the CUDA back end: spilled is resident, to the last bit, and both are near the host's.
+ * Some jobs learn some tokens of rows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"
@@ -15,7 +17,9 @@
 #include "planner/strategy/planner.h"
 #include "tests/support/exec/support_cuda.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_memory.h"
+#include "tests/support/support_rows.h"
 
 #ifndef SPILLWAY_CUDA
 
@@ -42,31 +46,34 @@ static const struct subject {
     uint64_t memory_bytes[SIZES_MAX]; /* up to the first 0 */
     uint64_t emulated_bytes[SIZES_MAX];
     uint32_t weights[JOBS], moments[JOBS]; /* enum precision */
+    bool rows;
 } subjects[] = {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 64, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     {16000000, 4000000, 2000000, 1000000, 700000}, {2000000, 700000}, {0}, {0}},
+     {16000000, 4000000, 2000000, 1000000, 700000}, {2000000, 700000}, {0}, {0}, true},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     {1200000, 500000, 250000}, {500000}, {0}, {0}},
+     {1200000, 500000, 250000}, {500000}, {0}, {0}, true},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     {1200000, 500000, 250000}, {500000}, {0}, {0}},
+     {1200000, 500000, 250000}, {500000}, {0}, {0}, false},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     {1200000, 500000, 250000}, {500000}, {0}, {0}},
+     {1200000, 500000, 250000}, {500000}, {0}, {0}, false},
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     {4000000, 1000000, 600000}, {1000000, 600000}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}},
+     {4000000, 1000000, 600000}, {1000000, 600000}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}, false},
 };
 
 struct outcome {
     double losses[JOBS][STEPS];
     uint64_t weights[JOBS];
 };
+
+static char rows_path[SUPPORT_FOLDER_BYTES + 16];
 
 /* Returns false if no plan fits. */
 static bool outcome_of(const struct subject *subject, const char *backend, uint64_t memory_bytes,
@@ -90,6 +97,8 @@ static bool outcome_of(const struct subject *subject, const char *backend, uint6
     for (uint32_t j = 0; j < JOBS; j++) {
         jobs.jobs[j].precision = subject->weights[j];
         jobs.jobs[j].optimizer.moments = subject->moments[j];
+        if (subject->rows) jobs.jobs[j].data = rows_path;
+        if (subject->rows) jobs.jobs[j].data_format = DATA_ROWS;
     }
     enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
@@ -156,6 +165,10 @@ static void test_contract(void **state)
 {
     (void)state;
     support_need_gpu();
+    char folder[SUPPORT_FOLDER_BYTES];
+    support_folder_make(folder);
+    snprintf(rows_path, sizeof rows_path, "%s/a.rows", folder);
+    support_rows_write(rows_path, 7, 40, 30, 131, 3);
 #ifdef SPILLWAY_EMULATED /* its products are the same in both ways */
     enum { TF32_END = 1 };
 #else
@@ -167,6 +180,7 @@ static void test_contract(void **state)
             print_message("%.22s...: %u plans, the same bits\n", subjects[i].config, ran);
             assert_true(ran >= 2);
         }
+    support_folder_remove(folder);
 }
 
 int main(void)

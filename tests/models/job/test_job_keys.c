@@ -18,6 +18,7 @@
 #include "planner/plan.h"
 
 #define GPT2 "'network': 'gpt2-tiny-bytes', 'sequence': 32"
+#define ROWS GPT2 ", 'data': '" SOURCE_DIR "/tests/fuzz/corpus/rows/long'"
 #define BF16_PAIR GPT2 ", 'precision': 'bf16', 'microbatches': 2, 'parallel': {'data': 2}"
 
 /* The rest of a job, and the key's part of it before and after; both are valid with `rest`. */
@@ -34,6 +35,7 @@ static const struct {
     [JOB_KEY_ACCUMULATION] = {GPT2, "", "'gradient_accumulation_steps': 3"},
     [JOB_KEY_TRAIN_BATCH_SIZE] = {GPT2, "'train_batch_size': 4", "'train_batch_size': 6"},
     [JOB_KEY_MINIBATCHES] = {GPT2, "'minibatches': 3", "'minibatches': 5"},
+    [JOB_KEY_EPOCHS] = {ROWS, "'epochs': 3", "'epochs': 5"},
     [JOB_KEY_FIRST_MINIBATCH] = {GPT2, "", "'first_minibatch': 2"},
     [JOB_KEY_OPTIMIZER] = {GPT2, "'optimizer': {'lr': 0.002}", "'optimizer': {'lr': 0.003}"},
     [JOB_KEY_PRECISION] = {GPT2, "", "'precision': 'bf16-weights'"},
@@ -44,6 +46,8 @@ static const struct {
     [JOB_KEY_DATA] = {GPT2, "", "'data': 'corpus.txt'"},
     [JOB_KEY_DATA_FORMAT] = {GPT2 ", 'data': 'corpus.txt'", "", "'data_format': 'nanogpt'"},
     [JOB_KEY_TOKENS] = {GPT2 ", 'data': 'corpus.txt'", "", "'tokens': 'bytes'"},
+    [JOB_KEY_PACKING] = {ROWS, "", "'packing': true"},
+    [JOB_KEY_LONG_ROWS] = {ROWS, "", "'long_rows': 'skip'"},
     [JOB_KEY_WEIGHTS_IN] = {GPT2, "", "'weights_in': 'w.safetensors'"},
     [JOB_KEY_WEIGHTS_OUT] = {GPT2, "", "'weights_out': 'w.safetensors'"},
     [JOB_KEY_EVALUATE] = {GPT2, "", "'evaluate': {'every': 2}"},
@@ -60,7 +64,7 @@ static void parse(const char *rest, const char *own, struct job_set *set)
     char text[1024];
     struct error err = {0};
     struct json_input *in;
-    const bool minibatches = strstr(own, "'minibatches'") != NULL;
+    const bool minibatches = strstr(own, "'minibatches'") || strstr(own, "'epochs'");
     snprintf(text, sizeof text, "{'spillway_jobs': 1, 'jobs': [{%s%s%s%s%s}]}", rest, *own ? ", " : "", own, minibatches ? "" : ", ",
              minibatches ? "" : both);
     for (char *c = text; *c; c++)

@@ -311,7 +311,7 @@ static const char *read_one(const char *folder, const char *keys)
 }
 
 #define BYTE_NETWORK "\"network\": {\"model_type\": \"gpt2\", \"vocab_size\": 512, \"n_layer\": 2}"
-#define WANTED "(expected text, or tokens in a .bin file of llm.c or nanoGPT"
+#define WANTED "(expected text, tokens in a .bin file of llm.c or nanoGPT, or rows of 'spillway tokenize'"
 
 /* Bytes are tokens where the vocabulary says so, or the job. */
 static void bytes_are_tokens_only_when_meant(void **state)
@@ -340,7 +340,10 @@ static void bytes_are_tokens_only_when_meant(void **state)
          ":2:72: the bytes of 'a.txt' would be tokens 0 to 255 of the 50257 of network 'gpt2' (expected tokens in a "
          ".bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)"},
         {BYTE_NETWORK ", \"data\": \"a.jsonl\"",
-         ":2:96: 'a.jsonl' holds JSON lines by its name, and its bytes would be the tokens " WANTED
+         ":2:96: 'a.jsonl' holds JSON lines by its name: make rows of it by 'spillway tokenize a.jsonl --rows --tokenizer "
+         "FOLDER -o a.rows' (or \"tokens\": \"bytes\" if bytes are meant)"},
+        {BYTE_NETWORK ", \"data\": \"a.csv\"",
+         ":2:96: 'a.csv' holds a table by its name, and its bytes would be the tokens " WANTED
          ", or \"tokens\": \"bytes\" if bytes are meant)"},
         {BYTE_NETWORK ", \"data\": \"a.jsonl\", \"tokens\": \"bytes\"", ""},
         {BYTE_NETWORK ", \"data\": \".\", \"tokens\": \"bytes\"", ":2:96: '.' is a folder " WANTED ")"},
@@ -453,7 +456,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:79: 'data_format' is 'text' but there is no 'data'"},
         {ONE_JOB("\"evaluate\": {\"every\": 1, \"data\": \"a.bin\", \"data_format\": \"images\"}"),
          "test:2:96: 'data_format' is 'images' but network 'gpt2' reads text (expected text, llmc, "
-         "nanogpt or none)"},
+         "nanogpt, rows or none)"},
         {ONE_JOB("\"keep\": \"all\""), "test:2:47: unknown keep 'all' (expected last or best)"},
         {ONE_JOB("\"keep\": \"best\", \"weights_out\": \"w\""),
          "test:2:47: 'keep' is 'best' but there is no 'evaluate'"},
@@ -477,7 +480,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:67: 'data_format' is 'none' but 'data' names a file"},
         {ONE_JOB("\"data\": \"a.csv\", \"data_format\": \"csv\""),
          "test:2:71: unknown data_format 'csv' (expected text, llmc, nanogpt, none, "
-         "cifar10 or images)"},
+         "cifar10, images or rows)"},
         {ONE_JOB("\"count\": 2, \"weights_out\": \"w.safetensors\""),
          "test:2:66: jobs 'job-1-1' and 'job-1-2' would both write '/data/runs/w.safetensors' "
          "(use {name} in it)"},
@@ -501,7 +504,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1,\n"
          "\"data\": \"a.bin\", \"data_format\": \"cifar10\"}]}",
          "test:2:33: 'data_format' is 'cifar10' but network 'gpt2' reads text (expected text, llmc, "
-         "nanogpt or none)"},
+         "nanogpt, rows or none)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"vit-base\", \"minibatches\": 1,\n"
          "\"data\": \"a.bin\", \"data_format\": \"cifar10\"}]}",
          "test:2:33: cifar10 has images of 3 x 32 x 32 pixels, and network 'vit-base' takes 3 x 224 "

@@ -28,7 +28,8 @@
 
 /* ... _attention.c */
 #define KERNEL_CASES_ATTENTION(X)                                           \
-    X(attention) X(attention_grouped) X(attention_as_one) X(attention_rounds) X(attention_sliced)
+    X(attention) X(attention_grouped) X(attention_as_one) X(attention_rounds) X(attention_sliced)     \
+    X(attention_in_rows)
 
 #define KERNEL_CASES(X)                                                     \
     KERNEL_CASES_GPT2(X) KERNEL_CASES_ATTENTION(X) KERNEL_CASES_OTHERS(X)   \

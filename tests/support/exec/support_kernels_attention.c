@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "base/size.h"
 #include "models/job/memory.h"
 #include "tests/support/exec/support_kernels.h"
@@ -29,7 +30,7 @@
 static const double HALF_ULP = 1.01 / 256;
 
 /* Indexes of a case's shape. */
-enum { B, T, H, KV, D, CAUSAL, AS_ONE, ROUNDED };
+enum { B, T, H, KV, D, CAUSAL, AS_ONE, ROUNDED, MEAN };
 
 static struct attention_sizes sizes_of(const int64_t *shape)
 {
@@ -137,19 +138,19 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
     const int64_t d = a->d, row = a->h * d, row_kv = a->kv * d;
     const int64_t query = (sample * a->t + i) * row + head * d;
     const int64_t keys = sample * a->t * row_kv + head / (a->h / a->kv) * d;
-    const int64_t seen = a->causal ? i + 1 : a->t;
+    const int64_t seen = a->causal ? i + 1 : a->t, from = a->begins ? a->begins[sample * a->t + i] : 0;
     const double scale = 1 / sqrt((double)d), rounding = a->rounded ? HALF_ULP : 0;
     const double summed = a->kv < a->h ? rounding : 0; /* rounding of each head's gradients before they are added up */
     double largest = -INFINITY, sum = 0, delta = 0, delta_off = 0;
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = from; j < seen; j++) {
         r->p[j] = 0;
         for (int64_t e = 0; e < d; e++)
             r->p[j] += scale * r->q[query + e] * r->k[keys + j * row_kv + e];
         largest = fmax(largest, r->p[j]);
     }
-    for (int64_t j = 0; j < seen; j++) sum += exp(r->p[j] - largest);
+    for (int64_t j = from; j < seen; j++) sum += exp(r->p[j] - largest);
     r->lse[(sample * a->h + head) * a->t + i] = largest + log(sum);
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = from; j < seen; j++) {
         const int64_t at = keys + j * row_kv;
         r->p[j] = exp(r->p[j] - largest) / sum;
         r->dp[j] = 0;
@@ -167,7 +168,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
         r->out.off[query + e] += rounding * fabs(r->out.value[query + e]);
         delta_off += fabs(r->dout[query + e]) * r->out.off[query + e];
     }
-    for (int64_t j = 0; j < seen; j++) {
+    for (int64_t j = from; j < seen; j++) {
         const int64_t at = keys + j * row_kv;
         const double ds = r->p[j] * (r->dp[j] - delta) * scale;
         const double off = rounding * fabs(ds) + r->p[j] * delta_off * scale;
@@ -306,6 +307,76 @@ void test_kernel_attention_sliced(void **state)
         for (int64_t rounded = 0; rounded < 2; rounded++)
             run_case(sliced_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], sizes[i][4], true, false,
                                               rounded});
+}
+
+/* --- packed rows ------------------------------------------------------------------------------ */
+
+/* Draws rows of up to twice the mean length. */
+static int32_t *random_begins(int64_t samples, int64_t tokens, int64_t mean)
+{
+    int32_t *const begins = support_tokens(samples * tokens);
+    for (int64_t sample = 0; sample < samples; sample++)
+        for (int64_t at = 0, row = 0; at < tokens; row++) {
+            const int64_t length = 1 + (int64_t)random_below(test_kernels_seed() + (uint64_t)sample, (uint64_t)row,
+                                                             2 * (uint64_t)mean);
+            const int64_t begin = at;
+            for (; at < begin + length && at < tokens; at++) begins[sample * tokens + at] = (int32_t)begin;
+        }
+    return begins;
+}
+
+/* The rows of one sample, each as a sample of its own, have the same bits. */
+static void check_rows_alone(const struct kernels *kernels, const struct kernel_attention *a)
+{
+    for (int64_t sample = 0, first = 0, end; sample < a->b; first = end < a->t ? end : 0, sample += end == a->t) {
+        const int64_t at = sample * a->t + first, row = a->h * a->d;
+        for (end = first + 1; end < a->t && a->begins[sample * a->t + end] == first;) end++;
+        struct kernel_attention own = *a;
+        own.begins = NULL;
+        own.b = 1;
+        own.t = end - first;
+        own.q = a->q + at * a->row_q;
+        own.k = a->k + at * a->row_kv;
+        own.v = a->v + at * a->row_kv;
+        own.dout = a->dout + at * row;
+        own.out = empty_array(own.t * row);
+        own.stats = empty_array(own.h * own.t);
+        own.dq = empty_array(own.t * a->row_q);
+        own.dk = empty_array(own.t * a->row_kv);
+        own.dv = empty_array(own.t * a->row_kv);
+        run_attention(kernels, &own);
+        assert_memory_equal(own.out, a->out + at * row, (size_t)(own.t * row) * sizeof(float));
+        assert_memory_equal(own.dq, a->dq + at * a->row_q, (size_t)(own.t * a->row_q) * sizeof(float));
+        assert_memory_equal(own.dk, a->dk + at * a->row_kv, (size_t)(own.t * a->row_kv) * sizeof(float));
+        assert_memory_equal(own.dv, a->dv + at * a->row_kv, (size_t)(own.t * a->row_kv) * sizeof(float));
+    }
+}
+
+static void rows_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out, bool check)
+{
+    struct kernel_attention a = random_attention(shape);
+    const int64_t rows = a.b * a.t;
+    a.begins = random_begins(a.b, a.t, shape[MEAN]);
+    run_attention(kernels, &a);
+    output(out, a.out, rows * a.h * a.d);
+    output(out, a.stats, a.b * a.h * a.t);
+    output(out, a.dq, rows * a.row_q);
+    output(out, a.dk, rows * a.row_kv);
+    output(out, a.dv, rows * a.row_kv);
+    if (check) check_attention(&a);
+    if (check) check_rows_alone(kernels, &a);
+}
+
+void test_kernel_attention_in_rows(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][6] = {{1, 4, 1, 1, 1, 1}, {3, 17, 4, 2, 7, 3}, {2, 131, 4, 1, 16, 30},
+                                       {1, 200, 2, 2, 48, 90}};
+    if (!test_kernels()->attends_in_rows) skip();
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
+        for (int64_t rounded = 0; rounded < 2; rounded++)
+            run_case(rows_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], sizes[i][4], true,
+                                            false, rounded, sizes[i][5]});
 }
 
 static void run_forms(const int64_t sizes[5], bool as_one)

@@ -96,11 +96,12 @@ static const struct network_rope ropes[] = {
 
 /* Angles are rounded to single precision (2^-24 of up to 130): sines err by 130 * 6e-8. */
 static void check_turned(const float *turned, const float *before, int64_t b, int64_t t, int64_t begin,
-                         int64_t heads, int64_t d, const struct network_rope *rope)
+                         const int32_t *begins, int64_t heads, int64_t d, const struct network_rope *rope)
 {
     for (int64_t i = 0; i < b * t * heads; i++)
         for (int64_t pair = 0; pair < d / 2; pair++) {
-            double angle = (double)(begin + i / heads % t) * rope_frequency(rope, (uint64_t)pair, (uint64_t)d);
+            const int64_t position = begins ? i / heads % t - begins[i / heads] : begin + i / heads % t;
+            double angle = (double)position * rope_frequency(rope, (uint64_t)pair, (uint64_t)d);
             double x = (double)before[i * d + pair], y = (double)before[i * d + d / 2 + pair];
             double first = (double)turned[i * d + pair] - (x * cos(angle) - y * sin(angle));
             double second = (double)turned[i * d + d / 2 + pair] - (y * cos(angle) + x * sin(angle));
@@ -120,10 +121,14 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
     memcpy(k_before, k, (size_t)k_count * sizeof *k);
     struct kernel_rope arguments = {.q = q, .k = k, .b = b, .t = t, .h = h, .kv = kv, .d = d, .begin = begin, .row_q = h * d,
                                     .row_k = kv * d, .turned = d, .rope = rope};
+    int32_t *const begins = shape[7] ? support_tokens(b * t) : NULL;
+    for (int64_t i = 0; begins && i < b * t; i++) /* rows of 1, 2, ... tokens, in each sample one more */
+        begins[i] = (int32_t)(i % t - i % t % (1 + i / t + shape[7]));
+    arguments.begins = begins;
     kernels->rope(kernels, &arguments);
     if (check) {
-        check_turned(q, q_before, b, t, begin, h, d, rope);
-        check_turned(k, k_before, b, t, begin, kv, d, rope);
+        check_turned(q, q_before, b, t, begin, begins, h, d, rope);
+        check_turned(k, k_before, b, t, begin, begins, kv, d, rope);
     }
     float *q_back = support_floats(q_count), *k_back = support_floats(k_count);
     memcpy(q_back, q, (size_t)q_count * sizeof *q);
@@ -148,8 +153,9 @@ void test_kernel_rope(void **state)
                                        {3, 17, 2, 1, 34}, {1, 3, 2, 1, 300}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int64_t kind = 0; kind < ROPE_KIND_COUNT; kind++)
-            run_case(rope_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3],
-                                            sizes[i][4], kind, kind % 2 ? 9 : 0});
+            for (int64_t rows = 0; rows < (test_kernels()->attends_in_rows ? 8 : 1); rows += 7)
+                run_case(rope_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3],
+                                                sizes[i][4], kind, kind % 2 && rows == 0 ? 9 : 0, rows});
 }
 
 /* --- SwiGLU ----------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "exec/files/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

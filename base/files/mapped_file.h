@@ -1,6 +1,6 @@
 /* Maps a file's bytes into memory. */
-#ifndef SPILLWAY_EXEC_FILES_MAPPED_FILE_H
-#define SPILLWAY_EXEC_FILES_MAPPED_FILE_H
+#ifndef SPILLWAY_BASE_FILES_MAPPED_FILE_H
+#define SPILLWAY_BASE_FILES_MAPPED_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
