@@ -26,6 +26,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/run/run.h"
+#include "models/network/network_ignored.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
@@ -151,7 +152,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     for (uint32_t j = 0; j < JOBS; j++) {
         jobs.jobs[j].evaluation =
             (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE, .share = 0.3};
-        jobs.jobs[j].packs = subject->rows && j == 1;
+        jobs.jobs[j].packs = subject->rows && j == 1 && !network_drops(&jobs.jobs[j].network);
         if (subject->rows) jobs.jobs[j].data = rows_path;
         if (subject->rows) jobs.jobs[j].data_format = DATA_ROWS;
         jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);

@@ -191,7 +191,8 @@ static void test_a_token_outside_the_vocabulary(void **state)
 /* --- losses ----------------------------------------------------------------------------------------- */
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 256, \"vocab_size\": 131}",
+    "{\"model_type\": \"gpt2\", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0, "
+    "\"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 256, \"vocab_size\": 131}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 256, \"vocab_size\": 131}",
 };
@@ -274,8 +275,10 @@ static void test_nothing_to_learn(void **state)
 /* --- packed rows ------------------------------------------------------------------------------------ */
 
 static const char *const packed_configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 131}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 131, "
+    "{\"model_type\": \"gpt2\", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0, "
+    "\"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 131}",
+    "{\"model_type\": \"gpt2\", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0, "
+    "\"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 131, "
     "\"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 64, \"vocab_size\": 131}",

@@ -36,7 +36,8 @@ static const char *const configs[KINDS] = {
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"architectures\": [\"BertForMaskedLM\"]}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"resid_pdrop\": 0, \"embd_pdrop\": 0, \"attn_pdrop\": 0, "
+    "\"n_layer\": 6, \"n_embd\": 16, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
 };
