@@ -455,6 +455,7 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         if (switches[i] > 0) add_double(hash, switches[i] * (double)(i + 2));
     for (uint32_t i = 0; i < network->dense_count; i++) add(hash, network->dense_blocks[i]);
     if (network->profile_samples > 0) add(hash, network->profile_samples);
+    if (network->trained) add(hash, network_trained_fingerprint(network));
     for (uint32_t i = 0; network->graph && i < network->graph->op_count; i++) {
         uint64_t code[GRAPH_CODE_WORDS];
         graph_op_code(&network->graph->ops[i], code);
@@ -464,6 +465,7 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     add_file(hash, job->data, folders);
     add_file(hash, job->weights_in, folders);
     add_file(hash, job->weights_out, folders);
+    if (job->adapter.from) add_file(hash, job->adapter.from, folders);
     if (job->evaluation.every == 0) return;
     add(hash, job->evaluation.minibatches);
     add(hash, job->evaluation.data_format);

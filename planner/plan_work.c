@@ -33,6 +33,7 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
 #include "models/job/memory.h"
 #include "models/kernel/work_list.h"
 
@@ -62,7 +63,7 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
     if (!(job_pass_way(job, first_layer) & UNIT_ACCUMULATE)) return;
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct work_item sum = {.kernel = KERNEL_RESIDUAL, .count = 1, .n = 1};
-        sum.m = network_layer_parameters(&job->network, layer);
+        sum.m = network_layer_trained_parameters(&job->network, layer);
         if (sum.m > 0) work_list_add(list, &sum, job->microbatches - 1);
     }
 }
@@ -80,7 +81,9 @@ static void add_recomputed(struct work_list *list, const struct job *job, uint64
     } else if (!unit_holds_inputs(UNIT_BACKWARD, how)) {
         return;
     }
-    if (end - first_layer > fresh)
+    if (unit_holds_inputs(pass == PLAN_LOSS ? UNIT_LOSS : UNIT_BACKWARD, how))
+        first_layer = max_u64(first_layer, network_first_trained(&job->network)); /* no inputs are needed below */
+    if (end > first_layer + fresh)
         add_layers(list, job, first_layer, end - first_layer - fresh, PASS_RECOMPUTE);
 }
 
@@ -89,7 +92,7 @@ static void add_squares(struct work_list *list, const struct job *job, uint64_t 
 {
     struct work_item squares = {.kernel = KERNEL_SQUARES, .count = 1};
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++)
-        squares.m += network_layer_parameters(&job->network, layer);
+        squares.m += network_layer_trained_parameters(&job->network, layer);
     if (squares.m > 0) work_list_add(list, &squares, 1);
 }
 

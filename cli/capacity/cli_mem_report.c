@@ -79,6 +79,17 @@ static struct tensor_spec largest_tensor(const struct network *n)
     return largest;
 }
 
+enum { TRAINED_BYTES = QUANTITY_TEXT_BYTES + 16 };
+
+/* Writes ", 3.2 million trained"; "" if all are. */
+static const char *trained_text(const struct network *n, char out[TRAINED_BYTES])
+{
+    char count[QUANTITY_TEXT_BYTES];
+    if (!n->trained) return "";
+    snprintf(out, TRAINED_BYTES, ", %s trained", quantity_text((double)network_trained_parameters(n), DIMENSION_COUNT_OF, count));
+    return out;
+}
+
 static void print_head(FILE *out, const struct cli_mem *mem)
 {
     const struct job *job = mem->job;
@@ -87,11 +98,13 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     const struct tensor_spec largest = largest_tensor(n);
     uint32_t hosts = hardware_host_count(mem->hardware);
     char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
+    char trained[TRAINED_BYTES];
     fprintf(out,
-            "%s (%s): %s parameters in %" PRIu64 " layers\n"
+            "%s (%s): %s parameters in %" PRIu64 " layers%s\n"
             "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, %s %" PRIu64,
             cli_network_label(n->name), network_family_names[n->family],
-            quantity_text((double)network_parameters(n), DIMENSION_COUNT_OF, count), n->layer_count, job->microbatch,
+            quantity_text((double)network_parameters(n), DIMENSION_COUNT_OF, count), n->layer_count,
+            trained_text(n, trained), job->microbatch,
             job->microbatches, n->graph && n->image > 0 ? "image" : "sequence",
             n->graph && n->image > 0 ? n->image : job->sequence);
     uint64_t decoder = network_decoder_tokens(n, job->sequence);
@@ -307,6 +320,7 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     TRY(cli_report_begin(cli, "mem", &json, err));
     json_out_string(json, "network", mem->job->network.name);
     json_out_u64(json, "parameter_count", network_parameters(&mem->job->network));
+    if (mem->job->network.trained) json_out_u64(json, "trained_parameter_count", network_trained_parameters(&mem->job->network));
     job_set_write(mem->job, 1, NULL, json, "jobs");
     json_out_string(json, "machine", h->name);
     json_out_u64(json, "device_count", h->device_count);

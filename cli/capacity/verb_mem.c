@@ -13,6 +13,7 @@
 #include "base/text/suggest.h"
 #include "base/try.h"
 #include "cli/capacity/cli_mem_report.h"
+#include "cli/common/cli_adapter.h"
 #include "cli/common/cli_machine.h"
 #include "cli/ways/cli_planned.h"
 #include "cli/ways/cli_predict.h"
@@ -29,6 +30,7 @@ struct mem_request {
     const char *network, *way;
     uint64_t microbatch, microbatches, steps, samples, sequence, decoder_sequence, image; /* 0: the default */
     size_t precision, gradients, optimizer;
+    struct cli_adapter adapter;
     bool largest;
 };
 
@@ -104,6 +106,7 @@ static void write_jobs(const struct mem_request *request, uint64_t microbatches,
     json_out_string(json, "precision", precision_names[request->precision]);
     if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
     write_optimizer(request, json);
+    cli_adapter_write(&request->adapter, json);
     json_out_object_end(json);
     json_out_array_end(json);
     json_out_object_end(json);
@@ -227,6 +230,8 @@ static void next_job(const struct mem_request *r, uint64_t microbatches, struct 
     if (batch) next_number(out, "--microbatches", microbatches);
     if (r->optimizer > 0) next_option(out, "--optimizer", optimizer_choices[r->optimizer]);
     if (r->gradients > 0) next_option(out, "--gradients", gradients_choices[r->gradients]);
+    if (r->adapter.rank > 0) next_number(out, "--lora-rank", r->adapter.rank);
+    if (r->adapter.targets) next_option(out, "--lora-targets", r->adapter.targets);
 }
 
 /* Options of `plan` for the same machine. */
@@ -380,6 +385,7 @@ static enum status run(struct cli *cli, const struct mem_request *request, struc
     struct job_set jobs = {0};
     struct found *found = alloc_zeroed(1, sizeof *found);
     enum status status = found ? check_network(request, err) : error_memory(err, "ways of fitting", sizeof *found);
+    if (!status) status = cli_adapter_check(&request->adapter, err);
     if (!status) status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
@@ -425,6 +431,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "precision of weight gradients on several devices (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
+        CLI_ADAPTER_RANK(&request.adapter),
+        CLI_ADAPTER_TARGETS(&request.adapter),
         OPTION_STRING("way", 0, "NAME", &request.way, "only this way, such as spilled-cpu or tp=2,dp=8,zero=1 "
                                                       "(default: all)"),
         OPTION_FLAG("largest", 0, &request.largest, "find the largest number of blocks that fits"),
@@ -438,6 +446,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                                           "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
                                           "spillway mem ./my-network/config.json --way spilled-cpu --json",
                                           "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
+                                          "spillway mem llama-3.1-8b --hw rtx-3090-24gb --lora-rank 16 --sequence 2048",
                                           NULL},
         .details = "Prints the memory of devices, host and storage for every way to train the network on the "
                    "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "

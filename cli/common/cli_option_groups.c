@@ -11,7 +11,7 @@
 const struct option_group cli_option_groups[] = {
     {"network", NAMES("microbatch", "mem microbatches", "gradient-accumulation-steps", "global-batch", "sequence",
                       "decoder-sequence", "image-size", "precision", "gradients", "mem optimizer", "jobs new microbatches",
-                      "jobs new optimizer", "jobs new minibatches", "jobs new data",
+                      "jobs new optimizer", "lora-rank", "lora-targets", "jobs new minibatches", "jobs new data",
                       "models show optimizer", "tokens", "way", "largest", "job")},
     {"text", NAMES("tokenizer", "documents", "rows", "field", "template", "end", "bare", "skip-bad-lines",
                    "tokenize threads")},

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
+#include "cli/common/cli_adapter.h"
 #include "models/jobs/jobs_file.h"
 #include "models/kernel/precision.h"
 #include "models/network/network.h"
@@ -30,6 +31,7 @@ struct jobs_request {
     size_t optimizer, gradients; /* indices into the choices below */
     uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
     uint64_t microbatches, decoder_sequence, image; /* 0: the key is left out */
+    struct cli_adapter adapter;
 };
 
 struct new_job {
@@ -149,6 +151,7 @@ static void write_jobs(const struct jobs_request *request, const struct new_job 
     if (request->image > 0) json_out_u64(json, "image_size", request->image);
     if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
     write_optimizer(optimizer_choices[request->optimizer], json);
+    cli_adapter_write(&request->adapter, json);
     if (data) json_out_string(json, "data", data);
     json_out_object_end(json);
     json_out_array_begin(json, "jobs", false);
@@ -258,6 +261,8 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "precision of weight gradients on several devices (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
+        CLI_ADAPTER_RANK(&request.adapter),
+        CLI_ADAPTER_TARGETS(&request.adapter),
         OPTION_STRING("data", 0, "FILE", &request.data, "train on this file (default: random samples)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
@@ -272,6 +277,7 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
     struct arena arena = {0};
     CLI_PARSE(cli, &options, argc, argv, err);
     if (request.output && strcmp(request.output, "-") == 0) request.output = NULL;
+    TRY(cli_adapter_check(&request.adapter, err));
     if (cli->json && !request.output)
         return error_set(err, STATUS_BAD_INPUT, "the jobs file itself is JSON (expected --output FILE with --json)");
     enum status status = make_file(cli, &request, &options, &arena, err);

@@ -97,7 +97,8 @@ enum status checkpoint_list(struct disk *disk, const char *folder, const struct 
 
 const char *const checkpoint_keys[CHECKPOINT_KEY_COUNT] = {
     "job",       "network",   "sequence", "microbatch",  "microbatches",
-    "precision", "optimizer", "seed",     "data_format", "data_tokens"};
+    "precision", "optimizer", "seed",     "data_format", "data_tokens", "trained"};
+const char checkpoint_frozen_key[] = "frozen", checkpoint_all_trained[] = "all";
 
 static bool keep_text(struct json_out *json, char out[CHECKPOINT_VALUE_BYTES])
 {
@@ -140,6 +141,15 @@ static bool optimizer_text(const struct job *job, char out[CHECKPOINT_VALUE_BYTE
     return whole;
 }
 
+static void trained_text(const struct job *job, char out[CHECKPOINT_VALUE_BYTES])
+{
+    const struct network *const n = &job->network;
+    if (!n->trained) snprintf(out, CHECKPOINT_VALUE_BYTES, "%s", checkpoint_all_trained);
+    else
+        snprintf(out, CHECKPOINT_VALUE_BYTES, "%" PRIu64 " parameters, rank %" PRIu64 ", scale %.17g, %016" PRIx64,
+                 network_trained_parameters(n), n->trained->rank, n->trained->scale, network_trained_fingerprint(n));
+}
+
 /* Describes the data, with all that decides which rows are a sample. */
 static void describe_data(const struct job *job, char out[CHECKPOINT_VALUE_BYTES])
 {
@@ -172,6 +182,7 @@ enum status checkpoint_identify(const struct checkpoint_subject *subject, struct
     snprintf(values[CHECKPOINT_KEY_SEED], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->seed);
     describe_data(job, values[CHECKPOINT_KEY_DATA]);
     snprintf(values[CHECKPOINT_KEY_DATA_TOKENS], CHECKPOINT_VALUE_BYTES, "%" PRIu64, subject->data_tokens);
+    trained_text(job, values[CHECKPOINT_KEY_TRAINED]);
     *out = identity;
     return STATUS_OK;
 }
@@ -217,7 +228,8 @@ static void fill_contents(struct checkpoint_contents *contents, const struct che
                                     .shard_count = subject->shard_count,
                                     .states = subject->states};
         struct weights_tensor tensor;
-        for (; weights_walk_next(&walk, &tensor); i++) {
+        while (weights_walk_next(&walk, &tensor)) {
+            if (tensor.spec->frozen) continue;
             struct safetensors_tensor *const out = &contents->tensors[i];
             assert(i < contents->state_count);
             snprintf(contents->names[i], sizeof *contents->names, "%s%s",
@@ -227,7 +239,7 @@ static void fill_contents(struct checkpoint_contents *contents, const struct che
                 .type_name = stored == PRECISION_BF16 ? "BF16" : "F32",
                 .rank = tensor.spec->rank};
             memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
-            contents->values[i] = part == 0 ? tensor.values : tensor.moments[part - 1];
+            contents->values[i++] = part == 0 ? tensor.values : tensor.moments[part - 1];
         }
     }
     contents->tensors[i++] = (struct safetensors_tensor){
@@ -251,8 +263,7 @@ enum status checkpoint_contents_list(const struct checkpoint_subject *subject, u
     const uint32_t part_count = 1 + optimizer_moments(subject->job->optimizer.kind);
     assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
     struct checkpoint_contents contents = {.step = step, .evaluation_count = evaluation_count};
-    for (uint32_t s = 0; s < subject->shard_count; s++)
-        contents.state_count += (size_t)subject->tables[s].parts[STATE_WEIGHTS].count * part_count;
+    contents.state_count = part_count * memory_tensor_count(&subject->job->network, 0, subject->job->network.layer_count);
     contents.count = contents.state_count + 2 + (evaluation_count > 0);
     contents.tensors = alloc_zeroed(contents.count, sizeof *contents.tensors);
     contents.values = alloc_zeroed(contents.count, sizeof *contents.values);

@@ -6,7 +6,7 @@
  * There is one file per job and step, independent of the cut into shards and of the devices: a run may continue with
  * other devices and another policy. It is a safetensors file: parameters under their Hugging Face names, moments as
  * "exp_avg.NAME" and "exp_avg_sq.NAME", losses of all minibatches as "spillway.losses" (F64), checksums as
- * "spillway.crc32" (U32). Metadata identifies the training.
+ * "spillway.crc32" (U32). Metadata identifies the training. Frozen weights are not in it, only their fingerprint.
  *
  * A file is complete when it has its final name. It is written as step-N.tmp, synced and renamed, and the folder is
  * synced, before an older file is removed.
@@ -35,6 +35,8 @@ struct checkpoint_subject {
     const struct state_tables *tables; /* per shard: tables of its state; for reading also tables of its values */
     uint32_t shard_count;
     float *const *states;  /* per shard; NULL: only search */
+    bool knows_frozen;     /* the fingerprint of the frozen weights (exec/files/weights.h), which are not in the file ... */
+    uint64_t frozen;       /* ... and which must be those that the training had */
 };
 
 struct checkpoint_history {

@@ -14,6 +14,7 @@ enum {
 
 extern const char checkpoint_version[]; /* as in the metadata */
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
+extern const char checkpoint_frozen_key[], checkpoint_all_trained[];
 extern const char checkpoint_evaluations_name[], checkpoint_checksums_name[];
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -49,6 +50,7 @@ enum {
     CHECKPOINT_KEY_SEED,
     CHECKPOINT_KEY_DATA,
     CHECKPOINT_KEY_DATA_TOKENS,
+    CHECKPOINT_KEY_TRAINED,
     CHECKPOINT_KEY_COUNT
 };
 extern const char *const checkpoint_keys[CHECKPOINT_KEY_COUNT];

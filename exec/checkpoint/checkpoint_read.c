@@ -162,6 +162,7 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
         const char *found = safetensors_metadata(reader->parsed, checkpoint_keys[i]);
         /* old checkpoints, from when fp32 was the only precision, lack the key */
         if (!found && i == CHECKPOINT_KEY_PRECISION) found = precision_names[PRECISION_FP32];
+        if (!found && i == CHECKPOINT_KEY_TRAINED) found = checkpoint_all_trained; /* nor is this one */
         /* which is what bf16 was called */
         if (i == CHECKPOINT_KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
             found = precision_names[PRECISION_BF16_WEIGHTS];
@@ -184,6 +185,18 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
     }
     free(identity);
     return status;
+}
+
+static enum status check_frozen(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject,
+                                struct error *err)
+{
+    const char *const found = safetensors_metadata(reader->parsed, checkpoint_frozen_key);
+    char wanted[17];
+    snprintf(wanted, sizeof wanted, "%016" PRIx64, subject->frozen);
+    if (found && strcmp(found, wanted) == 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%s' is a checkpoint of another training than job '%s': its frozen weights are %.40s (expected %s)",
+                     reader->path, subject->job->name, found ? found : "not there", wanted);
 }
 
 /* Checks that the file has the same tensors in the same order as the writer would write. */
@@ -219,10 +232,13 @@ static uint64_t stated_evaluations(const struct checkpoint_reader *reader)
     return tensor && tensor->rank == 2 ? tensor->shape[0] : 0;
 }
 
+/* Frozen weights stay. */
 static void zero_states(const struct checkpoint_subject *subject)
 {
     for (uint32_t s = 0; s < subject->shard_count; s++)
-        memset(subject->states[s], 0, subject->tables[s].layout.bytes);
+        if (state_trained_bytes(&subject->tables[s].layout) > 0)
+            memset((char *)subject->states[s] + subject->tables[s].layout.parts[STATE_FROZEN].bytes, 0,
+                   state_trained_bytes(&subject->tables[s].layout));
 }
 
 /* --- losses and evaluations ------------------------------------------------------------------- */
@@ -357,6 +373,7 @@ static enum status read_one(struct disk *disk, const char *folder,
     if (status == STATUS_OK) status = read_head(&reader, err);
     if (status == STATUS_OK) status = read_checksums(&reader, err);
     if (status == STATUS_OK) status = check_identity(&reader, subject, err);
+    if (status == STATUS_OK && subject->knows_frozen) status = check_frozen(&reader, subject, err);
     if (status == STATUS_OK)
         status = checkpoint_contents_list(subject, step, stated_evaluations(&reader), &contents, err);
     if (status == STATUS_OK) status = check_contents(&reader, &contents, err);

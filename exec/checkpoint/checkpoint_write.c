@@ -193,9 +193,9 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
     }
 }
 
-/* The keys that identify a checkpoint and at most 10 others. */
+/* The keys that identify a checkpoint and at most 11 others. */
 struct pair_list {
-    struct safetensors_pair pairs[CHECKPOINT_KEY_COUNT + 10];
+    struct safetensors_pair pairs[CHECKPOINT_KEY_COUNT + 11];
     size_t count;
 };
 
@@ -213,7 +213,7 @@ static enum status describe(const struct checkpoint_subject *subject,
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
     if (status != STATUS_OK) return status;
-    char step[32], threads[16], best_step[32], best_loss[32], evaluation[CHECKPOINT_VALUE_BYTES];
+    char step[32], threads[16], frozen[17], best_step[32], best_loss[32], evaluation[CHECKPOINT_VALUE_BYTES];
     snprintf(step, sizeof step, "%" PRIu64, contents->step);
     snprintf(threads, sizeof threads, "%" PRIu32, origin->threads);
     struct pair_list list = {0};
@@ -225,6 +225,8 @@ static enum status describe(const struct checkpoint_subject *subject,
     add_pair(&list, "libraries", origin->libraries);
     add_pair(&list, "threads", threads);
     for (size_t i = 0; i < CHECKPOINT_KEY_COUNT; i++) add_pair(&list, checkpoint_keys[i], identity->values[i]);
+    snprintf(frozen, sizeof frozen, "%016" PRIx64, subject->frozen);
+    if (subject->knows_frozen) add_pair(&list, checkpoint_frozen_key, frozen);
     checkpoint_evaluation_text(subject, evaluation);
     if (evaluation[0]) add_pair(&list, "evaluation", evaluation);
     if (best) {

@@ -12,21 +12,39 @@
 #include "exec/files/weights.h"
 #include "models/jobs/job_files.h"
 
-static enum status write_complete(const char *folder, struct checkpoint_subject subject,
-                                  uint64_t step, const char *path, struct error *err)
+/* Fills what a job freezes, which is not in its checkpoints, and notes its fingerprint. */
+static enum status fill_frozen(struct checkpoint_subject *subject, float *state, struct error *err)
 {
-    struct job written = *subject.job;
+    float *const states[] = {state};
+    if (!subject->job->network.trained) return STATUS_OK;
+    if (subject->job->weights_in) TRY(weights_read(subject->job, subject->tables, 1, states, err));
+    else weights_init(subject->job, subject->tables, state);
+    subject->knows_frozen = true;
+    subject->frozen = weights_frozen_fingerprint(subject->job, subject->tables, 1, states);
+    return STATUS_OK;
+}
+
+/* The network's frozen weights are written, too: its whole state is made. */
+static enum status write_complete(const char *folder, struct checkpoint_subject subject,
+                                  uint64_t step, const char *path, struct arena *arena, struct error *err)
+{
+    const struct job *const job = subject.job;
+    struct state_tables tables;
+    if (job->network.trained) {
+        TRY(memory_state_tables(&job->network, 0, job->network.layer_count, job_state_format(job), arena, &tables, err));
+        subject.tables = &tables;
+    }
     const uint64_t bytes = subject.tables->layout.bytes;
     float *const state = alloc_resize(NULL, bytes);
     float *const states[] = {state};
-    written.weights_out = path;
     subject.states = states;
     enum status status = STATUS_OK;
     if (!state) status = error_memory(err, "the weights of a job", bytes);
+    if (status == STATUS_OK) status = fill_frozen(&subject, state, err);
     if (status == STATUS_OK)
         status = checkpoint_read(&disk_real, folder, &subject, step, NULL, NULL, err);
     if (status == STATUS_OK)
-        status = weights_write(&written, subject.tables, 1, states, NULL, err);
+        status = weights_write(job, subject.tables, 1, states, path, err);
     if (status == STATUS_OK) job_partial_remove(path);
     free(state);
     return status;
@@ -64,10 +82,10 @@ static enum status look_at(const struct job *job, const char *folder, bool write
                          job->name, (unsigned long long)out->found.step, (unsigned long long)end);
     out->complete = out->found.step == end;
     if (!out->complete || !write_weights || !job->weights_out) return STATUS_OK;
-    TRY(write_complete(folder, subject, out->found.step, job->weights_out, err));
+    TRY(write_complete(folder, subject, out->found.step, job->weights_out, arena, err));
     out->weights_path = job->weights_out;
     if (!job->keep_best || out->found.best_step == 0) return STATUS_OK;
-    enum status status = write_complete(folder, subject, out->found.best_step, job->weights_best, err);
+    enum status status = write_complete(folder, subject, out->found.best_step, job->weights_best, arena, err);
     if (status != STATUS_OK) return error_add(err, "the weights of the best evaluation");
     out->best_path = job->weights_best;
     return STATUS_OK;

@@ -167,7 +167,7 @@ static void linear_weight(const struct kernels *kernels, float *dw, float *dbias
 {
     struct cuda_context *const context = context_of(kernels);
     const struct cuda_product product = weight_product(dw, dy, x, m, n, k, w_in_out, add, false);
-    multiply(context, "linear_weight", &product);
+    if (dw) multiply(context, "linear_weight", &product);
     add_up_bias(context, dbias, dy, m, n, add);
 }
 
@@ -178,7 +178,7 @@ static void linear_weight_bf16(const struct kernels *kernels, float *dw, float *
     struct cuda_context *const context = context_of(kernels);
     const struct cuda_product product =
         weight_product(dw, dy_rounded, x, m, n, k, w_in_out, add, true);
-    multiply(context, "linear_weight_bf16", &product);
+    if (dw) multiply(context, "linear_weight_bf16", &product);
     add_up_bias(context, dbias, dy, m, n, add);
 }
 
@@ -541,15 +541,21 @@ static void residual(const struct kernels *kernels, float *z, const float *x, co
     RUN(cuda_residual, z, x, y, n);
 }
 
+static void scale(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_scale, y, x, n, factor);
+}
+
 static void update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                           const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
-                          uint64_t step, float scale)
+                          uint64_t step, float factor)
 {
     struct cuda_context *const context = context_of(kernels);
     const struct kernel_step coefficients = kernel_step_of(optimizer, decays, step);
     assert((parameters->m != NULL) == (optimizer_moments(optimizer->kind) > 0));
     assert((parameters->v != NULL) == (optimizer_moments(optimizer->kind) > 1));
-    RUN(cuda_update, parameters, g, n, &coefficients, scale);
+    RUN(cuda_update, parameters, g, n, &coefficients, factor);
 }
 
 static void update(const struct kernels *kernels, const struct kernel_parameters *parameters,
@@ -624,6 +630,7 @@ static const struct kernels table = {
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .residual = residual,
+    .scale = scale,
     .zero = zero,
     .copy_rows = copy_rows,
     .add_double = add_double,

@@ -153,6 +153,14 @@ __global__ static void update(struct kernel_parameters parameters, const float *
     }
 }
 
+/* y may be x */
+__global__ static void scale(float *y, const float *x, int64_t n, float factor)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < n) y[first + e * THREADS] = factor * x[first + e * THREADS];
+}
+
 __global__ static void round_to_bf16(bf16 *out, const float *x, int64_t n)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
@@ -251,6 +259,11 @@ extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float 
                   n);
 }
 
+extern "C" cudaError_t cuda_scale(cudaStream_t stream, float *y, const float *x, int64_t n, float factor)
+{
+    return launch(scale, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, y, x, n, factor);
+}
+
 extern "C" cudaError_t cuda_update(cudaStream_t stream,
                                    const struct kernel_parameters *parameters, const float *g,
                                    int64_t n, const struct kernel_step *step, float scale)
@@ -307,6 +320,7 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)round_to_bf16,            (const void *)add_bias,
         (const void *)pause_for,                (const void *)round_rows,
         (const void *)widen_rows,               (const void *)copy_rows,
+        (const void *)scale,
     };
     return cuda_load_kernels(kernels);
 }

@@ -44,6 +44,7 @@ cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate
                                 int64_t n);
 cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, const float *dy,
                                  const float *gate, const float *up, int64_t n);
+cudaError_t cuda_scale(cudaStream_t stream, float *y, const float *x, int64_t n, float factor);
 cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                           int64_t n);
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,

@@ -160,7 +160,7 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
     if (SUMS == SUMS_NORM) out[columns] = weighted;
 }
 
-/* weighted may be NULL; `add` is for plain. */
+/* weighted, or with it plain, may be NULL; `add` is for plain. */
 __global__ static void sum_chunks(float *plain, float *weighted, const float *partial,
                                   int64_t columns, int64_t chunks, bool add)
 {
@@ -172,7 +172,7 @@ __global__ static void sum_chunks(float *plain, float *weighted, const float *pa
         total += partial[chunk * step + column];
         if (weighted) total_weighted += partial[chunk * step + columns + column];
     }
-    plain[column] = add ? plain[column] + total : total;
+    if (plain) plain[column] = add ? plain[column] + total : total;
     if (weighted) weighted[column] = total_weighted;
 }
 
@@ -329,7 +329,8 @@ extern "C" cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float 
 {
     const cudaError_t failed = launch(norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats,
                                       w, added, c);
-    if (failed != cudaSuccess) return failed;
+    if (failed != cudaSuccess || (!dw && !db)) return failed;
+    if (!dw) return sum_columns<SUMS_PLAIN>(stream, db, nullptr, dout, nullptr, nullptr, r, c, false, (float *)workspace);
     return sum_columns<SUMS_NORM>(stream, db, dw, dout, x, stats, r, c, false, (float *)workspace);
 }
 
@@ -348,8 +349,9 @@ extern "C" cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, fl
                                               void *workspace)
 {
     /* the sums first: dx may be dout */
-    const cudaError_t failed = sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c,
-                                                          false, (float *)workspace);
+    const cudaError_t failed = dw ? sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c, false,
+                                                               (float *)workspace)
+                                  : cudaSuccess;
     if (failed != cudaSuccess) return failed;
     return launch(rms_norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats, w, added, c);
 }

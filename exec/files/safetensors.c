@@ -462,10 +462,16 @@ enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
 enum status safetensors_write(const char *path, struct safetensors_tensor *tensors, size_t count,
                               struct error *err)
 {
-    const struct safetensors_pair metadata = {"format", "pt"};
+    return safetensors_write_with(path, tensors, count, NULL, err);
+}
+
+enum status safetensors_write_with(const char *path, struct safetensors_tensor *tensors, size_t count,
+                                   const struct safetensors_pair *more, struct error *err)
+{
+    const struct safetensors_pair metadata[2] = {{"format", "pt"}, more ? *more : (struct safetensors_pair){0}};
     char *head = NULL;
     size_t length;
-    enum status status = safetensors_head(tensors, count, &metadata, 1, &head, &length, err);
+    enum status status = safetensors_head(tensors, count, metadata, more ? 2 : 1, &head, &length, err);
     struct file_out *file = NULL;
     if (status == STATUS_OK) status = file_out_create(path, &file, err);
     if (status == STATUS_OK) {

@@ -82,6 +82,10 @@ MUST_CHECK enum status safetensors_write(const char *path,
                                          struct safetensors_tensor *tensors, size_t count,
                                          struct error *err);
 
+/* Does the same with one more pair of metadata; NULL: none. */
+MUST_CHECK enum status safetensors_write_with(const char *path, struct safetensors_tensor *tensors, size_t count,
+                                              const struct safetensors_pair *more, struct error *err);
+
 /* Makes length, header and padding, for any types and metadata, from name, type_name, rank and
  * shape of each tensor; sets `offset` and `bytes`. The caller frees *out with free(). */
 MUST_CHECK enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,

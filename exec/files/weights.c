@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "exec/files/adapter.h"
 #include "exec/files/weights_files.h"
 
 /* --- walking over tensors --------------------------------------------------------------------- */
@@ -27,13 +28,13 @@
 /* Returns NULL if the part does not store the tensor. */
 static void *in_part(const struct weights_walk *walk, enum state_part part)
 {
-    const struct state_tables *const tables = &walk->tables[walk->shard];
-    if (!walk->states || !walk->states[walk->shard] || tables->layout.parts[part].bytes == 0)
-        return NULL;
+    const bool elsewhere = part == STATE_FROZEN && walk->frozen_states;
+    const struct state_tables *const tables = &(elsewhere ? walk->frozen_tables : walk->tables)[walk->shard];
+    float *const *const states = elsewhere ? walk->frozen_states : walk->states;
+    if (!states || !states[walk->shard] || tables->layout.parts[part].bytes == 0) return NULL;
     const struct memory_entry *const entry = &tables->parts[part].entries[walk->entry];
     if (entry->bytes == 0) return NULL;
-    return (char *)walk->states[walk->shard] + tables->layout.parts[part].offset_bytes +
-           entry->offset_bytes;
+    return (char *)states[walk->shard] + tables->layout.parts[part].offset_bytes + entry->offset_bytes;
 }
 
 bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
@@ -54,13 +55,16 @@ bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
     }
     assert(walk->index < walk->tensor_count);
     void *const weights = in_part(walk, STATE_WEIGHTS), *const master = in_part(walk, STATE_MASTER);
+    void *const frozen = in_part(walk, STATE_FROZEN);
+    const bool halves = frozen && precision_halves_weight(walk->job->precision, walk->specs[walk->index].matrix);
     *out = (struct weights_tensor){
         .spec = &walk->specs[walk->index++],
-        .values = master ? master : weights,
+        .values = master ? master : frozen && !halves ? frozen : weights,
         .rounded = master ? weights : NULL,
+        .halves = halves ? frozen : NULL,
         .moments = {in_part(walk, STATE_FIRST), in_part(walk, STATE_SECOND)},
     };
-    assert(!walk->states || master || entry->bytes == out->spec->elements * sizeof(float));
+    assert(!walk->states || master || out->spec->frozen || entry->bytes == out->spec->elements * sizeof(float));
     walk->entry++;
     return true;
 }
@@ -68,6 +72,11 @@ bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
 CLONES static void round_values(bf16 *restrict out, const float *restrict x, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
+}
+
+static void widen_values(float *out, const bf16 *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) out[i] = bf16_widen(x[i]);
 }
 
 void weights_round(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
@@ -86,8 +95,24 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = 1, .states = &state};
     struct weights_tensor tensor;
     for (uint32_t i = 0; weights_walk_next(&walk, &tensor); i++)
-        memcpy((char *)out + parameters->entries[i].offset_bytes, tensor.values,
+        if (parameters->entries[i].bytes > 0) memcpy((char *)out + parameters->entries[i].offset_bytes, tensor.values,
                parameters->entries[i].bytes);
+}
+
+/* --- frozen tensors of 16 bits ---------------------------------------------------------------- */
+
+enum status weights_room(const struct weights_tensor *tensor, float **out, struct error *err)
+{
+    *out = NULL;
+    if (!tensor->halves) return STATUS_OK;
+    *out = alloc_zeroed(tensor->spec->elements, sizeof **out);
+    return *out ? STATUS_OK : error_memory(err, "a tensor", tensor->spec->elements * sizeof **out);
+}
+
+void weights_settle(const struct weights_tensor *tensor, float *room)
+{
+    if (room) round_values(tensor->halves, room, tensor->spec->elements);
+    free(room);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -238,7 +263,7 @@ static void look_at_rest(const struct job *job, struct weights_files *files, str
 
 /* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be `from`;
  * tensors with other rows stay as they are. */
-static enum status order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back, struct error *err)
+enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back, struct error *err)
 {
     if (spec->by_heads == 0) return STATUS_OK;
     const uint64_t heads = spec->by_heads, part = spec->elements / (3 * heads); /* a head's q, k or v */
@@ -302,11 +327,18 @@ static enum status read_tensors(const struct job *job, struct weights_walk *walk
     struct faults faults = {.count = 0};
     struct weights_tensor wanted;
     while (weights_walk_next(walk, &wanted)) {
+        float *room;
         bool found = true;
+        if (wanted.spec->adapter) continue; /* in files of its own */
+        TRY(weights_room(&wanted, &room, err));
+        float *const values = room ? room : wanted.values;
+        const struct weights_tensor read = {.spec = wanted.spec, .values = values};
         for (uint64_t part = 0; part < parts_of(wanted.spec); part++)
-            found = read_part(job, files, &wanted, part, &faults) && found;
-        if (found && wanted.values) TRY(order_rows(wanted.spec, wanted.values, wanted.values, false, err));
-        if (wanted.spec->less_one && wanted.values) add_to_all(wanted.values, wanted.spec->elements, 1);
+            found = read_part(job, files, &read, part, &faults) && found;
+        const enum status ordered = found && values ? weights_order_rows(wanted.spec, values, values, false, err) : STATUS_OK;
+        if (wanted.spec->less_one && values) add_to_all(values, wanted.spec->elements, 1);
+        weights_settle(&wanted, room);
+        TRY(ordered);
     }
     look_at_rest(job, files, &faults);
     return set_faults(&faults, job->weights_in, err);
@@ -334,6 +366,7 @@ enum status weights_read(const struct job *job, const struct state_tables *table
     for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, tables[s].layout.bytes);
     const struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     TRY(open_and_read(job, walk, err));
+    weights_init_adapters(job, tables, shard_count, states);
     weights_round(job, tables, shard_count, states);
     return STATUS_OK;
 }
@@ -343,7 +376,7 @@ enum status weights_read(const struct job *job, const struct state_tables *table
 struct write_list {
     struct safetensors_tensor *tensors;
     char (*names)[sizeof((struct tensor_spec *)0)->name];
-    size_t count;
+    size_t count, capacity;
     struct arena arena; /* values that files have otherwise */
 };
 
@@ -352,60 +385,83 @@ static enum status values_of_file(struct write_list *list, const struct weights_
 {
     float *theirs;
     *out = tensor->values;
-    if (!tensor->spec->less_one && tensor->spec->by_heads == 0) return STATUS_OK;
+    if (!tensor->halves && !tensor->spec->less_one && tensor->spec->by_heads == 0) return STATUS_OK;
     TRY(ARENA_NEW(&list->arena, tensor->spec->elements, theirs, err));
-    memcpy(theirs, tensor->values, tensor->spec->elements * sizeof *theirs);
+    if (tensor->halves) widen_values(theirs, tensor->halves, tensor->spec->elements);
+    else memcpy(theirs, tensor->values, tensor->spec->elements * sizeof *theirs);
     if (tensor->spec->less_one) add_to_all(theirs, tensor->spec->elements, -1);
     *out = theirs;
-    return order_rows(tensor->spec, theirs, theirs, true, err);
+    return weights_order_rows(tensor->spec, theirs, theirs, true, err);
 }
 
 static enum status write_list_fill(struct write_list *list, struct weights_walk *walk, struct error *err)
 {
     struct weights_tensor tensor;
-    size_t i = 0;
-    while (weights_walk_next(walk, &tensor)) {
+    const bool adapter = walk->job->adapter.rank > 0;
+    for (size_t i = 0; weights_walk_next(walk, &tensor);) {
         const float *values;
+        if (tensor.spec->adapter != adapter) continue;
         TRY(values_of_file(list, &tensor, &values, err));
         for (uint64_t part = 0; part < parts_of(tensor.spec); part++, i++) {
             const struct tensor_spec spec = part_of(tensor.spec, part);
-            assert(i < list->count);
+            assert(i < list->capacity);
             memcpy(list->names[i], spec.name, sizeof spec.name);
             list->tensors[i] = (struct safetensors_tensor){.name = list->names[i],
-                                                           .type = SAFETENSORS_F32,
-                                                           .rank = spec.rank,
-                                                           .data = (const unsigned char *)(values + part * spec.elements)};
+                                                            .type = SAFETENSORS_F32,
+                                                            .rank = spec.rank,
+                                                            .data = (const unsigned char *)(values + part * spec.elements)};
             memcpy(list->tensors[i].shape, spec.shape, sizeof spec.shape);
         }
+        list->count = i;
     }
     return STATUS_OK;
 }
 
-enum status weights_write(const struct job *job, const struct state_tables *tables,
-                          uint32_t shard_count, float *const *states, const char *path,
-                          struct error *err)
+/* Writes the list, and beside an adapter what describes it. */
+static enum status write_files(struct write_list *list, const struct weights_walk *walk, const char *path, struct error *err)
 {
+    char base[17];
+    if (walk->job->adapter.rank == 0) return safetensors_write(path, list->tensors, list->count, err);
+    const bool known = walk->frozen_states || walk->tables[0].layout.parts[STATE_FROZEN].bytes > 0;
+    const uint64_t frozen = weights_frozen_fingerprint(walk->job, walk->frozen_states ? walk->frozen_tables : walk->tables,
+                                                       walk->shard_count, walk->frozen_states ? walk->frozen_states : walk->states);
+    snprintf(base, sizeof base, "%016" PRIx64, frozen);
+    const struct safetensors_pair pair = {ADAPTER_BASE_KEY, base};
+    TRY(adapter_write_config(walk->job, path, err));
+    return safetensors_write_with(path, list->tensors, list->count, known ? &pair : NULL, err);
+}
+
+enum status weights_write_walk(struct weights_walk walk, const char *path, struct error *err)
+{
+    const struct job *const job = walk.job;
     struct write_list list = {0};
-    struct weights_walk counted = {.job = job, .tables = tables, .shard_count = shard_count};
+    struct weights_walk counted = walk;
     struct weights_tensor tensor;
-    while (weights_walk_next(&counted, &tensor)) list.count += parts_of(tensor.spec);
-    list.tensors = alloc_zeroed(list.count, sizeof *list.tensors);
-    list.names = alloc_zeroed(list.count, sizeof *list.names);
+    while (weights_walk_next(&counted, &tensor)) list.capacity += parts_of(tensor.spec);
+    list.tensors = alloc_zeroed(list.capacity, sizeof *list.tensors);
+    list.names = alloc_zeroed(list.capacity, sizeof *list.names);
     enum status status;
     if (!list.tensors || !list.names) {
         status = error_memory(err, "a list of tensors",
-                              list.count * (sizeof *list.tensors + sizeof *list.names));
+                              list.capacity * (sizeof *list.tensors + sizeof *list.names));
     } else {
-        struct weights_walk walk = {
-            .job = job, .tables = tables, .shard_count = shard_count, .states = states};
-        status = write_list_fill(&list, &walk, err);
-        if (!status) status = safetensors_write(path ? path : job->weights_out, list.tensors, list.count, err);
+        struct weights_walk all = walk;
+        status = write_list_fill(&list, &all, err);
+        if (!status) status = write_files(&list, &walk, path ? path : job->weights_out, err);
     }
     free(list.tensors);
     free(list.names);
     arena_release(&list.arena);
     if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
     return status;
+}
+
+enum status weights_write(const struct job *job, const struct state_tables *tables,
+                          uint32_t shard_count, float *const *states, const char *path,
+                          struct error *err)
+{
+    return weights_write_walk((struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count, .states = states},
+                              path, err);
 }
 
 /* --- finite --------------------------------------------------------------------------------- */
@@ -423,7 +479,8 @@ bool weights_are_finite(const struct job *job, const struct state_tables *tables
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     struct weights_tensor tensor;
     bool finite = true;
-    while (finite && weights_walk_next(&walk, &tensor)) finite = all_finite(tensor.values, tensor.spec->elements);
+    while (finite && weights_walk_next(&walk, &tensor))
+        if (!tensor.spec->frozen) finite = all_finite(tensor.values, tensor.spec->elements);
     return finite;
 }
 
@@ -451,18 +508,53 @@ CLONES static void mix_words(uint64_t lanes[LANES], const float *x, uint64_t n)
     memcpy(lanes, state, sizeof state);
 }
 
+static void mix_halves(uint64_t lanes[LANES], const bf16 *x, uint64_t n)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    for (uint64_t i = 0; i < n; i++) {
+        uint16_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        lanes[i % LANES] = (lanes[i % LANES] ^ bits) * odd;
+    }
+}
+
+/* Tensors without values, which others have, do not count. */
+static void mix_tensor(uint64_t *hash, const struct weights_tensor *tensor)
+{
+    uint64_t lanes[LANES] = {0}, floats = tensor->spec->elements;
+    if (tensor->halves) mix_halves(lanes, tensor->halves, floats);
+    else if (tensor->values) mix_words(lanes, tensor->values, floats);
+    else return;
+    for (int l = 0; l < LANES; l++) *hash = random_mix(*hash ^ lanes[l]);
+    *hash = random_mix(*hash ^ floats);
+}
+
 uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
                              uint32_t shard_count, float *const *states)
 {
-    struct weights_walk walk = {
-        .job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    return weights_fingerprint_walk(
+        (struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count, .states = states});
+}
+
+uint64_t weights_fingerprint_walk(struct weights_walk walk)
+{
     struct weights_tensor tensor;
     uint64_t hash = 0;
-    while (weights_walk_next(&walk, &tensor)) {
-        uint64_t lanes[LANES] = {0}, floats = tensor.spec->elements;
-        mix_words(lanes, tensor.values, floats);
-        for (int l = 0; l < LANES; l++) hash = random_mix(hash ^ lanes[l]);
-        hash = random_mix(hash ^ floats);
-    }
+    while (weights_walk_next(&walk, &tensor)) mix_tensor(&hash, &tensor);
     return hash;
+}
+
+uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                    float *const *states)
+{
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    struct weights_tensor tensor;
+    uint64_t sum = 0;
+    while (weights_walk_next(&walk, &tensor)) {
+        uint64_t own = random_u64(walk.layer, walk.index);
+        if (!tensor.spec->frozen || (!tensor.values && !tensor.halves)) continue;
+        mix_tensor(&own, &tensor);
+        sum += own;
+    }
+    return sum;
 }

@@ -13,6 +13,8 @@ struct weights_walk {
     const struct state_tables *tables; /* per shard; of its state, or only of its values */
     uint32_t shard_count;
     float *const *states; /* per shard; NULL: no values */
+    const struct state_tables *frozen_tables; /* where only these have frozen weights; NULL: `tables` and `states` do */
+    float *const *frozen_states;
     /* position; zero at the start */
     uint32_t shard, entry, index;
     uint64_t layer;
@@ -25,6 +27,7 @@ struct weights_tensor {
     /* NULL: not in the state */
     float *values; /* full precision: the weights, or the master of bf16 weights ... */
     bf16 *rounded; /* ... which are here */
+    bf16 *halves;  /* a frozen tensor of 16 bits: its only values */
     void *moments[2]; /* in the job's format */
 };
 
@@ -43,7 +46,10 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
  * element); moments become zero. Shards may be filled in parallel. */
 void weights_init(const struct job *job, const struct state_tables *tables, float *state);
 
-/* Fills all states from job->weights_in. Every tensor must exist with its shape, as F32, F16 or BF16, with finite
+/* Does so for the tensors of adapters alone. */
+void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states);
+
+/* Fills all states from job->weights_in, and adapters with initial values. Every tensor must exist with its shape, as F32, F16 or BF16, with finite
  * numbers. Names may belong to the network with or without a head; unknown tensors are skipped. Moments become
  * zero. Errors: STATUS_BAD_INPUT with the tensor and its fault, STATUS_IO. */
 MUST_CHECK enum status weights_read(const struct job *job, const struct state_tables *tables,
@@ -53,16 +59,34 @@ MUST_CHECK enum status weights_read(const struct job *job, const struct state_ta
 MUST_CHECK enum status weights_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                                      struct error *err);
 
-/* Writes full-precision values as F32 to `path`, by default job->weights_out. Atomic. */
+/* Writes full-precision values as F32 to `path`, by default job->weights_out: all of the network, or its adapters
+ * (exec/files/adapter.h). Atomic. */
 MUST_CHECK enum status weights_write(const struct job *job, const struct state_tables *tables,
                                      uint32_t shard_count, float *const *states, const char *path,
                                      struct error *err);
+/* Does so for a walk at its beginning. */
+MUST_CHECK enum status weights_write_walk(struct weights_walk walk, const char *path, struct error *err);
+
+/* Adds what identifies frozen weights: the sum over all shards is equal for every cut. */
+uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                    float *const *states);
 
 bool weights_are_finite(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                         float *const *states);
 
-/* Compares runs bit by bit. */
+/* Compares runs bit by bit. The second form is for a walk at its beginning. */
+uint64_t weights_fingerprint_walk(struct weights_walk walk);
 uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
                              uint32_t shard_count, float *const *states);
+
+/* Returns in *room, for a frozen tensor of 16 bits, values to be filled in; else NULL. weights_settle() rounds and frees
+ * them. */
+MUST_CHECK enum status weights_room(const struct weights_tensor *tensor, float **room, struct error *err);
+void weights_settle(const struct weights_tensor *tensor, float *room);
+
+/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be
+ * `from`; tensors with other rows stay as they are. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back,
+                                          struct error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * Initial weights: normal numbers of standard deviation 0.02 (initializer_range), gpt2's projections
- * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero.
+ * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero. Of an adapter A is uniform and B zero, as
+ * PEFT's are.
  *
  * A number depends only on (seed, tensor, element): shards can be filled in any order by any threads, for every cut.
  * Two normal numbers come from one draw of 64 bits (Box and Muller, 1958):
@@ -91,21 +92,44 @@ static void fill_normal(float *out, uint64_t count, uint64_t key, double deviati
     }
 }
 
-static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index,
-                        const struct tensor_spec *spec, float *out)
+/* 24 bits of each number's draw, in steps that are symmetric about zero. */
+static void fill_uniform(float *out, uint64_t count, uint64_t key, double largest)
 {
+    for (uint64_t i = 0; i < count; i++) {
+        const int32_t bits = (int32_t)(random_u64(key, i) >> 40);
+        out[i] = (float)(((double)bits + 0.5) * 0x1p-23 - 1) * (float)largest;
+    }
+}
+
+/* Rounds the same numbers. */
+static void fill_normal_halves(bf16 *out, uint64_t count, uint64_t key, double deviation)
+{
+    float chunk[CHUNK];
+    for (uint64_t i = 0; i < count; i++) {
+        if (i % CHUNK == 0) normal_chunk(chunk, key, i / CHUNK, (float)deviation);
+        out[i] = bf16_nearest(chunk[i % CHUNK]);
+    }
+}
+
+static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index, const struct weights_tensor *tensor)
+{
+    const struct tensor_spec *spec = tensor->spec;
+    float *const out = tensor->values;
     const struct network *network = &job->network;
     uint64_t key = random_u64(job->seed, layer * LAYER_TENSORS_MAX + index);
     double deviation = network->initializer_range;
     switch (spec->init) {
     case INIT_ZERO: return; /* it is zero already */
     case INIT_ONE:
-        for (uint64_t i = 0; i < spec->elements; i++) out[i] = 1.0f;
+        for (uint64_t i = 0; i < spec->elements && out; i++) out[i] = 1.0f;
+        for (uint64_t i = 0; i < spec->elements && tensor->halves; i++) tensor->halves[i] = bf16_nearest(1.0f);
         return;
     case INIT_NORMAL: break;
     case INIT_NORMAL_RESIDUAL: deviation /= sqrt(2.0 * (double)network->blocks); break;
+    case INIT_UNIFORM: fill_uniform(out, spec->elements, key, 1 / sqrt((double)spec->shape[spec->rank - 1])); return;
     }
-    fill_normal(out, spec->elements, key, deviation);
+    if (tensor->halves) fill_normal_halves(tensor->halves, spec->elements, key, deviation);
+    else fill_normal(out, spec->elements, key, deviation);
 }
 
 void weights_init(const struct job *job, const struct state_tables *tables, float *state)
@@ -114,6 +138,14 @@ void weights_init(const struct job *job, const struct state_tables *tables, floa
     struct weights_tensor tensor;
     memset(state, 0, tables->layout.bytes);
     while (weights_walk_next(&walk, &tensor))
-        fill_tensor(job, walk.layer, walk.index - 1, tensor.spec, tensor.values);
+        fill_tensor(job, walk.layer, walk.index - 1, &tensor);
     weights_round(job, tables, 1, &state);
+}
+
+void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states)
+{
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    struct weights_tensor tensor;
+    while (weights_walk_next(&walk, &tensor))
+        if (tensor.spec->adapter) fill_tensor(job, walk.layer, walk.index - 1, &tensor);
 }

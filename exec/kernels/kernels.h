@@ -72,7 +72,7 @@ struct kernels {
     /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
     void (*linear_input)(const struct kernels *kernels, float *dx, const float *dy, const float *w,
                          int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
-    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy, NULL: none. `add`: a sum of
+    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy; either may be NULL: none. `add`: a sum of
      * LINEAR_ADD_... */
     void (*linear_weight)(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
                           const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
@@ -97,7 +97,7 @@ struct kernels {
                          const float *x, const float *y, const float *w, const float *b, int64_t r,
                          int64_t c, float epsilon);
     /* dx = gradient through the norm, plus `added` unless that is NULL; it may be dx itself. dw, db
-     * written. dout must not be dx. */
+     * written, unless NULL. dout must not be dx. */
     void (*norm_backward)(const struct kernels *kernels, float *dx, float *dw, float *db,
                           const float *dout, const float *x, const float *stats, const float *w,
                           const float *added, int64_t r, int64_t c);
@@ -187,7 +187,8 @@ struct kernels {
     void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
                              const float *x, const float *y, const float *w, int64_t r, int64_t c,
                              float epsilon);
-    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be `added` or, without `added`, dout. */
+    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be `added` or, without `added`, dout. dw may
+     * be NULL: none. */
     void (*rms_norm_backward)(const struct kernels *kernels, float *dx, float *dw,
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
@@ -202,6 +203,9 @@ struct kernels {
     void (*swiglu_backward)(const struct kernels *kernels, float *dgate, float *dup,
                             const float *dy, const float *gate, const float *up, int64_t n);
 
+    /* y = factor x; y may be x */
+    void (*scale)(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor);
+
     /* --- gemma, only by the host's processor ------------------------------------------------ */
 
     /* y = gelu(gate) up, in the tanh form */
@@ -209,8 +213,6 @@ struct kernels {
     /* dgate may be dy */
     void (*geglu_backward)(const struct kernels *kernels, float *dgate, float *dup, const float *dy, const float *gate,
                            const float *up, int64_t n);
-    /* y = factor x; y may be x */
-    void (*scale)(const struct kernels *kernels, float *y, const float *x, int64_t n, float factor);
 
     /* --- experts (exec/kernels/kernels_experts.h), only by the host's processor ----------------- */
 

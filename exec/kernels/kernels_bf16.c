@@ -146,6 +146,6 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
                                            .c = dw,
                                            .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT};
     product.a.transposed = true;
-    multiply(kernels, &product);
+    if (dw) multiply(kernels, &product);
     if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);
 }

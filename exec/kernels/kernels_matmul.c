@@ -148,6 +148,6 @@ void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, 
     }
     product.row_a = product.m;
     product.row_b = product.row_c = product.n;
-    host_multiply(&product);
+    if (dw) host_multiply(&product);
     if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);
 }

@@ -81,9 +81,8 @@ CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
     }
 }
 
-/* dw and db of COLUMNS columns over all rows */
-CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
-                                            const float *dout, const float *x, const float *stats,
+/* dw and db of COLUMNS columns over all rows; either may be NULL */
+CLONES static void norm_weight_columns(float *dw, float *db, const float *dout, const float *x, const float *stats,
                                             int64_t r, int64_t stride)
 {
     float total_w[COLUMNS] = {0}, total_b[COLUMNS] = {0};
@@ -103,8 +102,8 @@ CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
             total_b[l] += partial_b[l];
         }
     }
-    memcpy(dw, total_w, sizeof total_w);
-    memcpy(db, total_b, sizeof total_b);
+    if (dw) memcpy(dw, total_w, sizeof total_w);
+    if (db) memcpy(db, total_b, sizeof total_b);
 }
 
 /* Sums the last, narrower block. */
@@ -124,8 +123,8 @@ static void norm_weight_some(float *dw, float *db, const float *dout, const floa
             total_w += partial_w;
             total_b += partial_b;
         }
-        dw[l] = total_w;
-        db[l] = total_b;
+        if (dw) dw[l] = total_w;
+        if (db) db[l] = total_b;
     }
 }
 
@@ -151,7 +150,7 @@ void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, flo
                         const float *dout, const float *x, const float *stats, const float *w,
                         const float *added, int64_t r, int64_t c)
 {
-    int64_t blocks = host_blocks(c, COLUMNS);
+    int64_t blocks = dw || db ? host_blocks(c, COLUMNS) : 0;
 #pragma omp parallel num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)
     {
 #pragma omp for schedule(static) nowait
@@ -161,12 +160,11 @@ void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, flo
 #pragma omp for schedule(static)
         for (int64_t block = 0; block < blocks; block++) {
             int64_t column = block * COLUMNS;
+            float *own_dw = dw ? dw + column : NULL, *own_db = db ? db + column : NULL;
             if (column + COLUMNS <= c)
-                norm_weight_columns(dw + column, db + column, dout + column, x + column, stats, r,
-                                    c);
+                norm_weight_columns(own_dw, own_db, dout + column, x + column, stats, r, c);
             else
-                norm_weight_some(dw + column, db + column, dout + column, x + column, stats, r, c,
-                                 c - column);
+                norm_weight_some(own_dw, own_db, dout + column, x + column, stats, r, c, c - column);
         }
     }
 }

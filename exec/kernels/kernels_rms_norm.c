@@ -112,7 +112,7 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
                             const float *x, const float *stats, const float *w, const float *added,
                             int64_t r, int64_t c)
 {
-    int64_t blocks = host_blocks(c, COLUMNS);
+    int64_t blocks = dw ? host_blocks(c, COLUMNS) : 0;
 #pragma omp parallel num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)
     {
 #pragma omp for schedule(static)

@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "exec/network/transformer_adapter.h"
 #include "models/job/learning_rate.h"
 #include "models/network/network_traits.h"
 
@@ -46,14 +47,19 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
         g = transformer_at(whole, entry->offset_bytes);
     else if (unit->gradients && offset >= skipped)
         g = transformer_at(unit->gradients, offset - skipped);
-    struct transformer_tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
-    const struct memory_entry *weights = &a->tables->state.parts[STATE_WEIGHTS].entries[tensor.index];
-    tensor.weights.is_rounded = weights->bytes != entry->bytes;
+    struct transformer_tensor tensor = {.index = (uint32_t)(entry - a->tables->parameters.entries)};
+    const struct state_tables *const state = &a->tables->state;
+    tensor.frozen = state->parts[STATE_FROZEN].entries[tensor.index].bytes > 0;
+    tensor.g = tensor.frozen ? NULL : g;
+    const enum state_part part = tensor.frozen ? STATE_FROZEN : STATE_WEIGHTS;
+    const struct memory_entry *weights = &state->parts[part].entries[tensor.index];
+    const uint64_t at = state->layout.parts[part].offset_bytes + weights->offset_bytes;
+    tensor.weights.is_rounded = weights->rounded;
     if (!a->state) return tensor;
     if (!tensor.weights.is_rounded)
-        tensor.weights.fp32 = transformer_at(a->state, weights->offset_bytes);
+        tensor.weights.fp32 = transformer_at(a->state, at);
     else
-        tensor.weights.rounded = transformer_at(a->state, weights->offset_bytes);
+        tensor.weights.rounded = transformer_at(a->state, at);
     return tensor;
 }
 
@@ -154,6 +160,7 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     const struct unit_arguments *a = unit->arguments;
     const struct memory_entry *entry = &a->tables->parameters.entries[tensor->index];
     int64_t count = (int64_t)(entry->bytes / sizeof(float));
+    if (tensor->frozen) return;
     if (unit->adds) {
         float *sum = transformer_at(unit->sums, entry->offset_bytes);
         unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
@@ -206,8 +213,8 @@ void transformer_update_range(const struct kernels *kernels, const struct job *j
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-/* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias (may be NULL, without dw
- * always) are written or added to (LINEAR_ADD_...). */
+/* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias, which may be NULL, are
+ * written or added to (LINEAR_ADD_...). */
 struct transformer_product {
     struct transformer_weights w;
     int64_t rows, out, in;
@@ -234,15 +241,15 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
     if (!p->w.is_rounded) {
         if (dx)
             k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
-        if (dw) k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
+        if (dw || dbias) k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
         return;
     }
-    k->round(k, unit->d_rounded, dy, p->rows * p->out);
+    if (dx || dw) k->round(k, unit->d_rounded, dy, p->rows * p->out);
     if (dw) k->round(k, unit->rounded, x, p->rows * p->in);
     if (dx)
         k->linear_input_bf16(k, dx, unit->d_rounded, p->w.rounded, p->rows, p->out, p->in, p->in_out,
                              accumulate_dx);
-    if (!dw) return;
+    if (!dw && !dbias) return;
     k->linear_weight_bf16(k, dw, dbias, dy, unit->d_rounded, unit->rounded, p->rows, p->out, p->in,
                           p->in_out, add);
 }
@@ -282,6 +289,7 @@ void transformer_linear_forward(const struct transformer_unit *unit, float *y, c
         const bool adds = bias && (!l.by_rows || p == 0);
         product_forward(unit, sum + piece.y, x + piece.x, adds ? bias + piece.bias : NULL, &piece.product);
     }
+    transformer_adapter_forward(unit, sum, x, layer, &l);
     if (completes) transformer_complete_sum(unit, y, sum);
 }
 
@@ -304,11 +312,12 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
         if (unit->leaves_weights)
             product_backward(unit, dx + in, accumulate, NULL, 0, NULL, dy + out, x, &piece.product);
         else
-            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g + piece.weight, 0, d_bias, dy + out, x + piece.x,
-                             &piece.product);
+            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias, dy + out,
+                             x + piece.x, &piece.product);
     }
     if (unit->leaves_weights) return;
     if (l.part) return;
+    transformer_adapter_backward(unit, dx, dy, x, layer, &l);
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
 }
@@ -595,7 +604,8 @@ static void words_backward(const struct transformer_unit *unit, const struct wor
             unit->kernels->zero(unit->kernels, dx, (uint64_t)(rows.count * c) * sizeof *dx);
             continue;
         }
-        product_backward(unit, dx, false, pass->d_table + piece.first * c, add, pass->d_bias ? pass->d_bias + piece.first : NULL,
+        float *const d_table = pass->d_table ? pass->d_table + piece.first * c : NULL;
+        product_backward(unit, dx, false, d_table, add, pass->d_bias ? pass->d_bias + piece.first : NULL,
                          unit->logits + rows.count * piece.first, pass->normed + rows.first * c, &product);
     }
 }

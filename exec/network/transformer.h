@@ -35,6 +35,7 @@ struct transformer_unit {
     bool leaves_weights; /* a BACKWARD_INPUT: gradients of linear layers' weights come later, from ... */
     float *d_out, *d_middle; /* ... these, as in memory_block_gradients(), d_qkv and d_wide; else NULL */
     bf16 *rounded, *d_rounded;
+    float *adapter; /* (R,rank), in a backward pass two of them; NULL: no layer has an adapter */
 };
 
 enum { TRANSFORMER_KEPT_MAX = 32 };
@@ -125,11 +126,12 @@ struct transformer_weights {
     bool is_rounded;
 };
 
-/* The gradient is NULL if the pass has none. */
+/* The gradient is NULL if the pass or the tensor, which is frozen, has none. */
 struct transformer_tensor {
     struct transformer_weights weights;
     float *g;
     uint32_t index; /* in the shard's tables */
+    bool frozen;
 };
 
 static inline void *transformer_at(void *base, uint64_t offset_bytes)
@@ -151,7 +153,7 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
 /* Returns a vector, fp32 for every precision. */
 const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
-/* Takes a microbatch's complete gradient: steps, or adds to the microbatches' sum, or leaves it to be applied
+/* Takes a microbatch's complete gradient, unless the tensor is frozen: steps, or adds to the microbatches' sum, or leaves it to be applied
  * elsewhere. */
 void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays);
 

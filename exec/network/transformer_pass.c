@@ -30,6 +30,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/extreme.h"
+#include "models/network/network_trained.h"
 #include "models/network/tensor_share.h"
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
@@ -52,11 +54,17 @@ const float *pass_layer_input(const struct transformer_unit *unit, float *all, u
     return pass_kept(unit, all, layer - 1, kept);
 }
 
+/* Returns the first layer that goes back: below it all is frozen. */
+static uint64_t lowest_layer(const struct unit_arguments *a)
+{
+    return max_u64(a->shard->first_layer, network_first_trained(&a->job->network));
+}
+
 /* Goes from the last block; `d_out` is the gradient of its output. */
 static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
-    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+    for (uint64_t layer = end; layer-- > lowest_layer(a);) {
         float *kept[TRANSFORMER_KEPT_MAX];
         (void)pass_kept(unit, all, layer, kept);
         unit->transformer->block_backward(unit, layer, kept, pass_layer_input(unit, all, layer), d_out,
@@ -90,7 +98,7 @@ static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t 
                                   float *inputs, const float *d_out, bool fresh)
 {
     const struct unit_arguments *a = unit->arguments;
-    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+    for (uint64_t layer = end; layer-- > lowest_layer(a);) {
         float *kept[TRANSFORMER_KEPT_MAX];
         pass_kept_alone(unit, alone, layer, kept);
         const float *in = pass_held_input(unit, inputs, layer);
@@ -237,12 +245,13 @@ static void compute_norm(const struct transformer_unit *unit)
     const struct unit_arguments *a = unit->arguments;
     const struct memory_table *parameters = &a->tables->parameters;
     double *sums = a->norms + memory_tensor_count(unit->network, 0, a->shard->first_layer);
-    for (uint32_t i = 0; i < parameters->count; i++) {
+    for (uint32_t i = 0, trained = 0; i < parameters->count; i++) {
         const struct memory_entry *entry = &parameters->entries[i];
+        if (a->tables->state.parts[STATE_FROZEN].entries[i].bytes > 0) continue;
         const float *const gradient = transformer_at(a->gradient, entry->offset_bytes);
         const int64_t count = (int64_t)(entry->bytes / sizeof(float));
-        if (unit->pieces > 1 && transformer_is_cut(unit, i)) sums[i] = transformer_piece_squares(unit, gradient, count);
-        else unit->kernels->squares(unit->kernels, &sums[i], gradient, count, false);
+        if (unit->pieces > 1 && transformer_is_cut(unit, i)) sums[trained++] = transformer_piece_squares(unit, gradient, count);
+        else unit->kernels->squares(unit->kernels, &sums[trained++], gradient, count, false);
     }
     if (unit->split)
         transformer_join_squares(unit->kernels, unit->split, unit->network, a->shard->first_layer, a->shard->layer_count,

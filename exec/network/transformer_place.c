@@ -107,6 +107,7 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
         .logits = pass_piece(a, workspace, "logits"),
         .rounded = pass_piece(a, workspace, "rounded"),
         .d_rounded = pass_piece(a, workspace, "d_rounded"),
+        .adapter = n->trained ? pass_piece(a, workspace, "adapter") : NULL,
     };
 }
 

@@ -163,6 +163,16 @@ static void compute_chunk(const struct kernels *kernels, const struct compute_ca
     device_leave_out(unit_group_take_processor_s(split->group, split->rank));
 }
 
+/* Returns true for a minibatch's first update, which tells its norm. */
+static bool is_first_update(const struct compute_call *call)
+{
+    const struct plan *const plan = call->run->plan;
+    const struct plan_unit *const unit = call->flight->unit;
+    const struct plan_shard *const shard = &plan->shards[plan->job_first_shard[unit->job] + unit->shard];
+    const uint64_t first = network_first_trained(&plan->jobs.jobs[unit->job].network);
+    return shard->first_layer <= first && first < shard->first_layer + shard->layer_count;
+}
+
 /* Finds where packed rows begin. */
 static void fill_rows(const struct compute_call *call)
 {
@@ -189,7 +199,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
         if (!skips && call->of_chunk) compute_chunk(kernels, call);
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
-        if (norms && call->flight->unit->shard == 0 && call->rank == 0)
+        if (norms && is_first_update(call) && call->rank == 0)
             handle_norm(call->run, job, call->flight->minibatch, unit_norm(&call->run->plan->jobs.jobs[job], norms), skips);
     } else {
         call->flight->omitted = true;

@@ -7,6 +7,7 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"
+#include "exec/files/adapter.h"
 #include "exec/files/weights.h"
 #include "exec/network/unit.h"
 #include "exec/run/run.h"
@@ -104,9 +105,11 @@ enum status run_check_weights(struct run *run, struct error *err)
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *const job = &plan->jobs.jobs[j];
         const uint32_t first = plan->job_first_shard[j], count = plan_job_shards(plan, j);
-        if (!job->weights_in || job->first_minibatch > 0 || run_ranks_awaits_states(run, j)) continue;
-        if (weights_check(job, &run->state_tables[first], count, err) != STATUS_OK &&
-            run_fail_early(run, j, err) != STATUS_OK)
+        const bool resumed = job->first_minibatch > 0 && !job->network.trained;
+        if (resumed || run_ranks_awaits_states(run, j)) continue;
+        enum status status = job->weights_in ? weights_check(job, &run->state_tables[first], count, err) : STATUS_OK;
+        if (status == STATUS_OK && job->adapter.from) status = adapter_check(job, &run->state_tables[first], count, err);
+        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
             return err->status;
     }
     return STATUS_OK;

@@ -283,6 +283,7 @@ static bool is_of_files(const struct plan_walk_op *op)
 static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (is_of_files(op)) return op->op->pass == PLAN_OPEN && op->rank > 0;
+    if (op->op->pass == PLAN_STORE) return true; /* of a frozen state, which ends there */
     if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
     if (op->op->pass == PLAN_REDUCE) return false; /* encodes, perhaps in no time */
     return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && !is_of_host(op);

@@ -36,7 +36,7 @@ static bool may_open(struct run *run, uint32_t job)
 /* A file is read at once. */
 static bool has_file(const struct job *job)
 {
-    return job->weights_in || job->first_minibatch > 0;
+    return job_fills_at_once(job);
 }
 
 /* Makes states with which another job ended, or those from before the first minibatch. */

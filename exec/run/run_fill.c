@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/try.h"
+#include "exec/files/adapter.h"
 #include "exec/files/weights.h"
 #include "exec/run/run_ranks.h"
 #include "exec/state/run_faults.h"
@@ -51,14 +52,27 @@ static enum status fill_best(struct run *run, const struct weight_item *item, st
     return STATUS_OK;
 }
 
+/* Fills states as a training begins, and takes the fingerprint of what is frozen. */
+static enum status fill_initial(struct run *run, const struct weight_item *item, float *const *states, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[item->job];
+    const struct state_tables *const tables = &run->state_tables[item->first_shard];
+    if (job->weights_in) TRY(weights_read(job, tables, item->shard_count, states, err));
+    for (uint32_t s = 0; s < item->shard_count && !job->weights_in; s++) weights_init(job, &tables[s], states[s]);
+    if (!job->network.trained) return STATUS_OK;
+    const uint64_t frozen = weights_frozen_fingerprint(job, tables, item->shard_count, states);
+    atomic_fetch_add(&run->jobs[item->job].frozen, frozen);
+    return job->adapter.from ? adapter_read(job, tables, item->shard_count, states, &frozen, err) : STATUS_OK;
+}
+
 /* `states`: per shard of the item. */
 static enum status fill_states(struct run *run, struct weight_item *item, float *const *states,
                                struct error *err)
 {
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[item->job];
-    const uint32_t s = item->first_shard;
     if (job->first_minibatch > 0) {
+        if (job->network.trained) TRY(fill_initial(run, item, states, err)); /* checkpoints have no frozen weights */
         const struct checkpoint_subject subject = run_checkpoint_subject(run, item->job, states);
         struct run_job_result *const result = &run->result->jobs[item->job];
         struct checkpoint_history history = {.losses = result->losses,
@@ -71,10 +85,7 @@ static enum status fill_states(struct run *run, struct weight_item *item, float 
         result->best_evaluation = evaluation_best(result->evaluations, result->evaluation_count);
         return fill_best(run, item, err);
     }
-    if (job->weights_in)
-        return weights_read(job, &run->state_tables[s], item->shard_count, states, err);
-    weights_init(job, &run->state_tables[s], states[0]);
-    return STATUS_OK;
+    return fill_initial(run, item, states, err);
 }
 
 static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
@@ -162,7 +173,7 @@ enum status run_fill_all(struct run *run, struct error *err)
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
         const struct job *const job = &plan->jobs.jobs[j];
-        const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
+        const uint32_t step = job_fills_at_once(job) ? end - first : 1;
         if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
         if (plan_has_range(plan, j) || run_ranks_awaits_states(run, j)) continue; /* at its OPEN; from rank 0 */
         if (plan_goes_on_from(plan, j) != PLAN_NONE) continue;                    /* run_moves.h */

@@ -24,13 +24,12 @@ static bool is_complete(const struct run *run, uint32_t j)
 }
 
 /* Writes to `path`, or to its partial path if the training ended early; *out is the path used. */
-static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
-                               bool complete, const char *path, const char **out, struct error *err)
+static enum status keep_values(struct run *run, struct weights_walk values, bool complete, const char *path, const char **out,
+                               struct error *err)
 {
-    const struct job *const job = &run->plan->jobs.jobs[j];
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
-    TRY(weights_write(job, tables, plan_job_shards(run->plan, j), values, target, err));
+    TRY(weights_write_walk(values, target, err));
     if (complete) job_partial_remove(path);
     pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
     const enum status status = arena_string(&run->result->arena, target, out, err);
@@ -38,20 +37,35 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
     return status;
 }
 
-/* Writes the best evaluation's weights, if the job keeps them. */
+/* Writes the best evaluation's weights. */
+static enum status write_best(struct run *run, uint32_t j, struct weights_walk best, struct error *err)
+{
+    const struct job *const job = best.job;
+    struct run_job_result *const result = &run->result->jobs[j];
+    result->kept_fingerprint = weights_fingerprint_walk(best);
+    if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
+    return keep_values(run, best, is_complete(run, j), job->weights_best, &result->kept_path, err);
+}
+
+/* Keeps the best evaluation's weights, if the job does so. Frozen ones are those of its state. */
 static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    const struct job *const job = &plan->jobs.jobs[j];
-    struct run_job_result *const result = &run->result->jobs[j];
     const uint32_t first = plan->job_first_shard[j];
-    const uint32_t count = plan_job_shards(plan, j);
+    struct weights_walk best = {.job = &plan->jobs.jobs[j],
+                                .tables = &run->value_tables[first],
+                                .shard_count = plan_job_shards(plan, j),
+                                .states = &run->kept[first],
+                                .frozen_tables = &run->state_tables[first]};
+    struct run_states lent;
+    struct error ignored = {0};
     if (!run->jobs[j].kept) return STATUS_OK;
-    result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
-                                                   &run->kept[first]);
-    if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
-    return keep_values(run, j, &run->value_tables[first], &run->kept[first], is_complete(run, j), job->weights_best,
-                       &result->kept_path, err);
+    if (!best.job->network.trained) return write_best(run, j, best, err);
+    enum status status = run_states_borrow(run, first, best.shard_count, RUN_STATES_PARAMETERS, &lent, err);
+    best.frozen_states = lent.states;
+    if (status == STATUS_OK) status = write_best(run, j, best, err);
+    (void)!run_states_give_back(run, &lent, false, &ignored);
+    return status;
 }
 
 /* Fails a job whose weights are not finite: they must not replace a file's. */
@@ -105,8 +119,9 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     if (status == STATUS_OK && !finite) fail_not_finite(run, j);
     const bool write = wanted && finite;
     if (status == STATUS_OK && write)
-        status = keep_values(run, j, &run->state_tables[first], lent.states, !partial && is_complete(run, j), path,
-                             &result->weights_path, err);
+        status = keep_values(run, (struct weights_walk){.job = job, .tables = &run->state_tables[first], .shard_count = count,
+                                                        .states = lent.states},
+                             !partial && is_complete(run, j), path, &result->weights_path, err);
     if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);
     const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
     if (status == STATUS_OK && given_back != STATUS_OK)

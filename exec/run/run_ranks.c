@@ -292,7 +292,7 @@ void run_ranks_spread(struct run *run, const struct plan_walk_op *op, void *at)
 static bool is_read(const struct run *run, uint32_t job)
 {
     const struct job *const about = &run->plan->jobs.jobs[job];
-    return about->weights_in || about->first_minibatch > 0;
+    return job_fills_at_once(about);
 }
 
 bool run_ranks_awaits_states(const struct run *run, uint32_t job)

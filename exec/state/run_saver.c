@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,8 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
         .tables = &run->state_tables[first],
         .shard_count = plan_job_shards(plan, job),
         .states = states,
+        .knows_frozen = plan->jobs.jobs[job].network.trained != NULL,
+        .frozen = atomic_load(&run->jobs[job].frozen),
     };
 }
 
@@ -104,20 +107,28 @@ static void pause_at_random(const struct run_saver *saver, uint64_t number)
     if (seed > 0) nanosleep(&pause, NULL);
 }
 
+/* Returns the bytes of a shard that checkpoints have: frozen weights stay on the host. */
+static uint64_t saved_bytes(const struct run *run, uint32_t shard)
+{
+    return state_trained_bytes(&run->tables[shard].state.layout);
+}
+
 /* Copies state. `covered`: shards of the plan to leave out; may be NULL. False: the state cannot be read. */
 static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covered)
 {
     struct run *const run = saver->run;
     const struct plan *const plan = run->plan;
     for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
-        const size_t bytes = run->tables[s].state.layout.bytes;
+        const uint64_t frozen = run->tables[s].state.layout.parts[STATE_FROZEN].bytes;
+        const size_t bytes = saved_bytes(run, s);
+        char *const to = (char *)saver->copies[s] + frozen;
         struct error why = {0};
         if (covered && (covered[s] || !saver_has_shard(saver, s))) continue;
         if (run_is_split(run, s)) {
-            run_shares_gather(run, s, saver->copies[s], bytes);
+            run_shares_gather(run, s, saver->copies[s], bytes); /* nothing is frozen */
         } else if (!run_is_stored(run, s)) {
-            memcpy(saver->copies[s], run->states[s], bytes);
-        } else if (run_storage_load(run, s, saver->copies[s], bytes, &why) != STATUS_OK) {
+            memcpy(to, (const char *)run->states[s] + frozen, bytes);
+        } else if (run_storage_load(run, s, to, frozen, bytes, &why) != STATUS_OK) {
             give_up(saver, job, &why);
             return false;
         }
@@ -239,7 +250,7 @@ static uint64_t copy_bytes(const struct run *run)
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         uint64_t bytes = 0;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++)
-            bytes += run->tables[s].state.layout.bytes;
+            bytes += saved_bytes(run, s);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -258,8 +269,9 @@ static void place_copies(struct run_saver *saver)
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         char *at = run->host + run->snapshot_offset;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
-            saver->copies[s] = (float *)(void *)at;
-            at += run->tables[s].state.layout.bytes;
+            /* as if the frozen weights, which nobody reads, were before it */
+            saver->copies[s] = (float *)(void *)(at - run->tables[s].state.layout.parts[STATE_FROZEN].bytes);
+            at += saved_bytes(run, s);
         }
     }
 }

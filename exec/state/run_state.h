@@ -18,6 +18,7 @@
 /* A job's progress, changed under run.lock. */
 struct run_progress {
     uint64_t begun;   /* minibatches with a started computation */
+    atomic_uint_fast64_t frozen; /* fingerprint of frozen weights, of the shards filled so far */
     atomic_uint_fast64_t limit; /* later minibatches are skipped; lowered once, by a stop */
     uint64_t losses;  /* on the host */
     double last_loss_s;

@@ -83,12 +83,6 @@ static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_state
     return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
 }
 
-/* Returns true for files, which fill all states together, not shard by shard. */
-static bool filled_at_once(const struct job *job)
-{
-    return job->weights_in || job->first_minibatch > 0;
-}
-
 uint64_t run_storage_bytes_aside(const struct run *run)
 {
     const struct plan *const plan = run->plan;
@@ -99,7 +93,7 @@ uint64_t run_storage_bytes_aside(const struct run *run)
             if (!is_away(run, s)) continue;
             const uint64_t shares = run_is_stored(run, s) && run_is_split(run, s) ? 2 * ranks_bytes(run, s) : 0;
             const uint64_t own = lent_bytes(run, s, RUN_STATES_FILL) + shares;
-            filled = filled_at_once(&plan->jobs.jobs[j]) ? filled + own : own > filled ? own : filled;
+            filled = job_fills_at_once(&plan->jobs.jobs[j]) ? filled + own : own > filled ? own : filled;
             kept += lent_bytes(run, s, RUN_STATES_PARAMETERS) + shares;
         }
         if (filled > most) most = filled;
@@ -159,13 +153,13 @@ void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *s
     device_call(run->streams[op->stream], call_transfer, &call, sizeof call, timing);
 }
 
-enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,
+enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t from, uint64_t bytes,
                              struct error *err)
 {
     struct run_storage *const storage = run->storage;
     pthread_mutex_lock(&storage->aside);
     const enum status status =
-        storage_read(storage->file, QUEUE_ASIDE, to, storage->offset[shard], bytes, err);
+        storage_read(storage->file, QUEUE_ASIDE, to, storage->offset[shard] + from, bytes, err);
     pthread_mutex_unlock(&storage->aside);
     return status;
 }
@@ -288,7 +282,7 @@ static enum status borrow(struct run *run, enum run_states_use use, struct run_s
                                                         : value_bytes(run, s);
         if (run_is_split(run, s) && run_is_stored(run, s)) TRY(gather_stored(run, s, out->states[s - first], wanted, err));
         else if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
-        else TRY(run_storage_load(run, s, out->states[s - first], wanted, err));
+        else TRY(run_storage_load(run, s, out->states[s - first], 0, wanted, err));
     }
     return STATUS_OK;
 }

@@ -37,8 +37,8 @@ void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *s
 /* Fills the copy of a tied table of a parallel job whose states are on storage, if it has one. */
 MUST_CHECK enum status run_storage_fill_table(struct run *run, uint32_t job, struct error *err);
 
-/* Loads a shard's state, or its first bytes. From any thread. */
-MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,
+/* Loads bytes of a shard's state, from byte `from` on. From any thread. */
+MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t from, uint64_t bytes,
                                         struct error *err);
 
 /* States of shards [first, first + count), in their home or in borrowed memory. Only one user at

@@ -62,7 +62,7 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
             state->address = use->address;
             state->first_row = op->op->first_row;
             state->row_count = op->op->row_count;
-            state->changed_bytes = buffer->bytes;
+            state->changed_bytes = buffer->bytes - loop->run->tables[shard_of(loop, buffer)].state.layout.parts[STATE_FROZEN].bytes;
         } else if (op->op->kind == OP_COPY && i == 0) {
             state->changed_bytes -=
                 op->op->bytes < state->changed_bytes ? op->op->bytes : state->changed_bytes;
@@ -98,7 +98,7 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
         state->row_count
             ? memory_state_rows(&job->network, state->row_count, job_state_format(job)) : *whole;
     assert(here.bytes <= state->bytes); /* a pipeline's last chunk may have more: a copy of the tied table */
-    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+    for (uint32_t part = STATE_WEIGHTS; part < STATE_PARTS; part++) { /* what is frozen is there */
         if (here.parts[part].bytes == 0) continue;
         device_copy_guarded(run->streams[plan_stream(plan, device, STREAM_D2H)],
                             to + whole->parts[part].offset_bytes +

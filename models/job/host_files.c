@@ -25,11 +25,22 @@ double host_file_write_rate(const struct hardware *hardware)
     return hardware_has_storage(hardware) ? cost_storage_bandwidth(hardware, STORAGE_WRITE) : write_rate_assumed;
 }
 
+/* Returns the bytes of the layers' values, of frozen ones and adapters, too. */
+static double value_bytes(const struct job *job, uint64_t first_layer, uint64_t layer_count)
+{
+    const struct network *network = &job->network;
+    double sum = 0;
+    if (!network->trained) return (double)memory_parameter_bytes(network, first_layer, layer_count);
+    for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++)
+        sum += (double)sizeof(float) * (double)network_layer_parameters(network, layer);
+    return sum;
+}
+
 double host_file_open_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
                         uint64_t layer_count)
 {
     double state = (double)job_state(job, first_layer, layer_count).bytes;
-    double values = (double)memory_parameter_bytes(&job->network, first_layer, layer_count);
+    double values = value_bytes(job, first_layer, layer_count);
     double clear_s = state / clear_rate;
     if (job->first_minibatch > 0) return clear_s + state / host_file_read_rate(hardware);
     return clear_s + values / (job->weights_in ? host_file_read_rate(hardware) : seed_rate);
@@ -38,7 +49,8 @@ double host_file_open_s(const struct hardware *hardware, const struct job *job, 
 double host_file_close_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
                          uint64_t layer_count)
 {
-    double values = (double)memory_parameter_bytes(&job->network, first_layer, layer_count);
+    double values = job->adapter.rank > 0 ? (double)memory_parameter_bytes(&job->network, first_layer, layer_count)
+                                          : value_bytes(job, first_layer, layer_count);
     double files = (job->weights_out ? 1 : 0) + (job->weights_best ? 1 : 0);
     return files * values / host_file_write_rate(hardware);
 }

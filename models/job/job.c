@@ -1,6 +1,7 @@
 #include "models/job/job.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/size.h"
 #include "models/network/network_traits.h"
@@ -57,4 +58,10 @@ void job_set_release(struct job_set *set)
 {
     arena_release(&set->arena);
     *set = (struct job_set){0};
+}
+
+double job_adapter_scale(const struct job_adapter *adapter)
+{
+    if (adapter->rank == 0) return 0;
+    return adapter->alpha / (adapter->rslora ? sqrt((double)adapter->rank) : (double)adapter->rank);
 }

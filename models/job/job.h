@@ -48,6 +48,9 @@
  *                                                "split_seed"}: the loss on held-out data, see struct job_evaluation
  *   keep          "last"                         or "best": also the weights of the best evaluation; in plans "best-so-far": for
  *                                              the job that goes on
+ *   freeze        none                           layers and tensors that are not trained (models/jobs/job_trained.h)
+ *   adapter       none                           trains low-rank adapters of the network, which is frozen; weights_out is then
+ *                                                the folder of the adapter
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
  *                                                job in the order of its ranks. Other jobs that name the same
@@ -63,6 +66,7 @@
 #include "models/job/memory.h"
 #include "models/job/parallel.h"
 #include "models/network/network.h"
+#include "models/network/network_trained.h"
 
 enum { JOB_COUNT_MAX = 16384 }; /* planned in minutes */
 enum { JOB_NAME_MAX = 100 }; /* for paths, tables and tracks */
@@ -137,6 +141,18 @@ struct job_evaluation {
     uint64_t split_seed;  /* draws them, and the order in which rows are packed */
 };
 
+/* Adapters of linear layers, and PEFT's names for them. */
+struct job_adapter {
+    uint64_t rank; /* 0: none; other fields are unused */
+    double alpha;  /* the scale is alpha / rank ... */
+    bool rslora;   /* ... or alpha over the rank's root */
+    bool all_linear;
+    const char *const *targets; /* (target_count) names of modules or ends of their paths; NULL: all_linear */
+    uint32_t target_count;
+    const char *from; /* absolute path of an adapter's folder, with which it begins; NULL: the seed */
+};
+double job_adapter_scale(const struct job_adapter *adapter);
+
 struct job {
     const char *name; /* unique; letters, digits, '-', '_', '.' */
     struct network network;
@@ -159,6 +175,8 @@ struct job {
     const char *weights_in;  /* NULL: initialised from the seed */
     const char *weights_out; /* may be NULL */
     struct job_evaluation evaluation;
+    struct network_freeze freeze;  /* as in the file: network.trained follows from both */
+    struct job_adapter adapter;
     bool keep_best;            /* also write the best evaluation's weights ... */
     const char *weights_best;  /* ... here: weights_out with ".best" before its ending; else NULL */
     struct parallel parallel;  /* all 0: one device at a time */
@@ -192,6 +210,12 @@ static inline bool job_has_labels(const struct job *job)
 
 /* Returns the bytes of a replica's part of them, whole microbatches; of a job with one replica all. */
 uint64_t job_replica_batch_bytes(const struct job *job);
+
+/* Returns true if files fill all of its shards' states together. */
+static inline bool job_fills_at_once(const struct job *job)
+{
+    return job->weights_in || job->first_minibatch > 0 || job->adapter.from;
+}
 
 /* Returns true if its steps wait for the norm of all gradients. */
 static inline bool job_clips(const struct job *job)
@@ -247,11 +271,11 @@ static inline struct state_layout job_state(const struct job *job, uint64_t firs
 }
 
 /* Returns the bytes kept for these layers' backward pass, microbatch after microbatch as memory_activations(), or
- * memory_inputs() with UNIT_INPUTS; 0 without UNIT_KEEP. */
+ * memory_inputs() with UNIT_INPUTS; 0 without UNIT_KEEP, and where no layer has a backward pass. */
 static inline uint64_t job_kept_bytes(const struct job *job, uint64_t first_layer,
                                       uint64_t layer_count, uint32_t how)
 {
-    if (!(how & UNIT_KEEP)) return 0;
+    if (!(how & UNIT_KEEP) || first_layer + layer_count <= network_first_trained(&job->network)) return 0;
     uint64_t one = how & UNIT_INPUTS
                        ? memory_input_bytes(&job->network, first_layer, layer_count,
                                             job->microbatch, job->sequence, job->precision)

@@ -14,15 +14,23 @@
 #include "base/try.h"
 #include "models/job/memory_layout.h"
 #include "models/network/network_graph.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 /* --- parameters ----------------------------------------------------------------------------- */
 
-/* Returns the bytes of one number, for a matrix or another tensor; 0 if the part does not store it. */
-static uint64_t element_bytes(struct state_format format, uint32_t part, bool matrix)
+static bool is_rounded(struct state_format format, const struct tensor_spec *spec)
 {
-    const bool rounded = precision_halves_weight(format.weights, matrix);
+    return !spec->adapter && precision_halves_weight(format.weights, spec->matrix);
+}
+
+/* Returns the bytes of a tensor's number; 0 if the part does not store it. */
+static uint64_t element_bytes(struct state_format format, uint32_t part, const struct tensor_spec *spec)
+{
+    const bool rounded = is_rounded(format, spec);
+    if (spec->frozen != (part == STATE_FROZEN)) return 0;
     switch ((enum state_part)part) {
+    case STATE_FROZEN:
     case STATE_WEIGHTS: return precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
     case STATE_MASTER: return rounded ? precision_bytes(PRECISION_FP32) : 0;
     case STATE_FIRST:
@@ -40,7 +48,8 @@ static void lay_part(const struct memory_range *range, uint64_t layer, struct me
     uint32_t count = (layout->entries ? network_layer_tensors : network_layer_shapes)(range->network, layer, tensors);
     bool embedding = network_layer_kind(range->network, layer) == LAYER_EMBEDDING;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t bytes = element_bytes(range->format, range->part, tensors[i].matrix);
+        uint64_t bytes = element_bytes(range->format, range->part, &tensors[i]);
+        layout->rounded = is_rounded(range->format, &tensors[i]);
         /* an embedding's tables are cut between any two rows */
         if (embedding && i > 0) layout->alignment = bytes > 0 ? bytes : 1;
         memory_put_bytes(layout, tensors[i].name, tensors[i].elements * bytes);
@@ -78,7 +87,8 @@ uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer
     for (uint64_t layer = first_layer, next; layer < end; layer = next) {
         next = network_alike_end(network, layer);
         if (next > end) next = end;
-        sum += (next - layer) * network_layer_shapes(network, layer, specs);
+        const uint32_t count = network_layer_shapes(network, layer, specs);
+        for (uint32_t i = 0; i < count; i++) sum += specs[i].frozen ? 0 : next - layer;
     }
     return sum;
 }
@@ -90,15 +100,22 @@ uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_la
     return memory_range_bytes(&range);
 }
 
+/* Returns a row of an embedding's tables, which are frozen together. */
+static struct tensor_spec table_row(const struct network *network)
+{
+    return (struct tensor_spec){.matrix = true, .frozen = network_first_trained(network) > 0};
+}
+
 struct state_layout memory_state(const struct network *network, uint64_t first_layer,
                                  uint64_t layer_count, struct state_format format)
 {
+    const struct tensor_spec row = table_row(network);
     struct state_layout out = {0};
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         struct memory_range range = part_range(network, first_layer, layer_count, part, format);
         out.parts[part].offset_bytes = out.bytes;
         out.parts[part].bytes = memory_range_bytes(&range);
-        out.parts[part].row_bytes = network->width * element_bytes(format, part, true);
+        out.parts[part].row_bytes = network->width * element_bytes(format, part, &row);
         out.bytes += out.parts[part].bytes;
     }
     return out;
@@ -107,10 +124,11 @@ struct state_layout memory_state(const struct network *network, uint64_t first_l
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
                                       struct state_format format)
 {
+    const struct tensor_spec row = table_row(network);
     struct state_layout out = {0};
     for (uint64_t bytes = precision_bytes(PRECISION_FP32); bytes > 0; bytes /= 2)
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
-            if (element_bytes(format, part, true) != bytes) continue;
+            if (element_bytes(format, part, &row) != bytes) continue;
             out.parts[part].offset_bytes = out.bytes;
             out.parts[part].row_bytes = network->width * bytes;
             out.parts[part].bytes = rows * out.parts[part].row_bytes;

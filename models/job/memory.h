@@ -1,14 +1,15 @@
 /*
  * Tables of tensors in buffers, by which the executor allocates and the planner counts.
  *
- * A *state blob* is one piece per shard: the weights as passes read them, the fp32 master of 16-bit weights, and the
- * optimizer's moments (AdamW: all first, then all second; momentum: all sums). The part that a pass needs comes first,
- * and so do all full-precision values. Parts list the same tensors in the same order, each in its own format; absent
- * tensors have 0 bytes. Tensors start on 64-byte boundaries, except that rows of an embedding's tables have no
- * padding: any range of rows can be a shard (a slice), and updating slices is the arithmetic of updating the whole.
+ * A *state blob* is one piece per shard: frozen weights, the other weights as passes read them, the fp32 master of 16-bit
+ * weights, and the optimizer's moments (AdamW: all first, then all second; momentum: all sums). The part that a pass needs
+ * comes first, and so do all full-precision values; what an update changes comes last, after the frozen weights. Parts list
+ * the same tensors in the same order, each in its own format; absent tensors have 0 bytes. Tensors start on 64-byte
+ * boundaries, except that rows of an embedding's tables have no padding: any range of rows can be a shard (a slice), and
+ * updating slices is the arithmetic of updating the whole.
  *
- *     [ weights | master of matrices | first moments | second moments ]
- *       ^ t0 t1 t2 ...
+ *     [ frozen | weights | master of matrices | first moments | second moments ]
+ *       ^ t0 ...  ^ t1 t2 ...
  *
  *     bytes per element of a matrix, AdamW        in a pass   weights  master  moments  together
  *     all fp32                                        4          4               4 + 4     12
@@ -26,7 +27,7 @@
 
 enum { MEMORY_ALIGNMENT = 64 };
 
-enum state_part { STATE_WEIGHTS, STATE_MASTER, STATE_FIRST, STATE_SECOND, STATE_PARTS };
+enum state_part { STATE_FROZEN, STATE_WEIGHTS, STATE_MASTER, STATE_FIRST, STATE_SECOND, STATE_PARTS };
 
 /* A missing part has 0 bytes. */
 struct state_layout {
@@ -42,6 +43,7 @@ struct memory_entry {
     uint64_t layer;
     uint64_t offset_bytes;
     uint64_t bytes;
+    bool rounded; /* of weights: 16 bits */
 };
 
 struct memory_table {
@@ -66,12 +68,12 @@ static inline struct state_tables state_tables_of_values(struct memory_table par
 }
 
 /* Lists the parameters of layers [first_layer, first_layer + layer_count), fp32 for every precision: the layout of
- * gradients and of kept values. */
+ * gradients and of kept values. Frozen ones have 0 bytes. */
 MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t first_layer,
                                          uint64_t layer_count, struct arena *arena,
                                          struct memory_table *out, struct error *err);
 
-/* Counts these layers' tensors. */
+/* Counts these layers' tensors that are trained. */
 uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
                              uint64_t layer_count);
 
@@ -81,7 +83,7 @@ static inline uint64_t memory_norm_bytes(const struct network *network)
     return memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
 }
 
-/* Return the parameters' fp32 bytes, and their state's layout, without tables. */
+/* Return the trained parameters' fp32 bytes, and the state's layout, without tables. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);
 struct state_layout memory_state(const struct network *network, uint64_t first_layer,
@@ -102,10 +104,22 @@ uint64_t memory_state_offset(const struct network *network, uint64_t first_layer
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
                                       struct state_format format);
 
+/* Counts what passes read, at the start of a blob: frozen and other weights. */
+static inline uint64_t state_weight_bytes(const struct state_layout *layout)
+{
+    return layout->parts[STATE_FROZEN].bytes + layout->parts[STATE_WEIGHTS].bytes;
+}
+
 /* Counts weights and master at the start of a blob. */
 static inline uint64_t state_value_bytes(const struct state_layout *layout)
 {
-    return layout->parts[STATE_WEIGHTS].bytes + layout->parts[STATE_MASTER].bytes;
+    return state_weight_bytes(layout) + layout->parts[STATE_MASTER].bytes;
+}
+
+/* Counts what updates change, at the end of a blob; 0: nothing is trained. */
+static inline uint64_t state_trained_bytes(const struct state_layout *layout)
+{
+    return layout->bytes - layout->parts[STATE_FROZEN].bytes;
 }
 
 /*
@@ -168,7 +182,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *
  *   FORWARD   keep, d_stream, d_stream2, gathered, scratch, logits, rounded
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, gathered, norm_parts, scratch, logits, activations, sums, rounded,
- *             d_rounded, head
+ *             d_rounded, head; all also adapter
  *   LOSS      as BACKWARD, and inputs
  *
  *   keep         one layer's activations (for a forward pass that keeps nothing, or only inputs)
@@ -195,6 +209,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes, for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and
  *                embedded
+ *   adapter      (R,rank), backward twice: the input of a linear layer times A, and its gradient; only with adapters
  *   gathered     (R,C), for the heads of bert and vit two: rows of all members, where a tensor group cuts them
  *   norm_parts   (2,C): gradients of a norm's weights, from a part of the rows; both only in slices of a network
  *   activations  as laid out by memory_activations(), if they are recomputed; an entry of that table is at this

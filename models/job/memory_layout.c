@@ -15,6 +15,7 @@ void memory_put_bytes(struct memory_layout *layout, const char *name, uint64_t b
         entry->layer = layout->layer;
         entry->offset_bytes = offset;
         entry->bytes = bytes;
+        entry->rounded = layout->rounded;
         snprintf(entry->name, sizeof entry->name, "%.95s", name);
     }
     layout->count++;

@@ -15,6 +15,7 @@ struct memory_layout {
     uint64_t layer;
     uint64_t alignment;
     uint64_t number_bytes; /* of activations; 0: fp32 */
+    bool rounded;          /* what is put has 16 bits */
 };
 
 /* Layers, and how each is laid out. */

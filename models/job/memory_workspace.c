@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "models/job/memory_layout.h"
 #include "models/network/network_graph.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 /* Elements of each entry. */
@@ -18,11 +19,13 @@ struct workspace {
     uint64_t d_logits;     /* gradients of 16-bit logits */
     uint64_t gathered, norm_parts; /* of a tensor group's member */
     uint64_t pieces;       /* sums of rows of each piece */
+    uint64_t adapter;              /* the input of a linear layer times A */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
 {
     bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
+    if (embedding && network_first_trained(network) > 0) return 0;
     if (embedding && network_has_plain_tables(network)) return 0;
     if (embedding && network->word_width > 0) return network->width * network->word_width; /* its projection's */
     if (embedding && network->family == NETWORK_BERT) return 4 * network->width; /* its norm's, of two microbatches */
@@ -185,6 +188,7 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
     need_rounded(network, s, layer, w);
     need_group(network, s, layer, w);
+    w->adapter = max_u64(w->adapter, s.rows * network_layer_rank(network, layer));
     uint64_t keep = keep_words(range, layer);
     bool head = network_layer_kind(network, layer) == LAYER_HEAD;
     w->keep = max_u64(w->keep, keep);
@@ -253,6 +257,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put_numbers(layout, "d_qkv", w->d_qkv, how);
         put_numbers(layout, "d_wide", w->d_wide, how);
     }
+    if (w->adapter > 0) memory_put(layout, "adapter", (forward ? 1 : 2) * w->adapter);
     if (w->gathered > 0) memory_put(layout, "gathered", w->gathered);
     if (w->norm_parts > 0 && !forward) memory_put(layout, "norm_parts", w->norm_parts);
     if (w->pieces > 0) memory_put(layout, "pieces", w->pieces);
@@ -268,7 +273,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     if (pass == UNIT_LOSS) memory_put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 16 };
+enum { WORKSPACE_ENTRIES_MAX = 17 };
 
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)

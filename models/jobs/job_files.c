@@ -50,7 +50,8 @@ static enum status check_room(const struct job *job, struct error *err)
     struct statvfs disk;
     struct stat info;
     char folder[JOB_PATH_BYTES], text[2][QUANTITY_TEXT_BYTES];
-    const double needed = 4.0 * (double)network_parameters(&job->network);
+    const double needed =
+        4.0 * (double)(job->adapter.rank > 0 ? network_trained_parameters(&job->network) : network_parameters(&job->network));
     if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
     const char *const slash = strrchr(job->weights_out, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1, slash ? job->weights_out : ".");
@@ -83,6 +84,13 @@ static enum status declare_folder(const char *path, struct error *err)
     return status;
 }
 
+/* Makes the folders of an adapter. */
+static enum status make_folders(const struct job *job, struct error *err)
+{
+    if (job->weights_out) TRY(path_make_folders(job->weights_out, err));
+    return job->weights_best ? path_make_folders(job->weights_best, err) : STATUS_OK;
+}
+
 enum status job_files_declare(const struct job *job, bool probe, struct error *err)
 {
     const char *const inputs[] = {job->data, job->weights_in, job->evaluation.data};
@@ -90,6 +98,8 @@ enum status job_files_declare(const struct job *job, bool probe, struct error *e
     for (size_t i = 0; i < ARRAY_COUNT(inputs); i++)
         if (inputs[i] && outputs_read(inputs[i], err) != STATUS_OK) return err->status;
     if (job->weights_in) TRY(declare_folder(job->weights_in, err));
+    if (job->adapter.from) TRY(declare_folder(job->adapter.from, err));
+    if (probe && job->adapter.rank > 0) TRY(make_folders(job, err));
     snprintf(what, sizeof what, "the weights of job '%s'", job->name);
     if (job->weights_out) TRY(declare_weights(job->weights_out, what, probe, err));
     if (job->weights_out && probe) TRY(check_room(job, err));

@@ -38,6 +38,8 @@
     X(WEIGHTS_IN, "weights_in", true, false)                                                        \
     X(WEIGHTS_OUT, "weights_out", true, false)                                                      \
     X(EVALUATE, "evaluate", true, false)                                                            \
+    X(FREEZE, "freeze", true, true)                                                                 \
+    X(ADAPTER, "adapter", true, true)                                                               \
     X(KEEP, "keep", true, false)                                                                    \
     X(PARALLEL, "parallel", false, false) /* gangs tell it */                            \
     X(DEVICES, "devices", false, false)   /* reservations tell it */                     \

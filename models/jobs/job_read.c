@@ -23,6 +23,7 @@
 #include "models/jobs/job_draft.h"
 #include "models/jobs/job_keys.h"
 #include "models/jobs/job_names.h"
+#include "models/jobs/job_trained.h"
 
 /* --- from draft to jobs --------------------------------------------------------------------- */
 
@@ -46,15 +47,19 @@ static enum status name_output(const char *pattern, const char *name, struct are
     return arena_string(arena, path, out, err);
 }
 
-/* Makes "a.best.safetensors" of "a.safetensors", else appends ".best". */
+/* Makes "a.best.safetensors" of "a.safetensors", else appends ".best"; to an adapter's folder. */
 static enum status name_best(const char *path, struct arena *arena, const char **out,
                              struct error *err)
 {
     static const char ending[] = ".safetensors";
-    char text[4 * PATH_MAX + sizeof ".best"];
+    char text[4 * PATH_MAX + sizeof ".best/"];
     size_t stem = strlen(path);
-    bool usual = text_ends_in(path, ending);
+    bool usual = text_ends_in(path, ending), adapter = text_ends_in(path, job_adapter_file);
     if (usual) stem -= strlen(ending);
+    if (adapter && stem + strlen(ending) > strlen(job_adapter_file) + 1) {
+        snprintf(text, sizeof text, "%.*s.best/%s", (int)(strlen(path) - strlen(job_adapter_file) - 1), path, job_adapter_file);
+        return arena_string(arena, text, out, err);
+    }
     snprintf(text, sizeof text, "%.*s.best%s", (int)stem, path, usual ? ending : "");
     return arena_string(arena, text, out, err);
 }

@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "models/jobs/job_draft.h"
 #include "models/jobs/job_rows.h"
+#include "models/jobs/job_trained.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
 
@@ -132,6 +133,7 @@ enum status job_draft_resolve(struct job_draft *draft, const char *folder, struc
                                               ? job->data_format
                                               : guess_format(job, job->evaluation.data);
     }
+    TRY(job_trained_resolve(draft, folder, arena, err));
     TRY(settle_batch(draft, err));
     return settle_length(draft, err);
 }

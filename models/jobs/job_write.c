@@ -5,6 +5,7 @@
 #include "base/json/json_out.h"
 #include "models/jobs/jobs_file.h"
 #include "models/jobs/job_devices.h"
+#include "models/jobs/job_trained.h"
 
 static void write_schedule(const struct rate_schedule *s, struct json_out *out)
 {
@@ -93,6 +94,7 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     write_path(folder, job->weights_in, out, "weights_in");
     write_path(folder, job->weights_out, out, "weights_out");
     write_evaluation(job, folder, out);
+    job_trained_write(job, folder, out);
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
     compression_write(job->compression, out, "compression");

@@ -23,9 +23,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 const char *const network_family_names[] = {
@@ -100,7 +102,7 @@ static uint64_t same_end(const struct network *network, uint64_t layer)
 }
 
 /* The first block of each stack has the table of positions. */
-uint64_t network_alike_begin(const struct network *network, uint64_t layer)
+static uint64_t alike_begin(const struct network *network, uint64_t layer)
 {
     uint64_t encoder = network->encoder_blocks;
     if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer;
@@ -109,13 +111,25 @@ uint64_t network_alike_begin(const struct network *network, uint64_t layer)
     return layer == first ? first : first + 1;
 }
 
-uint64_t network_alike_end(const struct network *network, uint64_t layer)
+static uint64_t alike_end(const struct network *network, uint64_t layer)
 {
     uint64_t encoder = network->encoder_blocks;
     if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer + 1;
     if (encoder == 0) return same_end(network, layer);
     if (layer == 1 || layer == encoder + 1) return layer + 1;
     return layer <= encoder ? encoder + 1 : network->layer_count - 1;
+}
+
+uint64_t network_alike_begin(const struct network *network, uint64_t layer)
+{
+    const uint64_t begin = alike_begin(network, layer);
+    return network->trained ? max_u64(begin, network->trained->layers[layer].alike_begin) : begin;
+}
+
+uint64_t network_alike_end(const struct network *network, uint64_t layer)
+{
+    const uint64_t end = alike_end(network, layer);
+    return network->trained ? min_u64(end, network->trained->layers[layer].alike_end) : end;
 }
 
 uint64_t network_block_window(const struct network *network, uint64_t layer)
@@ -198,7 +212,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->init = init;
     spec->joined = 1;
     spec->matrix = shape == MATRIX;
-    spec->less_one = false;
+    spec->less_one = spec->frozen = spec->adapter = false;
     spec->by_heads = 0;
     spec->of_expert[0] = spec->of_expert[1] = NULL;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
@@ -675,6 +689,34 @@ static void list_operations(const struct network *network, uint64_t layer, struc
     }
 }
 
+/* Lists the adapter of a layer's weight, A and B. */
+static void list_adapter(const struct network *network, uint32_t index, struct network_list *list)
+{
+    const struct tensor_spec weight = list->items[index];
+    const bool in_out = network->family == NETWORK_GPT2;
+    const uint64_t in = weight.shape[in_out ? 0 : 1], out = weight.shape[in_out ? 1 : 0];
+    char module[NETWORK_MODULE_BYTES];
+    if (list->named) network_module(network, weight.name, module);
+    for (uint32_t b = 0; b < 2; b++) {
+        prefix(list, "%s", "");
+        matrix(list, "", b ? INIT_ZERO : INIT_UNIFORM, b ? out : network->trained->rank, b ? network->trained->rank : in);
+        struct tensor_spec *spec = &list->items[list->count - 1];
+        spec->adapter = true;
+        if (b) spec->by_heads = weight.by_heads;
+        if (list->named)
+            snprintf(spec->name, sizeof spec->name, "base_model.model.%.60s.lora_%c.weight", module, b ? 'B' : 'A');
+    }
+}
+
+static void list_trained(const struct network *network, uint64_t layer, struct network_list *list)
+{
+    const struct network_layer_trained *of = &network->trained->layers[layer];
+    const uint32_t own = list->count;
+    for (uint32_t i = 0; i < own; i++) list->items[i].frozen = of->frozen >> i & 1;
+    for (uint32_t i = 0; i < own; i++)
+        if (of->adapted >> i & 1) list_adapter(network, i, list);
+}
+
 static uint32_t list_tensors(const struct network *network, uint64_t layer, struct network_list *list)
 {
     if (network->family == NETWORK_PROFILE)
@@ -683,6 +725,7 @@ static uint32_t list_tensors(const struct network *network, uint64_t layer, stru
         list_operations(network, layer, list);
     else
         list_layer(network, layer, list);
+    if (network->trained) list_trained(network, layer, list);
     return list->count;
 }
 
@@ -709,7 +752,7 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
     struct network_list list = {.items = items};
     list_tensors(network, layer, &list);
     uint64_t elements = 0;
-    for (uint32_t i = 0; i < list.count; i++) elements += items[i].elements;
+    for (uint32_t i = 0; i < list.count; i++) elements += items[i].adapter ? 0 : items[i].elements;
     return elements;
 }
 

@@ -45,6 +45,7 @@ extern const char *const network_family_names[NETWORK_FAMILY_COUNT]; /* as in mo
 enum layer_kind { LAYER_EMBEDDING, LAYER_BLOCK, LAYER_HEAD, LAYER_OPAQUE };
 
 struct network_graph;
+struct network_trained;
 
 /* Values are for one microbatch, or for `profile_samples`. */
 struct layer_profile {
@@ -141,6 +142,7 @@ struct network {
     const struct layer_profile *profile; /* layer_count entries; only of NETWORK_PROFILE */
     uint64_t profile_samples; /* that the profile holds for; 0: a microbatch */
     const struct network_graph *graph; /* of operations; may be NULL */
+    const struct network_trained *trained; /* which tensors, and adapters (models/network/network_trained.h); NULL: all */
     uint32_t slice_of;  /* a slice (network_slice()): the members of its tensor group; 0: a whole network */
     bool slices_rows;   /* ... which also cut the rows of norms, sums and boundaries (sequence parallelism) */
     uint32_t pieces;    /* ... and in how many pieces each of them computes its products; 0: whole */
@@ -151,7 +153,8 @@ enum tensor_init {
     INIT_ZERO,
     INIT_ONE,
     INIT_NORMAL,         /* deviation initializer_range */
-    INIT_NORMAL_RESIDUAL /* times 1 / sqrt(2 blocks) */
+    INIT_NORMAL_RESIDUAL, /* times 1 / sqrt(2 blocks) */
+    INIT_UNIFORM         /* between +-1 / sqrt(last dimension) */
 };
 struct tensor_spec {
     char name[96];      /* Hugging Face's, such as "h.3.attn.c_attn.weight" */
@@ -163,6 +166,8 @@ struct tensor_spec {
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
     uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
+    bool frozen;        /* has no gradient and no step */
+    bool adapter;       /* of an adapter: fp32 in any precision, in files of its own */
     const char *of_expert[2]; /* files have a matrix for each expert and for each of these names in place of one tensor
                                  (exec/files/weights.c); NULL: they do not */
 };
@@ -355,7 +360,7 @@ uint32_t optimizer_moments(uint32_t optimizer);
  */
 uint64_t network_logit_rows(const struct network *network, uint64_t rows);
 
-enum { LAYER_WORK_MAX = 64 };
+enum { LAYER_WORK_MAX = 96 };
 
 /*
  * Writes the kernels of one pass, equal ones merged by `count`, and returns their number. PASS_UPDATE ignores B and T,

@@ -36,6 +36,9 @@
  * Processors do some 10 to 100 FLOPs per byte, so r must be several hundred: LOGIT_ROWS_MIN, or LOGIT_BYTES if that is
  * more rows. Pieces have equal sizes.
  *
+ * A frozen linear layer has no product for its weight, and layers below the first trained one have no backward pass. An
+ * adapter adds x A and its product with B; its backward pass makes the first again, keeping nothing.
+ *
  * A test compares with the closed form (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward and
  * backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with causal attention, plus 6
  * B T C V for the logits.
@@ -47,6 +50,7 @@
 #include "models/kernel/work_list.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 const char *const optimizer_names[] = {
@@ -109,7 +113,37 @@ struct network_work_linear {
     bool bias;
     uint64_t times; /* how often */
     bool loss; /* makes a loss: fp32 among halves */
+    bool frozen, frozen_bias; /* no gradient is made */
+    uint64_t rank; /* of its adapter, which is fp32 in any precision; 0: none */
 };
+
+static struct network_work_linear product(uint64_t rows, uint64_t out, uint64_t in, bool bias, uint64_t times, bool loss)
+{
+    return (struct network_work_linear){.rows = rows, .out = out, .in = in, .bias = bias, .times = times, .loss = loss};
+}
+
+/* Adds the products with an adapter: x A and its product with B, or in a backward pass the first again, the gradient of
+ * both, and those of A and B. */
+static void adapter_forward(struct network_work_list *list, const struct network_work_linear *l)
+{
+    add_times(list, l->times, KERNEL_MATMUL_FORWARD, l->rows, l->rank, l->in);
+    add_times(list, l->times, KERNEL_MATMUL_INPUT, l->rows, l->out, l->rank);
+    add_times(list, l->times, KERNEL_RESIDUAL, l->rows, l->rank, 0); /* the scale */
+}
+
+static void adapter_backward(struct network_work_list *list, const struct network_work_linear *l)
+{
+    if (list->parts & PART_INPUT) {
+        add_times(list, l->times, KERNEL_MATMUL_INPUT, l->rows, l->rank, l->out);
+        add_times(list, l->times, KERNEL_RESIDUAL, l->rows, l->rank, 0);
+        add_times(list, l->times, KERNEL_MATMUL_INPUT, l->rows, l->in, l->rank);
+    }
+    if (!(list->parts & PART_WEIGHT)) return;
+    add_times(list, l->times, KERNEL_MATMUL_FORWARD, l->rows, l->rank, l->in);
+    add_times(list, l->times, KERNEL_RESIDUAL, l->rows, l->rank, 0);
+    add_times(list, l->times, KERNEL_MATMUL_WEIGHT, l->out, l->rank, l->rows);
+    add_times(list, l->times, KERNEL_MATMUL_WEIGHT, l->rank, l->in, l->rows);
+}
 
 static enum kernel product_of(const struct network_work_list *list, enum kernel kernel)
 {
@@ -123,6 +157,7 @@ static void linear_forward(struct network_work_list *list, struct network_work_l
     struct work_item item = {.kernel = kernel, .count = 1, .m = l.rows, .n = l.out, .k = l.in};
     work_list_add(&list->work, &item, l.times);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    if (l.rank > 0) adapter_forward(list, &l);
 }
 
 static void remove_linear_forward(struct network_work_list *list, struct network_work_linear l)
@@ -130,16 +165,20 @@ static void remove_linear_forward(struct network_work_list *list, struct network
     for (uint64_t i = 0; i < l.times; i++) {
         remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
         if (list->rounded) remove_one(list, KERNEL_ROUND, l.rows * l.in, 0, 0);
+        if (l.rank == 0) continue;
+        remove_one(list, KERNEL_MATMUL_FORWARD, l.rows, l.rank, l.in);
+        remove_one(list, KERNEL_MATMUL_INPUT, l.rows, l.out, l.rank);
+        remove_one(list, KERNEL_RESIDUAL, l.rows, l.rank, 0);
     }
 }
 
 static void linear_weight(struct network_work_list *list, struct network_work_linear l)
 {
     if (!(list->parts & PART_WEIGHT)) return;
-    add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
-    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    if (!l.frozen) add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
+    if (list->rounded && !l.frozen) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
-    if (l.bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
+    if (l.bias && !l.frozen_bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
 }
 
 static void linear_backward(struct network_work_list *list, struct network_work_linear l)
@@ -149,9 +188,11 @@ static void linear_backward(struct network_work_list *list, struct network_work_
         add_times(list, l.times, product_of(list, KERNEL_MATMUL_INPUT), l.rows, l.in, l.out);
     }
     linear_weight(list, l);
+    if (l.rank > 0) adapter_backward(list, &l);
 }
 
 struct network_work_sizes {
+    uint64_t layer;
     uint64_t batch, tokens, rows; /* B, T, R */
     uint64_t own;                 /* of norms and sums: R, or a share with sequence parallelism */
     uint64_t seen;                /* of an encoder's result; 0: none */
@@ -164,7 +205,8 @@ struct network_work_sizes {
 static struct network_work_sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
 {
     uint64_t tokens = network_layer_tokens(n, layer, sequence), rows = microbatch * tokens;
-    return (struct network_work_sizes){.batch = microbatch,
+    return (struct network_work_sizes){.layer = layer,
+                                       .batch = microbatch,
                                        .tokens = tokens,
                                        .rows = rows,
                                        .own = rows,
@@ -197,7 +239,7 @@ enum { BLOCK_LINEARS_MAX = 15 };
 static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out, uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
-    return (struct network_work_linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
+    return product(rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false);
 }
 
 /* Lists one part, or a router and experts. */
@@ -205,12 +247,12 @@ static uint32_t ff_linears(const struct network *n, struct network_work_sizes s,
 {
     const struct network_traits *traits = network_traits(n);
     uint32_t count = 0, in = traits->gated ? 2 : 1;
-    if (n->experts > 0) out[count++] = (struct network_work_linear){s.rows, n->experts, s.width, false, 1, false};
+    if (n->experts > 0) out[count++] = product(s.rows, n->experts, s.width, false, 1, false);
     for (uint32_t i = 0; i < in; i++)
         out[count++] = n->experts > 0 ? expert_linear(n, s, s.ff, s.width)
-                                      : (struct network_work_linear){s.rows, s.ff, s.width, traits->ff_bias, 1, false};
+                                      : product(s.rows, s.ff, s.width, traits->ff_bias, 1, false);
     out[count++] = n->experts > 0 ? expert_linear(n, s, s.width, s.ff)
-                                  : (struct network_work_linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
+                                  : product(s.rows, s.width, s.ff, traits->ff_bias, 1, false);
     return count;
 }
 
@@ -218,9 +260,9 @@ static uint32_t ff_linears(const struct network *n, struct network_work_sizes s,
 static uint32_t for_all_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     if (s.for_all == 0) return 0;
-    out[0] = (struct network_work_linear){s.rows, s.for_all, s.width, false, 2, false};
-    out[1] = (struct network_work_linear){s.rows, s.width, s.for_all, false, 1, false};
-    out[2] = (struct network_work_linear){s.rows, 1, s.width, false, 1, false};
+    out[0] = product(s.rows, s.for_all, s.width, false, 2, false);
+    out[1] = product(s.rows, s.width, s.for_all, false, 1, false);
+    out[2] = product(s.rows, 1, s.width, false, 1, false);
     return 3;
 }
 
@@ -229,9 +271,9 @@ static uint32_t cross_linears(struct network_work_sizes s, struct network_work_l
 {
     uint64_t seen = s.batch * s.seen;
     if (s.seen == 0) return 0;
-    out[0] = (struct network_work_linear){s.rows, s.inner, s.width, false, 1, false};
-    out[1] = (struct network_work_linear){seen, s.shared, s.width, false, 2, false};
-    out[2] = (struct network_work_linear){s.rows, s.width, s.inner, false, 1, false};
+    out[0] = product(s.rows, s.inner, s.width, false, 1, false);
+    out[1] = product(seen, s.shared, s.width, false, 2, false);
+    out[2] = product(s.rows, s.width, s.inner, false, 1, false);
     return 3;
 }
 
@@ -252,23 +294,43 @@ static void cut_linears(const struct network *n, uint32_t count, struct network_
     }
 }
 
+/* Notes which of a layer's linear layers are frozen or have adapters: they come in the order of its matrices. Where there are
+ * experts, what comes after attention counts as its first matrix. */
+static void note_trained(const struct network *n, uint64_t layer, struct network_work_linear *linears, uint32_t count)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    if (!n->trained) return;
+    const uint32_t tensors = network_layer_shapes(n, layer, specs);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < tensors && at < count; i++) {
+        if (!specs[i].matrix || specs[i].adapter) continue;
+        const bool last = n->experts > 0 && at == 4;
+        for (uint32_t end = last ? count : at + 1; at < end; at++) {
+            linears[at].frozen = specs[i].frozen;
+            linears[at].frozen_bias = linears[at].bias && specs[i + 1].frozen;
+            linears[at].rank = network_is_adapted(n, layer, i) ? n->trained->rank : 0;
+        }
+    }
+}
+
 /* In the order of the forward pass. */
 static uint32_t block_linears(const struct network *n, struct network_work_sizes s,
                               struct network_work_linear out[BLOCK_LINEARS_MAX])
 {
     uint32_t count = 0;
     if (network_traits(n)->fused_qkv) {
-        out[count++] = (struct network_work_linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
+        out[count++] = product(s.rows, 3 * s.inner, s.width, n->biases, 1, false);
     } else {
-        out[count++] = (struct network_work_linear){s.rows, s.inner, s.width, n->biases, 1, false};
-        out[count++] = (struct network_work_linear){s.rows, s.shared, s.width, n->biases, 1, false};
-        out[count++] = (struct network_work_linear){s.rows, s.shared, s.width, n->biases, 1, false};
+        out[count++] = product(s.rows, s.inner, s.width, n->biases, 1, false);
+        out[count++] = product(s.rows, s.shared, s.width, n->biases, 1, false);
+        out[count++] = product(s.rows, s.shared, s.width, n->biases, 1, false);
     }
-    out[count++] = (struct network_work_linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
+    out[count++] = product(s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false);
     count += cross_linears(s, out + count);
     count += for_all_linears(s, out + count);
     count += ff_linears(n, s, out + count);
     cut_linears(n, count, out);
+    note_trained(n, s.layer, out, count);
     return count;
 }
 
@@ -386,14 +448,14 @@ static void block_backward(const struct network *n, struct network_work_sizes s,
 
 static struct network_work_linear patch_linear(const struct network *n, struct network_work_sizes s)
 {
-    return (struct network_work_linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
-                                        true, 1, false};
+    return product(s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
+                                        true, 1, false);
 }
 
 /* Returns the projection from a token table narrower than the network. */
 static struct network_work_linear word_projection(const struct network *n, struct network_work_sizes s)
 {
-    return (struct network_work_linear){s.rows, s.width, n->word_width, false, 1, false};
+    return product(s.rows, s.width, n->word_width, false, 1, false);
 }
 
 static void embedding_forward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
@@ -468,9 +530,26 @@ static uint32_t head_words(const struct network *n, struct network_work_sizes s,
     uint64_t rows = s.logits, rest = s.rows % rows, pieces = pieces_of(n);
     bool bias = network_traits(n)->head_bias;
     uint64_t width = network_word_width(n);
-    out[0] = (struct network_work_linear){rows, n->vocabulary / pieces, width, bias, s.rows / rows * pieces, true};
-    out[1] = (struct network_work_linear){rest, n->vocabulary / pieces, width, bias, pieces, true};
+    out[0] = product(rows, n->vocabulary / pieces, width, bias, s.rows / rows * pieces, true);
+    out[1] = product(rest, n->vocabulary / pieces, width, bias, pieces, true);
     return rest > 0 ? 2 : 1;
+}
+
+/* A tied table is the embedding's. The head's own matrix stands for all pieces of logits; bert's pooler comes first in files
+ * and last in the pass. */
+static void note_head_trained(const struct network *n, uint64_t layer, struct network_work_linear *linears, uint32_t count)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    if (!n->trained) return;
+    const uint32_t tensors = network_layer_shapes(n, layer, specs);
+    bool frozen = tensors > 0, words = network_first_trained(n) > 0;
+    for (uint32_t i = 0; i < tensors; i++) frozen &= specs[i].frozen;
+    for (uint32_t i = 0; i < tensors && !n->tied_head; i++)
+        if (specs[i].matrix && specs[i].shape[0] == n->vocabulary) words = specs[i].frozen;
+    for (uint32_t i = 0; i < count; i++) {
+        linears[i].frozen = linears[i].loss && linears[i].out == n->vocabulary ? words : frozen;
+        linears[i].frozen_bias = frozen;
+    }
 }
 
 static uint32_t head_linears(const struct network *n, struct network_work_sizes s,
@@ -478,18 +557,20 @@ static uint32_t head_linears(const struct network *n, struct network_work_sizes 
 {
     uint32_t count = 0;
     if (network_classifies(n)) { /* only of the first token */
-        if (n->pooler) out[count++] = (struct network_work_linear){s.batch, s.width, s.width, true, 1, false};
-        out[count++] = (struct network_work_linear){s.batch, n->classes, s.width, true, 1, true};
+        if (n->pooler) out[count++] = product(s.batch, s.width, s.width, true, 1, false);
+        out[count++] = product(s.batch, n->classes, s.width, true, 1, true);
+        note_trained(n, s.layer, out, count);
         return count;
     }
     if (n->family == NETWORK_BERT)
-        out[count++] = (struct network_work_linear){s.own, s.width, s.width, true, 1, false};
-    if (n->word_width > 0) out[count++] = (struct network_work_linear){s.own, n->word_width, s.width, false, 1, false};
+        out[count++] = product(s.own, s.width, s.width, true, 1, false);
+    if (n->word_width > 0) out[count++] = product(s.own, n->word_width, s.width, false, 1, false);
     count += head_words(n, s, out + count);
     if (n->pooler) {
-        out[count++] = (struct network_work_linear){s.batch, s.width, s.width, true, 1, false};
-        out[count++] = (struct network_work_linear){s.batch, 2, s.width, true, 1, true};
+        out[count++] = product(s.batch, s.width, s.width, true, 1, false);
+        out[count++] = product(s.batch, 2, s.width, true, 1, true);
     }
+    note_head_trained(n, s.layer, out, count);
     return count;
 }
 
@@ -585,7 +666,7 @@ enum kernel optimizer_kernel(struct state_format format, bool apart)
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct network_work_list *list)
 {
-    uint64_t parameters = network_layer_parameters(network, layer);
+    uint64_t parameters = network_layer_trained_parameters(network, layer);
     if (parameters > 0)
         add(list, optimizer_kernel(format, false), parameters, format.weights != PRECISION_FP32, 0);
 }
@@ -615,7 +696,9 @@ static void pass_work(const struct network *network, uint64_t layer, enum networ
     list->parts = pass == PASS_INPUT    ? PART_INPUT
                   : pass == PASS_WEIGHT ? PART_WEIGHT
                                         : PART_INPUT | PART_WEIGHT;
+    const bool back = pass == PASS_BACKWARD || pass == PASS_INPUT || pass == PASS_WEIGHT;
     layer_work work = table[network_layer_kind(network, layer)][pass];
+    if (back && layer < network_first_trained(network)) return; /* all below is frozen, too */
     if (work) work(network, s, list);
 }
 

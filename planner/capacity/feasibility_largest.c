@@ -47,6 +47,9 @@ enum status feasibility_find_largest(const struct hardware *hardware, const stru
     if (job->network.family == NETWORK_PROFILE)
         return error_set(err, STATUS_BAD_INPUT, "'%s' is known by measurement only and has no blocks to add",
                          job->network.name);
+    if (job->network.trained)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' has frozen tensors, and the largest network is searched for without "
+                         "(expected no '--lora-rank')", job->network.name);
     while (fails - fits > 1) {
         TRY(ask(hardware, job, way, next, &verdict, err));
         if (verdict == FEASIBILITY_YES) {

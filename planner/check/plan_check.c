@@ -176,8 +176,9 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
     struct check_shard_facts *f = &c->shards[global];
     f->state = job_state(job, first, shard->layer_count);
     f->gradient_bytes = memory_parameter_bytes(network, first, shard->layer_count);
-    f->gradient_used_bytes = embedding ? network_layer_parameters(network, first) * sizeof(float)
+    f->gradient_used_bytes = embedding ? network_layer_trained_parameters(network, first) * sizeof(float)
                                        : f->gradient_bytes;
+    f->trains = state_trained_bytes(&f->state) > 0;
     uint64_t rows = embedding ? c->jobs[shard->job].rows : 0;
     for (uint32_t part = 0; part < STATE_PARTS; part++)
         f->used_bytes[part] =
@@ -208,7 +209,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->gradient_row_bytes = network->width * sizeof(float);
     if (network->tied_head) {
         f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);
-        f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
+        if (network_first_trained(network) == 0) f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
     /* only tables can be cut by rows; bert's are followed by a norm of whole rows */
     if (network_has_plain_tables(network)) f->rows = network_layer_parameters(network, 0) / network->width;
@@ -231,8 +232,12 @@ static enum status check_jobs(struct checker *c)
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
         if (check_is_parallel(c, j)) continue;
-        for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++)
+        for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
+            const struct plan_shard *shard = &plan->shards[s];
             fill_shard_facts(c, &plan->jobs.jobs[j], s);
+            c->jobs[j].trained += c->shards[s].trains;
+            c->jobs[j].frozen += shard->first_layer + shard->layer_count <= network_first_trained(&plan->jobs.jobs[j].network);
+        }
     }
     return STATUS_OK;
 }

@@ -5,7 +5,8 @@
  * "boundary gradient of shard 3" its output's gradient. Each pass uses each operand as follows:
  *
  *                        FORWARD   LOSS   BACKWARD   UPDATE  NORM
- *     state                 r       rw       rw        rw           (or parameters, but for an update)
+ *     state                 r       rw       rw        rw           (or parameters, but for an update; of a frozen
+ *                                                                    shard only read)
  *     parameters            r        r        r
  *     their gradient                 w        w        r      r     (with parameters; else state)
  *     norms                                            r      w     (all; its shard's)
@@ -153,12 +154,13 @@ static enum status claim_state(struct checker *c, const struct plan_check_claims
 {
     const struct check_shard_facts *f = v->shard_facts;
     bool sliced = v->row_count > 0;
-    for (uint32_t part = 0; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
+    for (uint32_t part = makes ? STATE_WEIGHTS : STATE_FROZEN; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
         uint64_t before = v->first_row * f->state.parts[part].row_bytes;
         uint64_t in_slice = whole ? v->rows.parts[part].offset_bytes : 0;
         struct check_claim claim = {
             .thing = check_shard_thing(v->global, CHECK_THING_STATE),
             .makes = makes,
+            .frozen = part == STATE_FROZEN,
             .version_delta = makes || is_held_out(v) ? 1 : 0,
             .offset_bytes = sliced ? in_slice : f->state.parts[part].offset_bytes,
             .bytes = sliced ? v->rows.parts[part].bytes : f->used_bytes[part],
@@ -211,6 +213,7 @@ static enum status claim_table(struct checker *c, const struct plan_check_claims
 {
     if (!v->operands[CHECK_OPERAND_TABLE]) return STATUS_OK;
     struct check_claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, CHECK_THING_STATE),
+                                .frozen = v->job_facts->frozen > 0,
                                 .version_delta = is_held_out(v) ? 1 : 0,
                                 .bytes = v->job_facts->table_bytes};
     return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE], claim);
@@ -235,7 +238,7 @@ static enum status claim_all(struct checker *c, const struct plan_check_claims_v
 {
     uint32_t pass = v->op->pass, job = v->unit->job;
     bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
-    bool updates = pass == PLAN_UPDATE || (back && !v->gradients_out);
+    bool updates = (pass == PLAN_UPDATE || (back && !v->gradients_out)) && v->shard_facts->trains;
     const struct plan_access *state = v->operands[CHECK_OPERAND_STATE];
     const struct plan_access *parameters = v->operands[CHECK_OPERAND_PARAMETERS];
     if (state) TRY(claim_state(c, v, state, updates, false));
@@ -339,11 +342,12 @@ static uint64_t needed_bytes(const struct checker *c, const struct plan_check_cl
     case CHECK_OPERAND_STATE:
         if (forward && !v->operands[CHECK_OPERAND_STATE]) return 0;
         if (v->gradients_out || pass == PLAN_NORM) return 0;
+        if (!f->trains && !v->operands[CHECK_OPERAND_STATE]) return 0;
         return sliced ? v->rows.bytes : f->state.bytes;
     case CHECK_OPERAND_PARAMETERS:
-        if (v->operands[CHECK_OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
+        if (v->operands[CHECK_OPERAND_STATE] || !(forward || v->gradients_out || !f->trains)) return 0;
         if (v->embedding && back) return 0;
-        return (sliced ? &v->rows : &f->state)->parts[STATE_WEIGHTS].bytes;
+        return state_weight_bytes(sliced ? &v->rows : &f->state);
     case CHECK_OPERAND_GRADIENT:
         return v->gradients_out || steps ? f->gradient_bytes : 0;
     case CHECK_OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
@@ -385,6 +389,7 @@ static enum status check_operand_flags(struct checker *c, const struct plan_chec
     uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
     uint32_t expected = operand_flags[operand][v->op->pass];
     if (operand == CHECK_OPERAND_STATE && v->gradients_out) expected = 0;
+    if (operand == CHECK_OPERAND_STATE && !v->shard_facts->trains) expected &= ACCESS_READ;
     if (operand == CHECK_OPERAND_NORMS && !job_clips(v->job)) expected = 0;
     if ((operand == CHECK_OPERAND_TABLE || operand == CHECK_OPERAND_LOSS) && !with_loss(v)) expected = 0;
     if (operand == CHECK_OPERAND_OUTPUT && v->row_count > 0 && v->op->first_row > 0)
@@ -547,11 +552,13 @@ enum status check_training_op(struct checker *c)
     /* Without activations, the job's treatment of activations decides. */
     v.kept = v.op->pass != PLAN_LOSS &&
              (v.embedding || activations_read(c, v.op) ||
-              (v.shard_facts->activation_bytes == 0 && trains &&
+              (v.shard_facts->activation_bytes == 0 && trains && v.shard >= v.job_facts->frozen &&
                activations != ACTIVATIONS_RECOMPUTE));
     v.gradients_out = leaves_gradient(c, &v);
     bool back = v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
-    if (back && job_clips(v.job) && !v.gradients_out)
+    if (back && v.shard < v.job_facts->frozen)
+        return check_fail(c, CHECK_RULE_TRAINING, "goes back over frozen layers");
+    if (back && job_clips(v.job) && !v.gradients_out && v.shard_facts->trains)
         return check_fail(c, CHECK_RULE_TRAINING, "makes a step before the norm of all gradients is known");
     TRY(find_operands(c, &v));
     TRY(check_operands(c, &v));

@@ -304,7 +304,8 @@ enum status check_file_op(struct checker *c)
     const struct plan_access *state = &c->plan->accesses[op->first_access], *kept = state + 1;
     uint32_t job = c->unit->job, global = c->jobs[job].first_shard + c->unit->shard;
     const struct check_shard_facts *f = &c->shards[global];
-    bool opens = op->pass == PLAN_OPEN, keeps = c->plan->jobs.jobs[job].keep_best && !opens;
+    bool parallel = check_is_parallel(c, job), opens = op->pass == PLAN_OPEN;
+    bool keeps = c->plan->jobs.jobs[job].keep_best && !opens && (parallel || f->trains);
     const struct plan_buffer *b = check_buffer_of(c, state);
     if (op->pass != c->unit->pass || c->unit->op_count != 1 || c->unit->ends_minibatch || op->kind != OP_COMPUTE ||
         op->stream != STREAM_FILE || op->work != PLAN_NONE || op->row_count > 0)
@@ -316,7 +317,7 @@ enum status check_file_op(struct checker *c)
     if (keeps && (check_buffer_of(c, kept)->kind != BUFFER_KEPT || check_buffer_of(c, kept)->shard != c->unit->shard ||
                   kept->flags != ACCESS_READ))
         return check_fail(c, CHECK_RULE_FORM, "closes something else than the shard's best weights");
-    if (check_is_parallel(c, job)) /* each rank's state, whole or a share */
+    if (parallel) /* each rank's state, whole or a share */
         return check_add_claim(c, state, (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE),
                                                               .clock = CHECK_CLOCK_STEP, .makes = opens,
                                                               .bytes = b->bytes});
@@ -324,7 +325,7 @@ enum status check_file_op(struct checker *c)
         uint64_t first = f->state.parts[part].offset_bytes;
         TRY(check_add_claim(c, state,
                             (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE), .makes = opens,
-                                                 .offset_bytes = first,
+                                                 .frozen = part == STATE_FROZEN, .offset_bytes = first,
                                                  .bytes = opens ? f->state.parts[part].bytes : f->used_bytes[part],
                                                  .thing_offset = first}));
     }

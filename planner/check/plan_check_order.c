@@ -1,8 +1,9 @@
 /*
  * Each unit must be the next one of its job.
  *
- * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if it clips, evaluate 0 .. S-1
- * repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept; then the next minibatch. LOAD comes
+ * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. F where the first F shards are frozen, update 0 .. S-1 if
+ * it clips, evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept, of these two those
+ * that train; then the next minibatch. LOAD comes
  * before its first unit and STORE after its last, each once per shard, a BATCH unit before a minibatch's first unit.
  * Parallel jobs' passes are only counted: their claims order them (plan_check_parallel.c).
  */
@@ -16,27 +17,42 @@
 
 /* --- what comes next ------------------------------------------------------------------------ */
 
-/* Returns the number of training units of a minibatch. */
+/* Returns the number of a minibatch's passes forward and back; of its training units, with updates. */
+static uint64_t passed_positions(const struct check_walk *r, uint32_t job)
+{
+    return 2 * (uint64_t)r->c->jobs[job].shard_count - 1 - r->c->jobs[job].frozen;
+}
 static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
 {
-    uint64_t shards = r->c->jobs[job].shard_count;
-    return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
+    return passed_positions(r, job) + (job_clips(&r->plan->jobs.jobs[job]) ? r->c->jobs[job].trained : 0);
+}
+
+/* Returns the job's shard number `n` among those that train. */
+static uint32_t trained_shard(const struct check_walk *r, uint32_t job, uint64_t n)
+{
+    const struct check_shard_facts *facts = &r->c->shards[r->c->jobs[job].first_shard];
+    uint32_t shard = 0;
+    for (;; shard++) {
+        if (!facts[shard].trains) continue;
+        if (n-- == 0) return shard;
+    }
 }
 
 /* Returns the units of the current minibatch, with evaluation and keeping. */
 static uint64_t positions_of(const struct check_walk *r, uint32_t job)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
-    uint64_t shards = r->c->jobs[job].shard_count, behind = 0;
+    uint64_t behind = 0;
     if (evaluation_follows(of, r->jobs[job].minibatch))
-        behind = of->evaluation.minibatches + (of->keep_best ? 1 : 0);
-    return trained_positions(r, job) + behind * shards;
+        behind = of->evaluation.minibatches * r->c->jobs[job].shard_count + (of->keep_best ? r->c->jobs[job].trained : 0);
+    return trained_positions(r, job) + behind;
 }
 
 static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *shard, uint32_t *pass)
 {
     uint64_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
-    if (position < 2 * shards - 1) {
+    const uint64_t passed = passed_positions(r, job);
+    if (position < passed) {
         *shard = (uint32_t)(position < shards ? position : 2 * shards - 2 - position);
         *pass = position + 1 < shards    ? PLAN_FORWARD
                 : position + 1 == shards ? PLAN_LOSS
@@ -45,13 +61,13 @@ static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *sh
     }
     uint64_t trained = trained_positions(r, job), behind = position - trained;
     if (position < trained) { /* the updates of a job that clips */
-        *shard = (uint32_t)(position - (2 * shards - 1));
+        *shard = trained_shard(r, job, position - passed);
         *pass = PLAN_UPDATE;
         return;
     }
-    *shard = (uint32_t)(behind % shards);
-    *pass = behind / shards < r->plan->jobs.jobs[job].evaluation.minibatches ? PLAN_EVALUATE
-                                                                             : PLAN_KEEP;
+    const uint64_t evaluated = shards * r->plan->jobs.jobs[job].evaluation.minibatches;
+    *shard = behind < evaluated ? (uint32_t)(behind % shards) : trained_shard(r, job, behind - evaluated);
+    *pass = behind < evaluated ? PLAN_EVALUATE : PLAN_KEEP;
 }
 
 static enum status fail_order(struct check_walk *r, uint32_t job)

@@ -90,6 +90,7 @@ static enum status claims(struct check_walk *r)
                                        .thing = claim->thing};
         const struct buffer_extent *found;
         if (parallel) extent.version = check_version_of(&r->versions, claim);
+        if (claim->frozen) extent.version = 0;
         if (claim->makes && !buffer_contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !buffer_contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -291,7 +292,7 @@ static enum status check_final_state(struct check_walk *r, uint32_t buffer)
                                        .end = first + f->used_bytes[part],
                                        .thing_offset = first,
                                        .thing = check_shard_thing(global, CHECK_THING_STATE),
-                                       .version = r->jobs[b->job].minibatch};
+                                       .version = part == STATE_FROZEN ? 0 : r->jobs[b->job].minibatch};
         const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
         if (buffer_contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;

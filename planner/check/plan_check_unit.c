@@ -73,6 +73,7 @@ static enum status check_keep_op(struct checker *c)
             TRY(check_add_claim(
                 c, access,
                 (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE),
+                                     .frozen = part == STATE_FROZEN,
                                      .version_delta = 1,
                                      .offset_bytes = f->state.parts[part].offset_bytes,
                                      .bytes = f->used_bytes[part],
@@ -88,6 +89,20 @@ static enum status check_keep_op(struct checker *c)
     return STATUS_OK;
 }
 
+/* A frozen shard's state stays as it is on the host: its STORE is no copy, but only ends its life on the device. */
+static enum status check_end_op(struct checker *c)
+{
+    const struct plan_op *op = c->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct check_shard_facts *f = &c->shards[c->jobs[c->unit->job].first_shard + c->unit->shard];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    if (c->unit->pass != PLAN_STORE || f->trains || op->access_count != 1 || b->kind != BUFFER_STATE || !b->on_device ||
+        b->shard != c->unit->shard || access->flags != (ACCESS_READ | ACCESS_RELEASE))
+        return check_fail(c, CHECK_RULE_FORM, "a store without a copy of something else than a frozen shard's state");
+    if (op->work == PLAN_NONE || c->plan->works[op->work].item_count == 0) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_WORK, "a store with kernels");
+}
+
 /* Returns true if the stream suits the computation: the host's processor may run updates, norms and an embedding's
  * passes. */
 static bool stream_fits(const struct checker *c)
@@ -99,6 +114,7 @@ static bool stream_fits(const struct checker *c)
     if (op->pass == PLAN_BATCH || op->pass == PLAN_KEEP) return op->stream == STREAM_HOST;
     if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return op->stream == STREAM_FILE;
     bool steps = op->pass == PLAN_UPDATE || op->pass == PLAN_NORM;
+    if (op->pass == PLAN_STORE) return op->stream == STREAM_COMPUTE;
     if (op->stream == STREAM_CPU) return steps || embedding;
     /* it gathers rows, and does not add them up */
     if (op->stream == STREAM_HOST) return embedding && op->pass != PLAN_BACKWARD;
@@ -119,6 +135,7 @@ static enum status check_compute(struct checker *c)
     if (op->pass == PLAN_BATCH) return check_batch_op(c);
     if (op->pass == PLAN_KEEP) return check_keep_op(c);
     if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return check_file_op(c);
+    if (op->pass == PLAN_STORE) return check_end_op(c);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
@@ -271,7 +288,8 @@ static enum status check_op(struct checker *c)
     bool parallel = check_is_parallel(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
         (op->kind == OP_COLLECTIVE && !parallel) ||
-        (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
+        (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_STORE && op->pass != PLAN_OPEN &&
+         op->pass != PLAN_CLOSE))
         return check_fail(c, CHECK_RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -329,7 +347,9 @@ static enum status check_computes(struct checker *c)
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
         /* states' and norms' contents show if it was done */
-        if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM || op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) continue;
+        if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM || op->pass == PLAN_STORE || op->pass == PLAN_OPEN ||
+            op->pass == PLAN_CLOSE)
+            continue;
         if (op->pass == PLAN_KEEP) {
             keeps++;
         } else if (op->pass == PLAN_BATCH) {

@@ -22,6 +22,8 @@
 /* Facts about a job, by models/. */
 struct check_job_facts {
     uint32_t first_shard, shard_count;
+    uint32_t frozen;      /* shards at the beginning without a backward pass */
+    uint32_t trained;     /* shards that train */
     bool text;            /* it has an embedding, thus batches and a loss */
     uint64_t table_bytes; /* of the tied token table as it is read; 0: none */
     uint64_t table_gradient_bytes; /* bytes of its gradient */
@@ -34,6 +36,7 @@ struct check_job_facts {
 /* Bytes of a shard's buffers. */
 struct check_shard_facts {
     struct state_layout state;         /* models/job/memory.h */
+    bool trains;                       /* not all layers are frozen */
     uint64_t used_bytes[STATE_PARTS];  /* per part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
@@ -111,6 +114,7 @@ struct check_claim {
     uint8_t clock;  /* enum check_claim_clock, not CHECK_CLOCK_COUNT */
     bool makes;
     bool held_out;
+    bool frozen;    /* never changes: version 0 */
     uint64_t offset_bytes, bytes, thing_offset;
 };
 

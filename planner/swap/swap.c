@@ -129,7 +129,7 @@ static void fill_partition(struct swap_planning *g)
         }
         g->plan->job_activations[j] = ACTIVATIONS_SPILL;
     }
-    out->job_first_shard[g->plan->jobs.count] = out->shard_count;
+    partition_end(&g->plan->jobs, out);
 }
 
 /* Returns the expected start of the job's next minibatch, or its end. */

@@ -13,6 +13,7 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
+#include "planner/pass_seconds.h"
 #include "planner/plan_work.h"
 #include "planner/spill/cut/partition.h"
 
@@ -40,6 +41,7 @@ static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
     uint64_t light = padded(f->workspace_bytes[UNIT_FORWARD][0]) + padded(f->output_bytes);
     uint64_t again = padded(f->workspace_bytes[UNIT_BACKWARD][0]) + gradients;
     bool embedding = l == 0 && footprint_has_embedding(j->job); /* an embedding keeps nothing */
+    if (l < swap_lowest(j)) return embedding ? forward : light;
     if (embedding || kept == 0) return max_u64(forward, back);
     uint64_t recomputed = max_u64(light, again) > kept ? max_u64(light, again) - kept : 0;
     return max_u64(max_u64(forward, back), recomputed);
@@ -89,7 +91,7 @@ static void measure_layer(struct swap_job *j, uint32_t l)
     layer->in_s = copies_s(j, l, COPY_H2D);
     j->compute_s += layer->forward_s + layer->backward_s;
     j->load_s += cost_copy_s(j->hardware, j->device, COPY_H2D, layer->bytes.state_bytes);
-    j->store_s += cost_copy_s(j->hardware, j->device, COPY_D2H, layer->bytes.state_bytes);
+    j->store_s += pass_seconds_copy(j->hardware, j->device, COPY_D2H, layer->bytes.trained_bytes);
 }
 
 /* --- the job --------------------------------------------------------------------------------- */

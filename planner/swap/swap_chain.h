@@ -36,6 +36,12 @@ struct swap_job {
     struct arena arena;
 };
 
+/* Returns the first layer with a backward pass. */
+static inline uint32_t swap_lowest(const struct swap_job *job)
+{
+    return (uint32_t)network_first_trained(&job->job->network);
+}
+
 /* Returns the bytes that layer l keeps for its backward pass, without its input. */
 static inline uint64_t swap_kept_bytes(const struct swap_job *job, uint32_t l)
 {

@@ -31,12 +31,12 @@ void swap_choice_release(struct swap_choice *choice)
     *choice = (struct swap_choice){0};
 }
 
-/* Keeps layers that have nothing to swap or drop. */
+/* Keeps layers that have nothing to swap or drop, or no backward pass. */
 static void tidy(const struct swap_job *job, const struct chain *chain, uint8_t *choices)
 {
     for (uint32_t l = 0; l < job->layer_count; l++) {
         bool idle = choices[l] == CHAIN_SWAP ? chain->layers[l].saved == 0 : swap_kept_bytes(job, l) == 0;
-        if (idle) choices[l] = CHAIN_KEEP;
+        if (idle || l < swap_lowest(job)) choices[l] = CHAIN_KEEP;
     }
 }
 

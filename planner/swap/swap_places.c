@@ -45,14 +45,17 @@ static void layer_lives(const struct swap_job *job, const struct chain *chain, c
     uint32_t choice = s->choices[l];
     bool last = l + 1 == job->layer_count, embedding = l == 0 && footprint_has_embedding(job->job);
     bool swapped = choice == CHAIN_SWAP;
-    uint32_t how = choice != CHAIN_RECOMPUTE || embedding ? UNIT_KEEP : 0;
-    int64_t begin = s->forward[l], end = backward_end(chain, s, l);
+    const uint32_t lowest = swap_lowest(job);
+    uint32_t how = embedding || (choice != CHAIN_RECOMPUTE && l >= lowest) ? UNIT_KEEP : 0;
+    int64_t begin = s->forward[l], forward = begin + chain->layers[l].forward;
+    int64_t end = l < lowest ? forward : backward_end(chain, s, l);
     int64_t left = swapped ? s->out[l] + chain->layers[l].out : end;
     uint64_t kept = choice == CHAIN_RECOMPUTE ? 0 : swap_kept_bytes(job, l);
     live(p, l, SWAP_STATE, 0, s->makespan, f->state_bytes);
     if (l > 0) live(p, l, SWAP_INPUT, s->forward[l - 1], left, f->input_bytes);
-    if (l > 0) live(p, l, SWAP_GRADIENT, last ? begin : s->backward[l], backward_end(chain, s, l - 1),
-                    f->input_bytes);
+    if (l > 0 && l >= lowest)
+        live(p, l, SWAP_GRADIENT, last ? begin : s->backward[l], l == lowest ? end : backward_end(chain, s, l - 1),
+             f->input_bytes);
     live(p, l, SWAP_KEPT, begin, left, kept);
     if (swapped) live(p, l, SWAP_INPUT_AGAIN, s->in[l], end, f->input_bytes);
     if (swapped) live(p, l, SWAP_KEPT_AGAIN, s->in[l], end, kept);
@@ -60,7 +63,8 @@ static void layer_lives(const struct swap_job *job, const struct chain *chain, c
         live(p, l, SWAP_WORK_BACK, begin, end, f->workspace_bytes[UNIT_LOSS][0]);
         return;
     }
-    live(p, l, SWAP_WORK, begin, begin + chain->layers[l].forward, f->workspace_bytes[UNIT_FORWARD][how]);
+    live(p, l, SWAP_WORK, begin, forward, f->workspace_bytes[UNIT_FORWARD][how]);
+    if (l < lowest) return;
     live(p, l, SWAP_WORK_BACK, s->backward[l], end, f->workspace_bytes[UNIT_BACKWARD][how]);
 }
 

@@ -55,6 +55,7 @@ static void forward(struct swap_timing_clock *c, uint32_t l)
     start = max_i64(start, max_i64(free_at(c, l, SWAP_KEPT), free_at(c, l, SWAP_WORK)));
     c->compute = start + c->chain->layers[l].forward;
     release(c, l, SWAP_WORK, c->compute);
+    if (l < swap_lowest(c->job)) release(c, l, SWAP_INPUT, c->compute);
     if (c->choices[l] != CHAIN_SWAP) return;
     int64_t out = c->chain->layers[l].out;
     c->out = max_i64(c->out, c->compute) + out;
@@ -70,6 +71,7 @@ static void loss(struct swap_timing_clock *c, uint32_t l)
     c->compute = start + c->chain->layers[l].forward + c->chain->layers[l].backward;
     release(c, l, SWAP_WORK_BACK, c->compute);
     release(c, l, SWAP_INPUT, c->compute);
+    if (l == swap_lowest(c->job)) release(c, l, SWAP_GRADIENT, c->compute);
 }
 
 static void backward(struct swap_timing_clock *c, uint32_t l)
@@ -88,6 +90,7 @@ static void backward(struct swap_timing_clock *c, uint32_t l)
     release(c, l, swapped ? SWAP_KEPT_AGAIN : SWAP_KEPT, c->compute);
     release(c, l, swapped ? SWAP_INPUT_AGAIN : SWAP_INPUT, c->compute);
     release(c, l + 1, SWAP_GRADIENT, c->compute);
+    if (l == swap_lowest(c->job)) release(c, l, SWAP_GRADIENT, c->compute);
 }
 
 enum status swap_timing(const struct swap_job *job, const struct chain *chain, const uint8_t *choices,
@@ -102,7 +105,7 @@ enum status swap_timing(const struct swap_job *job, const struct chain *chain, c
     if (c.released && c.ended && c.out_end) {
         for (uint32_t l = 0; l < last; l++) forward(&c, l);
         loss(&c, last);
-        for (uint32_t l = last; l-- > 0;) backward(&c, l);
+        for (uint32_t l = last; l-- > swap_lowest(job);) backward(&c, l);
         *length = c.compute;
     } else {
         error_memory(err, "the times of a minibatch", count * sizeof *c.released);

@@ -33,6 +33,9 @@ static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum
     struct emit_context *e = w->emitter;
     struct swap_unit u = {.w = w, .e = e, .choice = (enum chain_choice)w->choices[shard]};
     u.v = (struct emit_shard_view){.job = job->job,
+                                   .trains = job->layers[shard].bytes.trained_bytes > 0,
+                                   .goes_back = shard >= swap_lowest(job),
+                                   .lowest = shard == swap_lowest(job),
                                    .footprint = &job->layers[shard].bytes,
                                    .job_index = job->index,
                                    .shard = shard,
@@ -82,10 +85,16 @@ static uint32_t here(const struct swap_unit *u, uint32_t kind, uint32_t shard, u
 }
 
 /* Adds a buffer that the next computation makes. */
-static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
+static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range, uint32_t flags)
 {
     if (range->bytes == 0) return;
-    emit_use_new(u->e, here(u, kind, shard, range->bytes), 0, EMIT_AREA_KEEP, range->offset, range->bytes);
+    emit_use_new(u->e, here(u, kind, shard, range->bytes), flags, EMIT_AREA_KEEP, range->offset, range->bytes);
+}
+
+/* Adds the gradient of the layer's input, which ends with the pass where no layer before it takes it. */
+static void use_new_gradient(const struct swap_unit *u, uint32_t shard)
+{
+    use_new(u, BUFFER_BOUNDARY_GRADIENT, shard, range_of(u, shard, SWAP_GRADIENT), u->v.lowest ? ACCESS_RELEASE : 0);
 }
 
 static void use(const struct swap_unit *u, uint32_t kind, uint32_t shard, uint64_t bytes, uint32_t flags)
@@ -124,7 +133,7 @@ static uint64_t kept_bytes(const struct swap_unit *u)
 
 static uint32_t way_of(const struct swap_unit *u)
 {
-    return u->choice != CHAIN_RECOMPUTE || u->v.embedding ? UNIT_KEEP : 0;
+    return (u->choice != CHAIN_RECOMPUTE && u->v.goes_back) || u->v.embedding ? UNIT_KEEP : 0;
 }
 
 static void compute(struct swap_unit *u, enum unit_pass pass, uint32_t how)
@@ -153,9 +162,9 @@ static void write_forward(const struct swap_writing *w, uint32_t s)
     if (s == 0) fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH));
     use_state(&u, s, ACCESS_READ);
     if (s == 0) use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
-    else use(&u, BUFFER_BOUNDARY, s, input, ACCESS_READ);
-    use_new(&u, BUFFER_BOUNDARY, s + 1, range_of(&u, s + 1, SWAP_INPUT));
-    use_new(&u, BUFFER_ACTIVATIONS, s, range_of(&u, s, SWAP_KEPT));
+    else use(&u, BUFFER_BOUNDARY, s, input, u.v.goes_back ? ACCESS_READ : LAST_USE);
+    use_new(&u, BUFFER_BOUNDARY, s + 1, range_of(&u, s + 1, SWAP_INPUT), 0);
+    use_new(&u, BUFFER_ACTIVATIONS, s, range_of(&u, s, SWAP_KEPT), 0);
     compute(&u, UNIT_FORWARD, way_of(&u));
     if (swapped) send(&u, BUFFER_ACTIVATIONS, s, kept_bytes(&u));
     if (swapped && s > 0) send(&u, BUFFER_BOUNDARY, s, input);
@@ -165,17 +174,17 @@ static void write_forward(const struct swap_writing *w, uint32_t s)
 static void write_loss(const struct swap_writing *w)
 {
     uint32_t s = w->job->layer_count - 1;
-    struct swap_unit u = begin(w, s, PLAN_LOSS, s == 0);
+    struct swap_unit u = begin(w, s, PLAN_LOSS, s == swap_lowest(w->job));
     bool text = batch_bytes(&u) > 0, table = footprint_has_table(u.v.job);
     if (s == 0) make_batch(&u);
     fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
-    use_state(&u, s, ACCESS_READ | ACCESS_WRITE);
+    use_state(&u, s, ACCESS_READ | (u.v.trains ? ACCESS_WRITE : 0));
     use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
     use(&u, BUFFER_BOUNDARY, s, u.v.footprint->input_bytes, LAST_USE);
-    use_new(&u, BUFFER_BOUNDARY_GRADIENT, s, range_of(&u, s, SWAP_GRADIENT));
-    use_new(&u, BUFFER_LOSS, PLAN_NONE, range_of(&u, 0, SWAP_LOSS));
+    if (s > 0) use_new_gradient(&u, s);
+    use_new(&u, BUFFER_LOSS, PLAN_NONE, range_of(&u, 0, SWAP_LOSS), 0);
     if (table) use_state(&u, 0, ACCESS_READ); /* the embedding's table is here */
-    if (table) use_new(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, range_of(&u, 0, SWAP_TABLE_GRADIENT));
+    if (table) use_new(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, range_of(&u, 0, SWAP_TABLE_GRADIENT), 0);
     compute(&u, UNIT_LOSS, 0);
     if (text) send(&u, BUFFER_LOSS, PLAN_NONE, sizeof(double));
     end(&u);
@@ -183,19 +192,19 @@ static void write_loss(const struct swap_writing *w)
 
 static void write_backward(const struct swap_writing *w, uint32_t s)
 {
-    struct swap_unit u = begin(w, s, PLAN_BACKWARD, s == 0);
+    struct swap_unit u = begin(w, s, PLAN_BACKWARD, s == swap_lowest(w->job));
     const struct footprint *f = u.v.footprint;
     bool swapped = u.choice == CHAIN_SWAP, table = u.v.embedding && footprint_has_table(u.v.job);
     if (swapped && s > 0) fetch(&u, BUFFER_BOUNDARY, s, range_of(&u, s, SWAP_INPUT_AGAIN));
     if (swapped) fetch(&u, BUFFER_ACTIVATIONS, s, range_of(&u, s, SWAP_KEPT_AGAIN));
     if (u.v.embedding) fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
-    use_state(&u, s, ACCESS_READ | ACCESS_WRITE);
+    use_state(&u, s, ACCESS_READ | (u.v.trains ? ACCESS_WRITE : 0));
     if (table) use(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, footprint_table_gradient_bytes(u.v.job), LAST_USE);
     use(&u, BUFFER_ACTIVATIONS, s, kept_bytes(&u), LAST_USE);
     if (u.v.embedding) use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
     if (s > 0) use(&u, BUFFER_BOUNDARY, s, f->input_bytes, LAST_USE);
     use(&u, BUFFER_BOUNDARY_GRADIENT, s + 1, f->output_bytes, LAST_USE);
-    if (s > 0) use_new(&u, BUFFER_BOUNDARY_GRADIENT, s, range_of(&u, s, SWAP_GRADIENT));
+    if (s > 0) use_new_gradient(&u, s);
     compute(&u, UNIT_BACKWARD, way_of(&u));
     end(&u);
 }
@@ -205,7 +214,7 @@ void swap_emit_minibatch(const struct swap_writing *w)
     uint32_t last = w->job->layer_count - 1;
     for (uint32_t s = 0; s < last; s++) write_forward(w, s);
     write_loss(w);
-    for (uint32_t s = last; s-- > 0;) write_backward(w, s);
+    for (uint32_t s = last; s-- > swap_lowest(w->job);) write_backward(w, s);
 }
 
 /* --- states ---------------------------------------------------------------------------------- */

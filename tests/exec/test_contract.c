@@ -10,9 +10,10 @@
  * evaluation, the final weights and the weights of the best evaluation have the same bits as when each job is the
  * only one on a device that holds all of it, whether two devices copy to each other directly or through the host.
  * The same for each family of networks that can be trained, and for jobs whose weights or moments are in bf16, next
- * to each other, of a width that leaves rows unaligned; and for jobs that clip, which can only be spilled: in a run
- * of its own, each is one shard and its embedding. A job that clips at a norm no gradient has ends with the same
- * bits as a job that does not clip at all. */
+ * to each other, of a width that leaves rows unaligned; for jobs with frozen layers, embeddings and tensors, and for
+ * adapters of frozen networks; and for jobs that clip, which can only be spilled: in a run of its own, each is one
+ * shard and its embedding. A job that clips at a norm no gradient has ends with the same bits as a job that does not
+ * clip at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,6 +31,7 @@
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_trained.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_memory.h"
 #include "tests/support/support_rows.h"
@@ -40,56 +42,94 @@
 enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
 enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 
+static const uint64_t lowest_layers[][2] = {{0, 2}}, middle_layers[][2] = {{2, 2}}, last_layers[][2] = {{3, 4}};
+static const char *const some_tensors[] = {"*.ln_1.*", "h.1.mlp.*", "h.0.attn.c_proj.weight"};
+static const char *const the_embedding[] = {"wte.*", "wpe.*"}, *const gpt2_targets[] = {"c_attn", "c_fc"};
+static const char *const last_targets[] = {"layers.2.self_attn.q_proj", "layers.1.mlp.up_proj"};
+
+#define LAYERS(ranges) {.layers = ranges, .layer_count = ARRAY_COUNT(ranges)}
+#define TENSORS(patterns) {.tensors = patterns, .tensor_count = ARRAY_COUNT(patterns)}
+#define TARGETS(names) .targets = names, .target_count = ARRAY_COUNT(names)
+
 /* Three blocks of width 32 each: enough parameters that the same devices are too small. */
 static const struct subject {
     const char *config;
     double first_loss; /* of guessing */
     double clip[JOBS]; /* 0: does not */
     uint32_t weights[JOBS], moments[JOBS]; /* enum precision */
+    struct network_freeze freeze[JOBS];
+    struct job_adapter adapter[JOBS];
     bool rows; /* some tokens of rows are learned, by job 1 of packed ones */
 } subjects[] = {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}, true},
+     4.875, {0}, {0}, {0}, {{0}}, {{0}}, true},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 88, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131, \"tie_word_embeddings\": true}",
-     4.875, {0}, {0}, {0}, false},
+     4.875, {0}, {0}, {0}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}, true},
+     4.875, {0}, {0}, {0}, {{0}}, {{0}}, true},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {0}, {0}, false},
+     4.875, {0}, {0}, {0}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}, {0}, {0}, false},
+     2.303, {0}, {0}, {0}, {{0}}, {{0}}, false},
     /* clips in every step, in none, and in some; and together with a job that does not clip */
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, NEVER, 0.7}, {0}, {0}, false},
+     4.875, {0.02, NEVER, 0.7}, {0}, {0}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}, {0}, {0}, false},
+     4.875, {0.02, 0, 0.7}, {0}, {0}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}, false},
+     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, false},
+     4.875, {0.02, 0, 0.7}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, false},
+     4.875, {0}, {ROUNDED, ROUNDED, ROUNDED}, {BF16, FP32, BF16}, {{0}}, {{0}}, false},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}, false},
+     2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}, {{0}}, {{0}}, false},
+    /* the embedding and two blocks; one in the middle; tensors here and there */
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0},
+     {LAYERS(lowest_layers), LAYERS(middle_layers), TENSORS(some_tensors)}, {{0}}, false},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {0}, {0},
+     {LAYERS(last_layers), LAYERS(middle_layers), {0}}, {{0}}, false},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16},
+     {TENSORS(some_tensors), {0}, TENSORS(the_embedding)}, {{0}, {.rank = 5, .alpha = 20, TARGETS(gpt2_targets)}, {0}}, false},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0}, {{0}},
+     {{.rank = 4, .alpha = 8, TARGETS(gpt2_targets)},
+      {.rank = 3, .alpha = 300, .all_linear = true},
+      {.rank = 2, .alpha = 200, .rslora = true, TARGETS(gpt2_targets)}}, false},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 88, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131, \"tie_word_embeddings\": true}",
+     4.875, {0.02, 0, 0}, {0}, {0}, {{0}},
+     {{.rank = 4, .alpha = 8, .all_linear = true},
+      {.rank = 3, .alpha = 300, TARGETS(last_targets)},
+      {.rank = 6, .alpha = 200, .all_linear = true}}, false},
 };
 
 /* Properties of a plan, in addition to its outcome. */
@@ -158,6 +198,9 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
         jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
         jobs.jobs[j].optimizer.clip = subject->clip[j];
         jobs.jobs[j].precision = subject->weights[j];
+        jobs.jobs[j].freeze = subject->freeze[j];
+        jobs.jobs[j].adapter = subject->adapter[j];
+        support_train_only(&jobs.jobs[j], &jobs.arena);
         jobs.jobs[j].optimizer.moments = subject->moments[j];
         if (j == JOBS - 1) jobs.jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
     }

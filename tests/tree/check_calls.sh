@@ -14,12 +14,15 @@ set -euo pipefail
 families='
 planner/check judge plan_check.*
 models/job parallel parallel.*
+models/jobs trained job_(trained|peft)
+models/network network network(_trained)?
+exec/files weights (weights(_init)?|adapter)
 planner/parallel/pipeline pipeline pipeline(_buckets)?
 sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
 exec/run setup run_(setup|devices|checks|result|fill|files|keep|moves)
-exec/network transformer transformer(_halves|_pass|_place|_split)?
+exec/network transformer transformer(_halves|_pass|_place|_split|_adapter)?
 exec/ranks ranks rank(s_.*|_mesh)
 exec/state saver run_(in_flight|peers_wait|write_back|saver(_cut|_peers)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)

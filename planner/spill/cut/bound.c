@@ -126,8 +126,11 @@ double bound_host_rate(const struct hardware *hw)
     return host_rate(hw, false);
 }
 
-/* Returns the bytes of a layer's weights, or of its whole state, without padding. */
-static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
+/* Which bytes of a job's state count: those that passes read, all, or those that updates change. */
+enum bound_bytes { BOUND_WEIGHTS, BOUND_STATE, BOUND_CHANGED };
+
+/* Returns the bytes of a layer, without padding. */
+static double layer_bytes(const struct job *job, uint64_t layer, enum bound_bytes which)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_shapes(&job->network, layer, specs);
@@ -135,7 +138,9 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
                               precision_bytes(job->optimizer.moments));
     double bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool rounded = precision_halves_weight(job->precision, specs[i].matrix);
+        bool rounded = !specs[i].adapter && precision_halves_weight(job->precision, specs[i].matrix);
+        bool whole = which != BOUND_WEIGHTS && !specs[i].frozen;
+        if (which == BOUND_CHANGED && specs[i].frozen) continue;
         double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
         double master = rounded ? (double)precision_bytes(PRECISION_FP32) : 0;
         bytes += (double)specs[i].elements * (weight + (whole ? master + moments : 0));
@@ -143,37 +148,46 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
     return bytes;
 }
 
-/* Returns the bytes that a device must hold of a job in each minibatch. If the processor may update, an embedding
- * counts only with a tied head's token table. */
-static double touched_bytes(const struct job *job, bool cpu)
+/* Returns the bytes that a device must hold of a job in each minibatch, or of these the ones that it changes. If the
+ * processor may update, an embedding counts only with a tied head's token table, and the gradients that leave are as many
+ * as the weights. */
+static double touched_bytes(const struct job *job, bool cpu, bool changed)
 {
     double bytes = 0;
     bool updated_here = !cpu || !footprint_can_use_cpu(job);
+    enum bound_bytes which = updated_here ? BOUND_STATE : BOUND_WEIGHTS;
+    if (changed && job->network.trained && !updated_here) return 0; /* only gradients of what is trained leave */
+    if (changed && job->network.trained) which = BOUND_CHANGED;
     for (uint64_t l = 0; l < job->network.layer_count; l++)
         if (updated_here || l > 0 || !footprint_can_slice(job))
-            bytes += layer_bytes(job, l, updated_here);
+            bytes += layer_bytes(job, l, which);
     double table = !updated_here && footprint_can_slice(job) && footprint_has_table(job)
                        ? (double)footprint_table_bytes(job) : 0;
     return bytes + table;
 }
 
-/* *bytes: per direction. *rate: at which these, or the bytes of both directions, cross the links. */
+/* Returns what of a job's state must at least cross in a minibatch where the devices hold `memory`: what they lack. */
+static double excess(double state, double memory) { return state > memory ? state - memory : 0; }
+
+/* *bytes: to devices. *rate: at which these, or the bytes of both directions, cross the links. What comes back is what
+ * changes: as much, unless some is frozen. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                          double *bytes, double *rate)
 {
-    double memory = 0, moved = 0;
+    double memory = 0, moved = 0, back = 0;
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = touched_bytes(job, cpu);
-        double again = state > memory ? state - memory : 0;
-        moved += (plan_charges_count(hw) ? state : again) + again * (double)(job->minibatches - 1);
+        double state = touched_bytes(job, cpu, false), changed = touched_bytes(job, cpu, true), times = (double)(job->minibatches - 1);
+        double again = excess(state, memory), out = excess(changed, memory);
+        moved += (plan_charges_count(hw) ? state : again) + again * times;
+        back += (plan_charges_count(hw) ? changed : out) + out * times;
     }
     *bytes = moved;
     double one = host_rate(hw, false), both = host_rate(hw, true);
     bool together = both < 2 * one;
     *rate = together ? both : one;
-    return one > 0 ? moved / *rate * (together ? 2 : 1) : 0;
+    return one > 0 ? (moved + (together ? back : 0)) / *rate : 0;
 }
 
 /* --- storage --------------------------------------------------------------------------------- */
@@ -187,7 +201,7 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = touched_bytes(job, false);
+        double state = touched_bytes(job, false, true); /* read and written as much */
         if (state <= memory) continue;
         states += state;
         again += (state - memory) * (double)(job->minibatches - 1);

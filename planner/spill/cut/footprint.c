@@ -74,6 +74,7 @@ uint64_t footprint_table_bytes(const struct job *job)
 
 uint64_t footprint_table_gradient_bytes(const struct job *job)
 {
+    if (network_first_trained(&job->network) > 0) return 0; /* the table is frozen */
     return job->network.vocabulary * network_word_width(&job->network) * sizeof(float);
 }
 
@@ -110,7 +111,7 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
            m->channels == n->channels && m->classes == n->classes &&
            m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&
-           m->pooler == n->pooler && same_profile(m, n) && graph_is_same(m->graph, n->graph);
+           m->pooler == n->pooler && network_trains_alike(m, n) && same_profile(m, n) && graph_is_same(m->graph, n->graph);
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */
@@ -218,10 +219,13 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     const struct network *network = &job->network;
     uint64_t b = job_samples(job), t = job->sequence, end = first + count;
     const struct state_layout state = job_state(job, first, count);
-    out->weight_bytes = state.parts[STATE_WEIGHTS].bytes;
+    out->frozen_bytes = state.parts[STATE_FROZEN].bytes;
+    out->weight_bytes = state_weight_bytes(&state);
     out->value_bytes = state_value_bytes(&state);
     out->state_bytes = state.bytes;
+    out->trained_bytes = state_trained_bytes(&state);
     out->gradient_bytes = memory_parameter_bytes(network, first, count);
+    out->goes_back = end > network_first_trained(network);
     for (uint32_t a = 0; a < ACTIVATIONS_COUNT; a++)
         out->kept_bytes[a] = job_kept_bytes(job, first, count, plan_activations_way(a));
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t, job->precision) : 0;

@@ -14,7 +14,9 @@ struct footprint {
     uint64_t weight_bytes;     /* first in the state: the weights that passes read */
     uint64_t value_bytes;      /* first in the state: values in full precision */
     uint64_t state_bytes;
-    uint64_t gradient_bytes;   /* of the parameters, fp32; also of kept values */
+    uint64_t frozen_bytes, trained_bytes; /* of the state: what updates never change, and the rest, which comes after it */
+    bool goes_back;            /* has a backward pass: not all layers up to its last one are frozen */
+    uint64_t gradient_bytes;   /* of the trained parameters, fp32; also of kept values */
     uint64_t kept_bytes[ACTIVATIONS_COUNT]; /* kept for the backward pass, by enum plan_activations */
     uint64_t input_bytes;      /* input boundary; 0 for layer 0 */
     uint64_t output_bytes;     /* output boundary; 0 after the last layer */
@@ -56,7 +58,7 @@ bool footprint_has_table(const struct job *job);
 uint64_t footprint_embedding_rows(const struct job *job); /* as network_table_rows() */
 uint64_t footprint_table_row_bytes(const struct job *job); /* C numbers, in the precision of the passes */
 uint64_t footprint_table_bytes(const struct job *job);    /* V such rows */
-uint64_t footprint_table_gradient_bytes(const struct job *job); /* V * C * 4 */
+uint64_t footprint_table_gradient_bytes(const struct job *job); /* V * C * 4; 0 where it is frozen */
 /* Returns true if the embedding may be cut into rows: passes only gather and add up rows, which the host's processor
  * does as well. */
 bool footprint_can_slice(const struct job *job);

@@ -36,7 +36,7 @@ static bool is_embedding(const struct job *job, const struct plan_shard *shard)
 static void add_workspaces(const struct job *job, const struct footprint *f, struct host_need *need)
 {
     add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
-    add(need, f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]);
+    if (f->goes_back) add(need, f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]);
     if (job->evaluation.every > 0) add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
 }
 

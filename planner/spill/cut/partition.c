@@ -65,7 +65,7 @@ uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool
 {
     if (last) return partition_padded(f->workspace_bytes[UNIT_LOSS][how]);
     uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
-                             f->workspace_bytes[UNIT_BACKWARD][how]);
+                             f->workspace_bytes[f->goes_back ? UNIT_BACKWARD : UNIT_FORWARD][f->goes_back ? how : 0]);
     /* evaluations keep nothing, however training treats activations */
     if (job->evaluation.every > 0) bytes = max_u64(bytes, f->workspace_bytes[UNIT_FORWARD][0]);
     return partition_padded(bytes);
@@ -96,17 +96,40 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
     } arrays[] = {
         {layers, sizeof *out->shards, &out->shards},
         {jobs->count + 1u, sizeof *out->job_first_shard, &out->job_first_shard},
+        {jobs->count, sizeof *out->job_frozen, &out->job_frozen},
         {jobs->count, sizeof *out->slice_rows, &out->slice_rows},
         {layers, sizeof *out->keep_offset, &out->keep_offset},
         {layers, sizeof *out->state_offset, &out->state_offset},
         {layers, sizeof *out->shard_device, &out->shard_device},
         {layers, sizeof *out->on_cpu, &out->on_cpu},
+        {layers, sizeof *out->trains, &out->trains},
         {layers, sizeof *out->persistent, &out->persistent},
         {layers, sizeof *out->kept, &out->kept},
     };
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
         TRY(arena_array(&out->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
     return STATUS_OK;
+}
+
+static bool trains(const struct network *network, const struct plan_shard *shard)
+{
+    for (uint64_t layer = shard->first_layer; layer < shard->first_layer + shard->layer_count;
+         layer = network_alike_end(network, layer))
+        if (!network_layer_is_frozen(network, layer)) return true;
+    return false;
+}
+
+void partition_end(const struct job_set *jobs, struct partition *out)
+{
+    out->job_first_shard[jobs->count] = out->shard_count;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const uint64_t trained = network_first_trained(&jobs->jobs[j].network);
+        out->job_frozen[j] = 0;
+        for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
+            out->job_frozen[j] += out->shards[s].first_layer + out->shards[s].layer_count <= trained;
+            out->trains[s] = trains(&jobs->jobs[j].network, &out->shards[s]);
+        }
+    }
 }
 
 struct partition_cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,

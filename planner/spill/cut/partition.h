@@ -45,9 +45,11 @@ struct partition {
     struct arena arena;
     struct plan_shard *shards;
     uint32_t *job_first_shard;   /* job count + 1 entries */
+    uint32_t *job_frozen;        /* per job: its first shards of which nothing is trained, which have no backward pass */
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
     bool *on_cpu;                /* per shard: the host's processor updates it; also an embedding's passes */
+    bool *trains;                /* per shard: not all of its layers are frozen */
     bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: all */
     struct partition_storage storage;
     struct partition_host host;
@@ -76,6 +78,15 @@ struct partition {
 static inline uint32_t partition_job_shards(const struct partition *p, uint32_t job)
 {
     return p->job_first_shard[job + 1] - p->job_first_shard[job];
+}
+
+/* A job's units in a minibatch follow from its shards, and from how many of the first have no backward pass. */
+struct partition_units {
+    uint32_t shards, frozen;
+};
+static inline struct partition_units partition_job_units(const struct partition *p, uint32_t job)
+{
+    return (struct partition_units){partition_job_shards(p, job), p->job_frozen[job]};
 }
 
 /* Returns the slowdown of copies, by the host's bandwidth, when `busy_devices` copy at once. */

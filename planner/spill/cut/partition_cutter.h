@@ -50,6 +50,9 @@ void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken);
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
+/* Notes the end of all shards, and which of them train. */
+void partition_end(const struct job_set *jobs, struct partition *out);
+
 /* Returns a job's host memory without spilled activations: at most a boundary and its gradient per layer. */
 double cutter_host_bytes(const struct job *job);
 

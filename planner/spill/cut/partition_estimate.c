@@ -25,6 +25,7 @@ struct partition_estimate_load {
 
 struct shard_load {
     struct partition_estimate_load forward, backward; /* the loss is a backward pass without a forward pass */
+    uint64_t gradient_bytes; /* of its input, which the backward pass sends */
     double cpu_s;
 };
 
@@ -41,7 +42,7 @@ bool estimate_uses_cpu(const struct job *job, uint32_t place)
 /* Returns the seconds of an embedding's backward pass and the following work. */
 static double embedding_back_s(const struct job *job, const struct footprint *f)
 {
-    return f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
+    return !f->goes_back ? 0 : f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
 }
 
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
@@ -84,7 +85,8 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
         plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
     /* the host receives the state or, if it updates, the gradient */
     uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
-    uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
+    uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->trained_bytes;
+    uint64_t gradient = shard->first_layer > network_first_trained(&job->network) ? f->input_bytes : 0;
     bool has_table = last && footprint_has_table(job);
     uint64_t table = has_table ? footprint_table_bytes(job) : 0;
     uint64_t table_gradient = has_table ? footprint_table_gradient_bytes(job) : 0;
@@ -92,8 +94,10 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
     struct shard_load load = {
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
                      .in_bytes = in + table + f->input_bytes + f->output_bytes + spilled,
-                     .out_bytes = out + table_gradient + f->input_bytes},
-        .cpu_s = on_cpu ? f->cpu_update_s + f->cpu_norm_s : 0};
+                     .out_bytes = out + table_gradient + gradient},
+        .gradient_bytes = gradient,
+        .cpu_s = on_cpu && f->trained_bytes > 0 ? f->cpu_update_s + f->cpu_norm_s : 0};
+    if (!f->goes_back) load.backward = (struct partition_estimate_load){0};
     if (!last)
         load.forward = (struct partition_estimate_load){
             .compute_s = f->forward_s,
@@ -137,11 +141,11 @@ static double copied_s(const struct partition_cutter *cutter, enum copy_directio
 /* Leaves a unit's output on the device, except copies from or to an embedding on the host's processor. */
 static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
 {
-    load->backward.in_bytes -= last ? f->input_bytes : f->output_bytes;
-    load->backward.out_bytes -= f->input_bytes;
+    load->backward.in_bytes -= !f->goes_back ? 0 : last ? f->input_bytes : f->output_bytes;
+    load->backward.out_bytes -= load->gradient_bytes;
     if (!last) load->forward.in_bytes -= f->input_bytes;
     if (!to_host) return;
-    load->backward.out_bytes += f->input_bytes;
+    load->backward.out_bytes += load->gradient_bytes;
     *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
 }
 
@@ -182,6 +186,7 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
         if (!f) return cutter_out_of_memory(err);
         bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (last && !back) continue; /* the loss does both passes at once */
+        if (back && !f->goes_back) continue;
         if (on_cpu && s == 0 && footprint_has_embedding(of)) {
             double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
             clocks->cpu = max_s(clocks->cpu, back ? clocks->d2h : clocks->ready[0]) +
@@ -232,6 +237,7 @@ enum status estimate_minibatch(const struct partition_cutter *cutter, const stru
         const struct footprint *f =
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
+        if (back && !f->goes_back) continue;
         bool on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (on_cpu && s == 0 && footprint_has_embedding(of)) {
             out->cpu += back ? embedding_back_s(of, f) : f->cpu_forward_s;

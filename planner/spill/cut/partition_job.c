@@ -44,7 +44,7 @@ uint32_t partition_unit_way(const struct partition_candidate *c, const struct jo
 static uint64_t slice_row_bytes(const struct job *job)
 {
     return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
-           (footprint_has_table(job) ? job->network.width * sizeof(float) : 0);
+           (footprint_table_gradient_bytes(job) > 0 ? job->network.width * sizeof(float) : 0);
 }
 
 /* A slice's state and gradient are both aligned. */
@@ -81,7 +81,7 @@ static void append_shard(const struct partition_cutter *cutter, const struct par
     const struct job *job = &cutter->jobs->jobs[j];
     bool embedding = first == 0 && footprint_has_embedding(job);
     bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
-                            : partition_unit_way(c, job, false) & UNIT_GRADIENTS_OUT;
+                            : (partition_unit_way(c, job, false) & UNIT_GRADIENTS_OUT) && f->trained_bytes > 0;
     uint32_t way = embedding ? 0 : partition_unit_way(c, job, partition_is_last(job, first, count));
     struct plan_shard shard = {.job = j,
                                .first_layer = first,
@@ -112,11 +112,17 @@ static enum status share_updates(const struct partition_cutter *cutter, const st
         struct partition_seconds there = estimate_shard(cutter, c, j, shard, f, true);
         sum.device += there.device - here.device;
         sum.cpu += there.cpu;
+        if (f->trained_bytes == 0) continue;
         if (estimate_together(cutter, sum) >= estimate_together(cutter, best)) continue;
         best = sum;
         best_first = s;
     }
-    for (uint32_t s = best_first; s < cut->count; s++) cut->on_cpu[s] = true;
+    for (uint32_t s = best_first; s < cut->count; s++) {
+        const struct footprint *f =
+            footprint_of(cutter->footprints, j, cut->shards[s].first_layer, cut->shards[s].layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        cut->on_cpu[s] = f->trained_bytes > 0;
+    }
     cut->minibatch = best;
     return STATUS_OK;
 }

@@ -185,7 +185,7 @@ static enum status try_seats(struct partition_cutter *cutter, uint32_t seats, ui
         if (!status) status = place_job(&p, first, stages, ends, out, err);
         if (status) return status;
     }
-    out->job_first_shard[cutter->jobs->count] = out->shard_count;
+    partition_end(cutter->jobs, out);
     out->edge_bytes = cutter->edge_bytes;
     out->edge_count = edges;
     out->activations = activations;

@@ -193,7 +193,7 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     if (!c->keeps_first) TRY(kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err));
     const struct partition_seconds all = copy_all_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
-    out->job_first_shard[cutter->jobs->count] = out->shard_count;
+    partition_end(cutter->jobs, out);
     out->persistent_bytes = persistent;
     out->workspace_bytes = workspace;
     out->keep_bytes = keep;

@@ -78,8 +78,8 @@ struct storage_traffic storage_traffic_of(const struct partition *p, const struc
     bool last = s->first_layer + s->layer_count == job->network.layer_count;
     if (!storage_has(p, shard) || p->persistent[shard]) return (struct storage_traffic){0};
     return (struct storage_traffic){.forward_read = last ? 0 : f->weight_bytes,
-                                    .back_read = f->state_bytes,
-                                    .back_written = f->state_bytes};
+                                    .back_read = f->goes_back ? f->state_bytes : 0,
+                                    .back_written = f->trained_bytes};
 }
 
 static double cost_of(const struct chooser *c, uint32_t shard, const struct footprint *f)
@@ -87,11 +87,11 @@ static double cost_of(const struct chooser *c, uint32_t shard, const struct foot
     const struct plan_shard *s = &c->p->shards[shard];
     const struct job *job = &c->jobs->jobs[s->job];
     bool last = s->first_layer + s->layer_count == job->network.layer_count;
-    double read = (double)f->state_bytes + (last ? 0 : (double)f->weight_bytes);
-    double written = (double)f->state_bytes, times = (double)job->minibatches;
+    double read = (f->goes_back ? (double)f->state_bytes : 0) + (last ? 0 : (double)f->weight_bytes);
+    double written = (double)f->trained_bytes, times = (double)job->minibatches;
     if (is_embedding(c, shard) && footprint_has_table(job)) read += (double)footprint_table_bytes(job);
     if (c->p->persistent[shard]) { /* once in and once out */
-        read = written;
+        read = (double)f->state_bytes;
         times = 1;
     }
     double seconds = read / cost_storage_bandwidth(c->hardware, STORAGE_READ) +

@@ -29,6 +29,11 @@ static uint32_t shard_count_of(const struct emit_context *e, uint32_t job)
     return first[job + 1] - first[job];
 }
 
+static struct partition_units units_of(const struct emit_context *e, uint32_t job)
+{
+    return partition_job_units(e->partition, job);
+}
+
 static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint32_t shard,
                                       enum plan_pass pass)
 {
@@ -47,6 +52,9 @@ static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint
                                 .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
     v.embedding = shard == 0 && footprint_has_embedding(v.job);
     v.last = shard + 1 == v.shard_count;
+    v.trains = p->trains[v.global];
+    v.goes_back = shard >= p->job_frozen[job];
+    v.lowest = shard == p->job_frozen[job];
     v.footprint = footprint_of(e->footprints, job, p->shards[v.global].first_layer,
                                p->shards[v.global].layer_count);
     if (!v.footprint && !e->status)
@@ -77,14 +85,14 @@ static uint32_t write_unit(struct emit_context *e, const struct emit_shard_view 
 static bool keeps_behind(const struct emit_context *e, const struct schedule_unit *unit)
 {
     return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
-           schedule_unit_pass(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
+           schedule_unit_pass(units_of(e, unit->job), unit->position) == PLAN_EVALUATE;
 }
 
 /* Returns true if updates follow this backward pass, the minibatch's last. */
 static bool updates_behind(const struct emit_context *e, const struct schedule_unit *unit)
 {
     return job_clips(&e->plan->jobs.jobs[unit->job]) &&
-           unit->position + 1 == schedule_unit_count(shard_count_of(e, unit->job));
+           unit->position + 1 == schedule_unit_count(units_of(e, unit->job));
 }
 
 /* Returns the unit of a shard's pass in this variant; writes it at the first use. */
@@ -92,9 +100,10 @@ static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit
                         bool stays)
 {
     const struct partition *p = e->partition;
-    uint32_t first = p->job_first_shard[unit->job], shards = shard_count_of(e, unit->job);
-    uint32_t shard = schedule_unit_shard(shards, unit->position);
-    enum plan_pass pass = schedule_unit_pass(shards, unit->position);
+    const struct partition_units units = units_of(e, unit->job);
+    uint32_t first = p->job_first_shard[unit->job];
+    uint32_t shard = schedule_unit_shard(units, unit->position);
+    enum plan_pass pass = schedule_unit_pass(units, unit->position);
     bool ends = unit->ends && !keeps_behind(e, unit) && !updates_behind(e, unit);
     uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
     uint32_t variant = (uint32_t)origin * VARIANTS_OF_ORIGIN + (stays ? VARIANT_STAYS : 0) +
@@ -174,17 +183,22 @@ static void add_choices(struct emit_context *e, const uint32_t *last_device)
 }
 
 /* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
- * states that stay; the last unit of other passes ends the minibatch if the scheduled one does. */
+ * states that stay, UPDATE and KEEP for shards that train; the last unit of these ends the minibatch if the scheduled one
+ * does. */
 static void add_beside(struct emit_context *e, const struct schedule_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job], count = shard_count_of(e, unit->job);
     bool moves = pass == PLAN_LOAD || pass == PLAN_STORE, files = pass == PLAN_OPEN || pass == PLAN_CLOSE;
-    for (uint32_t s = 0; s < count; s++) {
+    bool trained = pass == PLAN_UPDATE || pass == PLAN_KEEP;
+    uint32_t end = count; /* of those that have the pass */
+    while (trained && !p->trains[first + end - 1]) end--;
+    for (uint32_t s = 0; s < end; s++) {
         if (moves && !p->persistent[first + s]) continue;
+        if (trained && !p->trains[first + s]) continue;
         struct emit_shard_view v = view_of(e, unit->job, s, pass);
         if (e->status) return;
-        uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == count);
+        uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == end);
         add_task(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
     }
 }
@@ -194,7 +208,7 @@ static bool on_host(const struct emit_context *e, const struct schedule_unit *un
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
-    return schedule_unit_shard(shard_count_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
+    return schedule_unit_shard(units_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
            footprint_has_embedding(&e->plan->jobs.jobs[unit->job]);
 }
 
@@ -204,7 +218,7 @@ static bool continues(const struct emit_context *e, const struct schedule *sched
 {
     if (unit->next_here == PLAN_NONE) return false;
     const struct schedule_unit *next = &schedule->units[unit->next_here];
-    return !e->partition->apart && !schedule_unit_begins(shard_count_of(e, unit->job), next->position) &&
+    return !e->partition->apart && !schedule_unit_begins(units_of(e, unit->job), next->position) &&
            !on_host(e, unit) && !on_host(e, next);
 }
 

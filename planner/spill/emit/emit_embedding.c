@@ -66,7 +66,7 @@ static void fetch_slice(struct emit_context *e, const struct emit_shard_view *v,
     for (uint32_t part = 0; part <= s->last_part; part++)
         if (s->slice.parts[part].bytes > 0)
             emit_copy(e, s->stored ? STREAM_READ : STREAM_H2D, s->host, host_offset(s, part), 0, to,
-                      s->slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0, s->slice.parts[part].bytes);
+                      s->slice.parts[part].offset_bytes, part == STATE_WEIGHTS ? ACCESS_ACQUIRE : 0, s->slice.parts[part].bytes);
     if (!s->stored) return;
     emit_slot(e, EMIT_AREA_WEIGHT_BUFFER, 0, bytes);
     emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, s->rows, 0, ACCESS_ACQUIRE, bytes);

@@ -33,7 +33,7 @@ static bool table_is_here(const struct emit_context *e, const struct emit_shard_
 static uint32_t activations_way(const struct emit_context *e, const struct emit_shard_view *v)
 {
     if (v->last) return e->partition->shards[v->global].inputs_only ? UNIT_INPUTS : 0;
-    return v->embedding ? UNIT_KEEP : plan_activations_way(v->activations);
+    return v->embedding ? UNIT_KEEP : v->goes_back ? plan_activations_way(v->activations) : 0;
 }
 
 static enum emit_area table_area(const struct emit_shard_view *v)
@@ -54,6 +54,14 @@ static void use_new_boundary(struct emit_context *e, const struct emit_shard_vie
     emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, EMIT_AREA_EDGE, 0, bytes);
 }
 
+/* Adds the gradient of the shard's input, which ends with the pass where no shard before it takes it. */
+static void use_new_gradient(struct emit_context *e, const struct emit_shard_view *v)
+{
+    const uint64_t bytes = v->footprint->input_bytes;
+    emit_use_new(e, emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, bytes), v->lowest ? ACCESS_RELEASE : 0,
+                 EMIT_AREA_EDGE, 0, bytes);
+}
+
 /* Adds the next minibatch's tokens, on the host. */
 static void add_batch_op(struct emit_context *e, const struct emit_shard_view *v)
 {
@@ -63,13 +71,19 @@ static void add_batch_op(struct emit_context *e, const struct emit_shard_view *v
     emit_host(e, PLAN_BATCH);
 }
 
+/* Returns true if the next shard has a backward pass. */
+static bool has_next_back(const struct emit_context *e, const struct emit_shard_view *v)
+{
+    return v->shard + 1 >= e->partition->job_frozen[v->job_index];
+}
+
 /* Writes a forward pass of the training or of an evaluation. */
 static void write_forward(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
     /* the loss uses its input once; a backward pass needs every other boundary again */
-    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count);
+    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count && (v->goes_back || has_next_back(e, v)));
     uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
     if (v->embedding && v->on_cpu) {
@@ -124,27 +138,27 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
     emit_use_batch(e, v);
     if (!first) {
         emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
-        use_new_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes);
+        use_new_gradient(e, v);
     }
     if (text) {
         loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
         emit_use_new(e, loss, 0, EMIT_AREA_EDGE, 0, sizeof(double));
     }
-    if (table) {
-        use_table(e, v, table_here, table_name);
+    if (table) use_table(e, v, table_here, table_name);
+    if (gradient_bytes > 0) {
         gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, gradient_bytes);
         emit_use_new(e, gradient, 0, table_area(v), emit_padded(footprint_table_bytes(v->job)),
                      gradient_bytes);
     }
     emit_compute(e, v, PLAN_LOSS, UNIT_LOSS,
                  activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
-    if (!first)
+    if (!v->lowest)
         emit_output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
     if (text)
         emit_send(e, loss, ACCESS_RELEASE,
                   emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0,
                   sizeof(double));
-    if (table && !table_here)
+    if (gradient_bytes > 0 && !table_here)
         emit_send(e, gradient, ACCESS_RELEASE,
                   emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, gradient_bytes), 0,
                   gradient_bytes);
@@ -175,7 +189,9 @@ static void write_evaluation(struct emit_context *e, const struct emit_shard_vie
 static void write_keep(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint32_t state = emit_host_state(e, v, v->shard);
-    if (v->persistent) emit_send(e, emit_device_state(e, v), 0, state, 0, v->footprint->value_bytes);
+    uint64_t frozen = v->footprint->frozen_bytes;
+    if (v->persistent)
+        emit_copy(e, STREAM_D2H, emit_device_state(e, v), frozen, 0, state, frozen, 0, v->footprint->value_bytes - frozen);
     emit_use(e, state, ACCESS_READ);
     emit_use(e, held_out_loss(e, v), ACCESS_READ);
     emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes),
@@ -222,16 +238,15 @@ static void write_backward(struct emit_context *e, const struct emit_shard_view 
     if (v->embedding) emit_use_batch(e, v);
     if (!first) emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     emit_use_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes);
-    if (!first)
-        use_new_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes);
+    if (!first) use_new_gradient(e, v);
     emit_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,
                  activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
-    if (!first)
+    if (!v->lowest)
         emit_output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
     if (!v->persistent)
         emit_send_trained(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
-        emit_return_state(e, v, 0, state, 0, footprint_table_bytes(v->job));
+        emit_return_state(e, v, 0, state, 0, 0, footprint_table_bytes(v->job));
 }
 
 static void write_load(struct emit_context *e, const struct emit_shard_view *v)
@@ -251,8 +266,13 @@ static void write_load(struct emit_context *e, const struct emit_shard_view *v)
 
 static void write_store(struct emit_context *e, const struct emit_shard_view *v)
 {
-    emit_return_state(e, v, v->shard, emit_device_state(e, v), ACCESS_RELEASE,
-                      v->footprint->state_bytes);
+    if (v->trains) {
+        emit_return_state(e, v, v->shard, emit_device_state(e, v), ACCESS_RELEASE, v->footprint->frozen_bytes,
+                          v->footprint->trained_bytes);
+        return;
+    }
+    emit_use(e, emit_device_state(e, v), ACCESS_READ | ACCESS_RELEASE);
+    emit_end(e, PLAN_STORE);
 }
 
 /* Opens a job in its range of host memory. */
@@ -265,7 +285,7 @@ static void write_open(struct emit_context *e, const struct emit_shard_view *v)
 static void write_close(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_READ);
-    if (v->job->keep_best)
+    if (v->job->keep_best && v->trains)
         emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes), ACCESS_READ);
     emit_files(e, PLAN_CLOSE);
 }

@@ -58,16 +58,16 @@ void emit_fetch_state(struct emit_context *e, const struct emit_shard_view *v, u
 }
 
 void emit_return_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
-                       uint32_t device, uint32_t device_flags, uint64_t bytes)
+                       uint32_t device, uint32_t device_flags, uint64_t offset, uint64_t bytes)
 {
     uint32_t home = emit_host_state(e, v, shard);
     if (!emit_is_stored(e, v, shard)) {
-        emit_send(e, device, device_flags, home, 0, bytes);
+        emit_copy(e, STREAM_D2H, device, offset, device_flags, home, offset, 0, bytes);
         return;
     }
     uint32_t staged = emit_stage(e, v, shard, EMIT_STAGED_TRANSIENT, EMIT_AREA_TRANSIENT, bytes);
-    emit_copy(e, STREAM_D2H, device, 0, device_flags, staged, 0, ACCESS_ACQUIRE, bytes);
-    emit_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, 0, 0, bytes);
+    emit_copy(e, STREAM_D2H, device, offset, device_flags, staged, 0, ACCESS_ACQUIRE, bytes);
+    emit_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, offset, 0, bytes);
 }
 
 uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_view *v)

@@ -23,9 +23,9 @@ void emit_fetch_state(struct emit_context *e, const struct emit_shard_view *v, u
                       uint32_t variant, uint64_t offset, uint32_t device, enum emit_area area,
                       uint64_t bytes);
 
-/* Brings the first bytes of a shard's state back from a device buffer. */
+/* Brings bytes of a shard's state back from a device buffer. */
 void emit_return_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
-                       uint32_t device, uint32_t device_flags, uint64_t bytes);
+                       uint32_t device, uint32_t device_flags, uint64_t offset, uint64_t bytes);
 
 /* Fetches the parameters of a forward pass unless the state is on the device. Returns their buffer. */
 uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_view *v);

@@ -50,12 +50,15 @@ void emit_update(struct emit_context *e, const struct emit_shard_view *v)
     if (job_clips(v->job)) emit_use(e, norms(e, v), ACCESS_READ);
     emit_use(e, updated, ACCESS_READ | ACCESS_WRITE);
     emit_cpu(e, v, PLAN_UPDATE, 0);
-    if (stored) emit_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, bytes);
+    if (stored)
+        emit_copy(e, STREAM_WRITE, updated, v->footprint->frozen_bytes, ACCESS_RELEASE, home, v->footprint->frozen_bytes, 0,
+                  v->footprint->trained_bytes);
 }
 
 uint32_t emit_fetch_trained(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
+    if (!v->trains) return emit_fetch_parameters(e, v);
     uint32_t trained = v->on_cpu
                          ? emit_buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->weight_bytes)
                          : emit_device_state(e, v);
@@ -74,6 +77,10 @@ uint32_t emit_fetch_trained(struct emit_context *e, const struct emit_shard_view
 
 void emit_use_trained(struct emit_context *e, const struct emit_shard_view *v, uint32_t trained)
 {
+    if (!v->trains) {
+        emit_use(e, trained, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+        return;
+    }
     emit_use(e, trained, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
     if (v->on_cpu)
         emit_use_new(e, device_gradient(e, v), 0, EMIT_AREA_WEIGHT_BUFFER, 0, v->footprint->gradient_bytes);
@@ -82,8 +89,9 @@ void emit_use_trained(struct emit_context *e, const struct emit_shard_view *v, u
 void emit_send_trained(struct emit_context *e, const struct emit_shard_view *v, uint32_t trained)
 {
     const struct footprint *f = v->footprint;
+    if (!v->trains) return;
     if (!v->on_cpu) {
-        emit_return_state(e, v, v->shard, trained, ACCESS_RELEASE, f->state_bytes);
+        emit_return_state(e, v, v->shard, trained, ACCESS_RELEASE, f->frozen_bytes, f->trained_bytes);
         return;
     }
     uint32_t host = emit_host_gradient(e, v);

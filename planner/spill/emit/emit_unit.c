@@ -141,6 +141,11 @@ void emit_host(struct emit_context *e, enum plan_pass pass)
     add_op(e, (struct plan_op){.stream = STREAM_HOST, .pass = (uint8_t)pass, .work = PLAN_NONE});
 }
 
+void emit_end(struct emit_context *e, enum plan_pass pass)
+{
+    add_op(e, (struct plan_op){.stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = PLAN_NONE});
+}
+
 void emit_files(struct emit_context *e, enum plan_pass pass)
 {
     add_op(e, (struct plan_op){.stream = STREAM_FILE, .pass = (uint8_t)pass, .work = PLAN_NONE});

@@ -73,6 +73,8 @@ struct emit_shard_view {
     uint32_t job_index, shard, global; /* shard: within the job; global: index in the plan */
     uint32_t shard_count;
     bool embedding, last;
+    bool trains;     /* else the shard is frozen: its passes only read its weights */
+    bool goes_back, lowest; /* it has a backward pass; no shard before it has */
     bool resident;   /* all shards of the job are resident */
     bool persistent;         /* the state stays on the device */
     bool on_cpu;             /* the host's processor has the optimizer; for an embedding, both passes too */
@@ -119,5 +121,6 @@ void emit_cpu(struct emit_context *e, const struct emit_shard_view *v, enum plan
               uint64_t workspace);
 void emit_host(struct emit_context *e, enum plan_pass pass);
 void emit_files(struct emit_context *e, enum plan_pass pass); /* on the file stream */
+void emit_end(struct emit_context *e, enum plan_pass pass); /* on the device, without a kernel: only lives end */
 
 #endif

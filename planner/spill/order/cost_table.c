@@ -40,7 +40,8 @@ struct timed_shard {
     uint32_t device, index, activations;
     uint64_t spilled_bytes; /* activations that go to the host and come back */
     uint64_t table;   /* bytes of a tied table, for the shard with the head */
-    bool last, spilled, on_cpu;
+    bool last, spilled, on_cpu, trains;
+    bool lowest; /* no shard before it has a backward pass */
 };
 
 static struct timed_shard shard_of(const struct cost_table *t, const struct footprint *f, uint32_t device, uint32_t index)
@@ -54,7 +55,8 @@ static struct timed_shard shard_of(const struct cost_table *t, const struct foot
         .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
         .spilled_bytes = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
         .table = last && footprint_has_table(job) ? footprint_table_bytes(job) : 0,
-        .last = last, .spilled = !p->persistent[index], .on_cpu = p->on_cpu[index],
+        .last = last, .spilled = !p->persistent[index], .on_cpu = p->on_cpu[index], .trains = p->trains[index],
+        .lowest = index - p->job_first_shard[shard->job] == p->job_frozen[shard->job],
     };
 }
 
@@ -110,7 +112,7 @@ static void backward_copies(const struct timed_shard *s, struct cost_unit *time)
 {
     const struct footprint *f = s->f;
     uint64_t in = !s->spilled ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
-    uint64_t out = !s->spilled ? 0 : s->on_cpu ? f->gradient_bytes : f->state_bytes;
+    uint64_t out = !s->spilled ? 0 : s->on_cpu ? f->gradient_bytes : f->trained_bytes;
     time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled_bytes);
     time->in_apart = s->spilled_bytes > 0;
     time->out_apart = s->on_cpu;
@@ -123,7 +125,9 @@ static void backward_times(const struct timed_shard *s, struct cost_unit *time)
     const struct footprint *f = s->f;
     uint32_t how = partition_way(s->activations, s->shard->inputs_only, s->last) | (s->on_cpu ? UNIT_GRADIENTS_OUT : 0);
     time->compute_s = computed_s(s->t->hardware, s->device, s->job, s->shard, s->last ? PLAN_LOSS : PLAN_BACKWARD, how);
-    if (job_clips(s->job)) {
+    if (!s->trains) {
+        time->cpu_s = 0;
+    } else if (job_clips(s->job)) {
         time->cpu_s = f->cpu_norm_s;
         time->update_s = f->cpu_update_s;
     } else if (s->on_cpu) {
@@ -131,7 +135,7 @@ static void backward_times(const struct timed_shard *s, struct cost_unit *time)
     }
     if (!s->t->partition->resident) backward_copies(s, time);
     time->edge_in_s = copied_s(s->t, s->device, COPY_H2D, s->last ? f->input_bytes : f->output_bytes);
-    time->edge_out_s = copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
+    time->edge_out_s = s->lowest ? 0 : copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
 }
 
 static void evaluation_times(const struct timed_shard *s, struct cost_unit *time)
@@ -237,13 +241,13 @@ uint32_t cost_table_positions(const struct cost_table *times, uint32_t job, uint
     const struct job *of = &times->jobs->jobs[job];
     uint32_t shards = partition_job_shards(times->partition, job);
     uint64_t held_out = evaluation_follows(of, minibatch) ? of->evaluation.minibatches * shards : 0;
-    return schedule_unit_count(shards) + (uint32_t)held_out;
+    return schedule_unit_count(partition_job_units(times->partition, job)) + (uint32_t)held_out;
 }
 
 uint64_t cost_table_unit_count(const struct cost_table *times, uint32_t job)
 {
     const struct job *of = &times->jobs->jobs[job];
     uint32_t shards = partition_job_shards(times->partition, job);
-    return of->minibatches * schedule_unit_count(shards) +
+    return of->minibatches * schedule_unit_count(partition_job_units(times->partition, job)) +
            evaluation_count(of) * of->evaluation.minibatches * shards;
 }

@@ -55,10 +55,10 @@ static inline const struct cost_unit *cost_table_shard(const struct cost_table *
 static inline const struct cost_unit *cost_table_at(const struct cost_table *t, uint32_t device,
                                                     uint32_t job, uint32_t position)
 {
-    uint32_t shards = partition_job_shards(t->partition, job);
-    enum plan_pass pass = schedule_unit_pass(shards, position);
+    const struct partition_units units = partition_job_units(t->partition, job);
+    enum plan_pass pass = schedule_unit_pass(units, position);
     return cost_table_shard(t, device,
-                            t->partition->job_first_shard[job] + schedule_unit_shard(shards, position)) +
+                            t->partition->job_first_shard[job] + schedule_unit_shard(units, position)) +
            (pass == PLAN_FORWARD    ? COST_PASS_FORWARD
             : pass == PLAN_EVALUATE ? COST_PASS_EVALUATE
                                     : COST_PASS_BACK);

@@ -21,7 +21,7 @@ static uint32_t unit_before(const struct cost_table *t, uint32_t job, uint32_t p
 
 static uint32_t positions_of(const struct cost_table *t, uint32_t job)
 {
-    return schedule_unit_count(partition_job_shards(t->partition, job));
+    return schedule_unit_count(partition_job_units(t->partition, job));
 }
 
 static uint32_t device_of(const struct hardware *hw, uint32_t type)
@@ -59,7 +59,8 @@ static enum status fill_job(const struct cost_table *t, uint32_t j, uint32_t fir
 {
     const struct job *job = &t->jobs->jobs[j];
     struct instance_job *to = &out->jobs[j];
-    uint32_t shards = partition_job_shards(t->partition, j), positions = positions_of(t, j);
+    const struct partition_units units = partition_job_units(t->partition, j);
+    uint32_t positions = positions_of(t, j);
     TRY(arena_string(&out->arena, job->name, &to->name, err));
     to->first_unit = first;
     to->unit_count = unit_before(t, j, positions);
@@ -75,9 +76,9 @@ static enum status fill_job(const struct cost_table *t, uint32_t j, uint32_t fir
         uint32_t at = first + unit_before(t, j, i);
         struct instance_unit *unit = &out->units[at];
         unit->job = j;
-        unit->shard = schedule_unit_shard(shards, i);
+        unit->shard = schedule_unit_shard(units, i);
         unit->in = ticks(time->in_s, 0);
-        unit->writes = schedule_unit_pass(shards, i) != PLAN_FORWARD;
+        unit->writes = schedule_unit_pass(units, i) != PLAN_FORWARD;
         unit->out = unit->writes ? ticks(time->out_s, 0) : 0;
         unit->memory = 1;
         for (uint32_t c = 0; c < out->class_count; c++) {

@@ -14,9 +14,8 @@ static const double rounding = 1 - 1e-12;
 static struct cost_unit least(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     const struct partition *cut = t->partition;
-    uint32_t shards = partition_job_shards(cut, job);
     if (cut->resident) {
-        uint32_t shard = cut->job_first_shard[job] + schedule_unit_shard(shards, position);
+        uint32_t shard = cut->job_first_shard[job] + schedule_unit_shard(partition_job_units(cut, job), position);
         return *cost_table_at(t, cut->shard_device[shard], job, position);
     }
     struct cost_unit made = *cost_table_at(t, t->kinds[0], job, position);
@@ -67,15 +66,15 @@ static void add_unit(struct order_bound_sums *sums, const struct cost_unit *unit
 }
 
 /* Returns the number of runs of a job's unit at this position. */
-static double repetitions(const struct job *job, uint32_t shards, uint32_t position)
+static double repetitions(const struct job *job, struct partition_units units, uint32_t position)
 {
-    if (position < schedule_unit_count(shards)) return (double)job->minibatches;
+    if (position < schedule_unit_count(units)) return (double)job->minibatches;
     return (double)evaluation_count(job) * (double)job->evaluation.minibatches;
 }
 
-static uint32_t distinct_positions(const struct job *job, uint32_t shards)
+static uint32_t distinct_positions(const struct job *job, struct partition_units units)
 {
-    return schedule_unit_count(shards) + (evaluation_count(job) > 0 ? shards : 0);
+    return schedule_unit_count(units) + (evaluation_count(job) > 0 ? units.shards : 0);
 }
 
 static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
@@ -87,17 +86,18 @@ static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
  * minibatch no unit waits for later boundaries, and the clock may stop before they are out. */
 static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t device)
 {
-    uint32_t shards = partition_job_shards(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
-    for (uint32_t i = schedule_unit_count(shards); i-- > 0;)
-        if (is_on(t->partition, t->partition->job_first_shard[job] + schedule_unit_shard(shards, i), device) && least(t, job, i).out_s > 0)
+    const struct partition_units units = partition_job_units(t->partition, job);
+    uint32_t none = distinct_positions(&t->jobs->jobs[job], units);
+    for (uint32_t i = schedule_unit_count(units); i-- > 0;)
+        if (is_on(t->partition, t->partition->job_first_shard[job] + schedule_unit_shard(units, i), device) && least(t, job, i).out_s > 0)
             return i;
     return none;
 }
 
 /* Returns the number of a unit's boundaries that leave before a state does. */
-static double edges_before(const struct job *job, uint32_t shards, uint32_t position, uint32_t last)
+static double edges_before(const struct job *job, struct partition_units units, uint32_t position, uint32_t last)
 {
-    if (last == distinct_positions(job, shards) || position >= schedule_unit_count(shards)) return 0;
+    if (last == distinct_positions(job, units) || position >= schedule_unit_count(units)) return 0;
     return (double)job->minibatches - (position > last ? 1 : 0);
 }
 
@@ -106,16 +106,16 @@ static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_s
 {
     const struct partition *cut = t->partition;
     const struct job *job = &t->jobs->jobs[j];
-    uint32_t shards = partition_job_shards(cut, j), first = cut->job_first_shard[j];
-    for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
-        uint32_t shard = first + schedule_unit_shard(shards, i), device = cut->resident ? cut->shard_device[shard] : 0;
+    const struct partition_units units = partition_job_units(cut, j);
+    uint32_t first = cut->job_first_shard[j];
+    for (uint32_t i = 0; i < distinct_positions(job, units); i++) {
+        uint32_t shard = first + schedule_unit_shard(units, i), device = cut->resident ? cut->shard_device[shard] : 0;
         struct cost_unit unit = least(t, j, i);
-        add_unit(&sums[device], &unit, cut->persistent[shard], repetitions(job, shards, i),
-                 edges_before(job, shards, i, last_out(t, j, device)));
+        add_unit(&sums[device], &unit, cut->persistent[shard], repetitions(job, units, i),
+                 edges_before(job, units, i, last_out(t, j, device)));
     }
-    for (uint32_t s = 0; s < shards; s++) {
-        struct cost_unit back = least(t, j, 2 * shards - 2 - s);
-        sums[0].cpu += back.update_s * (double)job->minibatches;
+    for (uint32_t s = 0; s < units.shards; s++) {
+        if (s >= units.frozen) sums[0].cpu += least(t, j, schedule_unit_back(units, s)).update_s * (double)job->minibatches;
         if (!cut->resident && cut->persistent[first + s]) sums[0].in += least(t, j, s).load_s;
     }
 }
@@ -132,7 +132,8 @@ static double link_s(const struct cost_unit *unit)
 static double chain_s(const struct cost_table *t, uint32_t job)
 {
     const struct job *of = &t->jobs->jobs[job];
-    uint32_t shards = partition_job_shards(t->partition, job), last = schedule_unit_count(shards) - 1;
+    const struct partition_units units = partition_job_units(t->partition, job);
+    uint32_t shards = units.shards, last = schedule_unit_count(units) - 1;
     double all = 0, turn = 0, around = 0;
     for (uint32_t i = 0; i <= last; i++) {
         struct cost_unit unit = least(t, job, i);
@@ -140,10 +141,10 @@ static double chain_s(const struct cost_table *t, uint32_t job)
     }
     /* From the forward pass of shard s to the next, through its state in host memory; a clipping job's states are ready
      * later. */
-    for (uint32_t s = shards; s-- > 0 && !t->partition->resident;) {
-        struct cost_unit forward = least(t, job, s), back = least(t, job, last - s);
-        around += link_s(&back) + (s < last - s ? link_s(&forward) : 0);
-        if (back.cpu_alone) continue;
+    for (uint32_t s = shards; s-- > units.frozen && !t->partition->resident;) {
+        struct cost_unit forward = least(t, job, s), back = least(t, job, schedule_unit_back(units, s));
+        around += link_s(&back) + (s + 1 < shards ? link_s(&forward) : 0);
+        if (back.cpu_alone || !t->partition->trains[t->partition->job_first_shard[job] + s]) continue;
         bool persistent = t->partition->persistent[t->partition->job_first_shard[job] + s];
         double ready = around + out_of(&back) + (job_clips(of) ? 0 : back.cpu_s);
         turn = max_s(turn, ready + (persistent ? 0 : forward.in_s));
@@ -151,7 +152,7 @@ static double chain_s(const struct cost_table *t, uint32_t job)
     double held_out = 0;
     for (uint32_t s = 0; s < shards && evaluation_count(of) > 0; s++) {
         struct cost_unit unit = least(t, job, last + 1 + s);
-        held_out += link_s(&unit) * repetitions(of, shards, last + 1 + s);
+        held_out += link_s(&unit) * repetitions(of, units, last + 1 + s);
     }
     struct cost_unit first = least(t, job, 0), end = least(t, job, last);
     double minibatches = (double)of->minibatches;
@@ -174,8 +175,7 @@ static struct order_bound_sums of_one_device(const struct cost_table *t, struct 
 {
     double head = HUGE_VAL, tail = HUGE_VAL;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
-        uint32_t shards = partition_job_shards(t->partition, j), i = 0;
-        uint32_t last = distinct_positions(&t->jobs->jobs[j], shards) - 1;
+        uint32_t i = 0, last = distinct_positions(&t->jobs->jobs[j], partition_job_units(t->partition, j)) - 1;
         while (i < last && least(t, j, i).cpu_alone) i++;
         while (last > 0 && least(t, j, last).cpu_alone) last--;
         struct cost_unit first = least(t, j, i), end = least(t, j, last);

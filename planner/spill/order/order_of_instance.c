@@ -29,7 +29,7 @@ static void put(struct order_of_instance_replay *r, uint32_t job, uint32_t devic
 /* Places the units before the job's next unit in the instance, or before its end. */
 static void put_unknown(struct order_of_instance_replay *r, uint32_t job, uint32_t device)
 {
-    uint32_t known = schedule_unit_count(partition_job_shards(r->times->partition, job));
+    uint32_t known = schedule_unit_count(partition_job_units(r->times->partition, job));
     while (!r->lacks_memory && r->builder->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
         uint32_t position = r->builder->jobs[job].position;
         bool on_host = cost_table_at(r->times, device, job, position)->cpu_alone;

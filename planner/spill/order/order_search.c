@@ -82,7 +82,7 @@ static void measure_jobs(struct order_search *s)
     double compute = 0;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
         double alone = 0;
-        uint32_t positions = schedule_unit_count(partition_job_shards(t->partition, j));
+        uint32_t positions = schedule_unit_count(partition_job_units(t->partition, j));
         for (uint32_t i = 0; i < positions; i++) alone += alone_s(cost_table_at(t, 0, j, i));
         struct job_measure *m = &s->jobs[j];
         m->compute_s = s->now->view_jobs[j].remaining_s;

@@ -57,7 +57,7 @@ static void show_unit(struct scheduler *s, uint32_t job)
     const struct partition *cut = times->partition;
     struct policy_job *shown = &s->jobs[job];
     uint32_t position = s->builder->jobs[job].position;
-    shown->shard = schedule_unit_shard(partition_job_shards(cut, job), position);
+    shown->shard = schedule_unit_shard(partition_job_units(cut, job), position);
     bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
     shown->memory = stays ? 0 : cut->weight_buffer_bytes;
     for (uint32_t type = 0; type < s->view.kind_count; type++) {

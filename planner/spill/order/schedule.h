@@ -1,9 +1,9 @@
 /*
  * A schedule: which unit of which job on which device, in order.
  *
- * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2 the backward
- * passes of shards S-2 .. 0. When an evaluation follows, the units of its first held-out minibatch are 2S-1 .. 3S-2,
- * and so on. Updates of jobs that clip have no position: they follow the last backward pass without a decision.
+ * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2-F the backward
+ * passes of shards S-2 .. F, if the first F are frozen. When an evaluation follows, the units of its first held-out minibatch
+ * are the next S, and so on. Updates of jobs that clip have no position: they follow the last backward pass without a decision.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
@@ -39,23 +39,28 @@ struct schedule {
     uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };
 
-static inline uint32_t schedule_unit_count(uint32_t shards) { return 2 * shards - 1; }
-static inline enum plan_pass schedule_unit_pass(uint32_t shards, uint32_t position)
+static inline uint32_t schedule_unit_count(struct partition_units units) { return 2 * units.shards - 1 - units.frozen; }
+static inline enum plan_pass schedule_unit_pass(struct partition_units units, uint32_t position)
 {
-    if (position + 1 < shards) return PLAN_FORWARD;
-    if (position + 1 == shards) return PLAN_LOSS;
-    return position < schedule_unit_count(shards) ? PLAN_BACKWARD : PLAN_EVALUATE;
+    if (position + 1 < units.shards) return PLAN_FORWARD;
+    if (position + 1 == units.shards) return PLAN_LOSS;
+    return position < schedule_unit_count(units) ? PLAN_BACKWARD : PLAN_EVALUATE;
 }
-static inline uint32_t schedule_unit_shard(uint32_t shards, uint32_t position)
+static inline uint32_t schedule_unit_shard(struct partition_units units, uint32_t position)
 {
-    if (position < shards) return position;
-    uint32_t count = schedule_unit_count(shards);
-    return position < count ? 2 * shards - 2 - position : (position - count) % shards;
+    if (position < units.shards) return position;
+    uint32_t count = schedule_unit_count(units);
+    return position < count ? 2 * units.shards - 2 - position : (position - count) % units.shards;
 }
 /* Returns true when the position begins from a batch, and not from the output of the previous position. */
-static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
+static inline bool schedule_unit_begins(struct partition_units units, uint32_t position)
 {
-    return schedule_unit_shard(shards, position) == 0 && schedule_unit_pass(shards, position) != PLAN_BACKWARD;
+    return schedule_unit_shard(units, position) == 0 && schedule_unit_pass(units, position) != PLAN_BACKWARD;
+}
+/* Returns the position of a shard's backward pass, the last one's loss; its shard must have one. */
+static inline uint32_t schedule_unit_back(struct partition_units units, uint32_t shard)
+{
+    return 2 * units.shards - 2 - shard;
 }
 
 struct cost_table;

@@ -18,7 +18,7 @@ static uint32_t next_device(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
     if (!cut->resident) return PLAN_NONE;
-    uint32_t shard = schedule_unit_shard(partition_job_shards(cut, job), p->jobs[job].position);
+    uint32_t shard = schedule_unit_shard(partition_job_units(cut, job), p->jobs[job].position);
     return cut->shard_device[cut->job_first_shard[job] + shard];
 }
 
@@ -147,7 +147,7 @@ static void start_jobs(struct schedule_builder *p)
     for (uint32_t j = 0; j < t->jobs->count; j++) {
         struct schedule_builder_view *job = &p->view_jobs[j];
         const struct job *of = &t->jobs->jobs[j];
-        uint32_t shards = partition_job_shards(cut, j), positions = schedule_unit_count(shards);
+        uint32_t shards = partition_job_shards(cut, j), positions = schedule_unit_count(partition_job_units(cut, j));
         double minibatch_s = 0, held_out_s = 0;
         for (uint32_t i = 0; i < positions; i++) minibatch_s += cost_table_at(t, 0, j, i)->compute_s;
         for (uint32_t i = 0; i < shards; i++)
@@ -172,7 +172,7 @@ static void start_jobs(struct schedule_builder *p)
 static uint32_t next_shard(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
-    return cut->job_first_shard[job] + schedule_unit_shard(partition_job_shards(cut, job), p->jobs[job].position);
+    return cut->job_first_shard[job] + schedule_unit_shard(partition_job_units(cut, job), p->jobs[job].position);
 }
 
 static struct schedule_builder_host *host_of(const struct schedule_builder *p, uint32_t device)
@@ -185,7 +185,7 @@ static double start_on_cpu(const struct schedule_builder *p, uint32_t job, doubl
 {
     const struct schedule_builder_job *own = &p->jobs[job];
     double ready = own->edge_ready_s;
-    if (schedule_unit_begins(partition_job_shards(p->times->partition, job), own->position))
+    if (schedule_unit_begins(partition_job_units(p->times->partition, job), own->position))
         ready = max_s(p->view_jobs[job].ready_s, p->state_ready_s[next_shard(p, job)]);
     return max_s(free_s, ready);
 }
@@ -200,7 +200,7 @@ static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t de
     p->earliest_s = min_s(p->earliest_s, start);
     *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
     own->edge_turn = PLAN_NONE;
-    if (!schedule_unit_begins(partition_job_shards(p->times->partition, job), own->position))
+    if (!schedule_unit_begins(partition_job_units(p->times->partition, job), own->position))
         p->state_ready_s[next_shard(p, job)] = end;
     return start;
 }
@@ -237,13 +237,14 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
     const struct hardware *hw = p->times->hardware;
     const struct partition *cut = p->times->partition;
     const struct schedule_builder_job *own = &p->jobs[job];
-    uint32_t shards = partition_job_shards(cut, job), from = p->view_jobs[job].last_device;
-    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || schedule_unit_begins(shards, own->position) ||
+    const struct partition_units units = partition_job_units(cut, job);
+    uint32_t from = p->view_jobs[job].last_device;
+    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || schedule_unit_begins(units, own->position) ||
         !hardware_p2p_pair(hw, from, device) ||
         p->devices[from].edge_turn - own->edge_turn > cut->edge_count)
         return 0;
-    enum plan_pass pass = schedule_unit_pass(shards, own->position);
-    uint32_t shard = schedule_unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
+    enum plan_pass pass = schedule_unit_pass(units, own->position);
+    uint32_t shard = schedule_unit_shard(units, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
     uint64_t layer = cut->shards[cut->job_first_shard[job] + shard].first_layer;
     const struct job *of = &p->times->jobs->jobs[job];
     uint64_t bytes =
@@ -272,7 +273,7 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
     const struct schedule_builder_job *own = &p->jobs[job];
     const struct schedule_builder_device *clocks = &p->devices[device];
     const struct schedule_builder_host *host = host_of(p, device);
-    bool begins = schedule_unit_begins(partition_job_shards(cut, job), own->position);
+    bool begins = schedule_unit_begins(partition_job_units(cut, job), own->position);
     bool here = !cut->apart && clocks->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !cost_table_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
@@ -333,7 +334,7 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
         clocks->weight_buffer_free_s[turn] = time->out_apart ? end : left;
     }
     if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, clocks->d2h_free_s) + time->cpu_s;
-    enum plan_pass pass = schedule_unit_pass(partition_job_shards(cut, job), p->jobs[job].position);
+    enum plan_pass pass = schedule_unit_pass(partition_job_units(cut, job), p->jobs[job].position);
     double state_ready = time->cpu_s > 0 ? host->cpu_free_s : left;
     if (time->write_s > 0)
         state_ready = host->write_free_s = max_s(host->write_free_s, state_ready) + time->write_s;
@@ -391,7 +392,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
                                    : place_on_device(p, job, device, time, &fetches);
     double end = j->ready_s;
     if (job_clips(&t->jobs->jobs[job]) &&
-        position + 1 == schedule_unit_count(partition_job_shards(t->partition, job)))
+        position + 1 == schedule_unit_count(partition_job_units(t->partition, job)))
         place_updates(p, job, device);
 
     *unit = (struct schedule_unit){

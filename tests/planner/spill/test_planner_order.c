@@ -269,7 +269,7 @@ static void becomes_an_instance(void **state)
         uint64_t tasks = 0;
         for (uint32_t j = 0; j < cut.jobs.count; j++) {
             uint32_t on_devices = 0;
-            uint32_t positions = schedule_unit_count(partition_job_shards(&cut.partition, j));
+            uint32_t positions = schedule_unit_count(partition_job_units(&cut.partition, j));
             for (uint32_t i = 0; i < positions; i++) {
                 const struct cost_unit *time = cost_table_at(&cut.times, 0, j, i);
                 on_devices += !time->cpu_alone;

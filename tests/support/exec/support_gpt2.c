@@ -296,13 +296,22 @@ double trainer_evaluate(struct trainer *trainer, const struct kernels *kernels)
     return trainer->loss;
 }
 
+/* Returns the first shard with a backward pass. */
+static uint32_t lowest_shard(const struct trainer *trainer)
+{
+    const uint64_t first = network_first_trained(&trainer->job.network);
+    uint32_t s = 0;
+    while (trainer->shards[s].first_layer + trainer->shards[s].layer_count <= first) s++;
+    return s;
+}
+
 void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64_t minibatch)
 {
     uint32_t last = trainer->shard_count - 1;
     poison_all(trainer);
     for (uint32_t s = 0; s < last; s++) pass_over(trainer, kernels, s, PLAN_FORWARD, minibatch);
     pass_over(trainer, kernels, last, PLAN_LOSS, minibatch);
-    for (uint32_t s = last; s-- > 0;) pass_over(trainer, kernels, s, PLAN_BACKWARD, minibatch);
+    for (uint32_t s = last; s-- > lowest_shard(trainer);) pass_over(trainer, kernels, s, PLAN_BACKWARD, minibatch);
     if (!job_clips(&trainer->job)) return;
     trainer->norm = unit_norm(&trainer->job, trainer->norms);
     for (uint32_t s = 0; s <= last; s++) step_over(trainer, kernels, s, PLAN_UPDATE, minibatch);
