@@ -138,7 +138,7 @@ static void mistakes_in_shipped_files_are_found(void **state)
     } tries[] = {
         {examples, "jobs.json", "jobs", NULL, "the root: missing key 'jobs'"},
         {examples, "jobs.json", "jobs/0/minibatches", "\"ten\"", "/jobs/0/minibatches: another type"},
-        {examples, "jobs.json", "jobs/0/epochs", "3", "/jobs/0/epochs: unknown key"},
+        {examples, "jobs.json", "jobs/0/rounds", "3", "/jobs/0/rounds: unknown key"},
         {examples, "jobs.json", "jobs/0/data_format", "\"parquet\"", "/jobs/0/data_format: none of the values"},
         {examples, "parallel.json", "jobs/0/parallel", "{\"tensors\": 2}", "/jobs/0/parallel/tensors: unknown key"},
         {examples, "serving.json", "horizon", NULL, "the root: missing key 'horizon'"},

@@ -88,6 +88,10 @@ static const struct {
     /* 2 * 151936 * 2048; 24 blocks of 4 * 2048^2 + 3 * 2048, a router and 60 experts of 3 * 2048 * 1408, 3 * 2048 *
      * 5632 for all and their gate, 2 * 2048; 2048 */
     {"qwen1.5-moe-a2.7b", 14315784192},
+    /* the Hub's safetensors metadata */
+    {"gemma-2-2b", UINT64_C(2614341888)},
+    {"gemma-2-9b", UINT64_C(9241705984)},
+    {"gemma-2-27b", UINT64_C(27227128320)},
     {"gemma-3-1b", 999885952},
     /* GPT2_LIKE() with OPT's two positions that no token has */
     {"opt-125m", GPT2_LIKE(12, 768, 50272, 2050)},
