@@ -195,6 +195,7 @@ static void plans_in_cycles(void **state)
 {
     uint64_t seed = support_seed("plans in cycles");
     uint32_t plans = 0, shorter = 0;
+    double off = 0;
     (void)state;
     for (uint32_t round = 0; round < PLANS; round++) {
         uint64_t key = random_u64(seed, round), operations, expanded_operations;
@@ -210,9 +211,10 @@ static void plans_in_cycles(void **state)
         if (fabs(expanded_s - seconds) > 1e-9 * seconds)
             fail_msg("key %" PRIu64 ": %.17g s, expanded: %.17g s", key, seconds, expanded_s);
         double all_s = simulate(&all, false, &operations);
-        /* paces differ by up to 0.3 %, and batches come in another order: 0.8 % was seen */
-        if (fabs(all_s - seconds) > 0.02 * all_s)
+        /* paces differ by up to 0.3 %, and batches come in another order: of single small jobs 3.9 % was seen */
+        if (fabs(all_s - seconds) > 0.06 * all_s)
             fail_msg("key %" PRIu64 ": %g s, written out: %g s", key, seconds, all_s);
+        off += fabs(all_s - seconds) / all_s;
         plans++;
         shorter += some.task_count * 2 < all.task_count;
         free(some_whole.tasks);
@@ -222,6 +224,7 @@ static void plans_in_cycles(void **state)
         plan_release(&some);
         plan_release(&all);
     }
+    if (off > 0.005 * plans) fail_msg("in the mean %g off", off / plans);
     if (shorter * 4 < plans || plans < PLANS / 2) fail_msg("%u plans, %u in cycles", plans, shorter);
 }
 
