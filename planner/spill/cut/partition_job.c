@@ -44,7 +44,7 @@ uint32_t partition_unit_way(const struct partition_candidate *c, const struct jo
 static uint64_t slice_row_bytes(const struct job *job)
 {
     return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
-           (footprint_table_gradient_bytes(job) > 0 ? job->network.width * sizeof(float) : 0);
+           (footprint_has_table(job) && footprint_table_gradient_bytes(job) > 0 ? job->network.width * sizeof(float) : 0);
 }
 
 /* A slice's state and gradient are both aligned. */
