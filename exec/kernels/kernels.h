@@ -106,6 +106,7 @@ struct kernels {
     bool attends_in_windows; /* attention takes a window */
     bool caps;               /* attention takes a scale and a cap of scores, and the loss a cap of logits */
     bool attends_in_rows;    /* attention and rope take rows' begins */
+    bool freezes;            /* gradients of weights may be NULL, and are left out */
     void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
     /* Prepares attention of a shape (pointers ignored) before a run: no resources are allocated later, and the

@@ -201,6 +201,7 @@ static const struct kernels table = {
     .attends_in_windows = true,
     .caps = true,
     .attends_in_rows = true,
+    .freezes = true,
     .geglu_forward = host_geglu_forward,
     .geglu_backward = host_geglu_backward,
     .scale = host_scale,

@@ -104,7 +104,7 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
     if (!missing && caps && !kernels->caps) missing = "caps and a scale of scores";
     if (!missing && job->packs && !kernels->attends_in_rows) missing = "attention within packed rows";
     if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
-    if (!missing && network->trained && network->trained->rank > 0 && !kernels->scale) missing = "scale";
+    if (!missing && network->trained && !kernels->freezes) missing = "products without gradients of frozen weights";
     if (!missing && job->precision == PRECISION_BF16_WEIGHTS)
         missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
     return missing;
