@@ -362,6 +362,17 @@ void file_in_close(struct file_in *file)
     free(file);
 }
 
+size_t file_read_head(const char *path, void *head, size_t size)
+{
+    struct stat about;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's writer */
+    if (file < 0) return 0;
+    const bool regular = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+    const ssize_t count = regular ? read(file, head, size) : 0;
+    close(file);
+    return count > 0 ? (size_t)count : 0;
+}
+
 enum status file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
 {
     struct file_in *file;

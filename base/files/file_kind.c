@@ -114,7 +114,7 @@ static bool is_weights(const struct start *start)
 static bool is_tokens(const struct start *start)
 {
     static const char *const magics[] = {"\x88\xd8\x34\x01\x01\0\0\0", "\xc1\xd9\x34\x01\x07\0\0\0", "SPILROWS"};
-    for (size_t i = 0; i < sizeof magics / sizeof *magics && start->length >= 8; i++)
+    for (size_t i = 0; i < ARRAY_COUNT(magics) && start->length >= 8; i++)
         if (memcmp(start->text, magics[i], 8) == 0) return true;
     return false;
 }

@@ -185,6 +185,10 @@ MUST_CHECK enum status json_item_double(const struct json_input *input, const js
                                         struct error *err);
 MUST_CHECK enum status json_item_string(const struct json_input *input, const json_t *array,
                                         size_t index, const char **out, struct error *err);
+/* Copies all elements, strings, into an arena. */
+struct arena;
+MUST_CHECK enum status json_item_strings(const struct json_input *input, const json_t *array, struct arena *arena,
+                                         const char *const **out, struct error *err);
 /* Takes element `index`, which must be an array of exactly `length` elements (SIZE_MAX: any length). */
 MUST_CHECK enum status json_item_array(const struct json_input *input, const json_t *array,
                                        size_t index, size_t length, const json_t **out,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/files/file_kind.h"
 #include "base/json/json_input.h"
 #include "base/text/number.h"
@@ -457,6 +458,21 @@ enum status json_item_string(const struct json_input *input, const json_t *array
 {
     struct item item = array_item(input, array, index);
     return item_string(&item, out, err);
+}
+
+enum status json_item_strings(const struct json_input *input, const json_t *array, struct arena *arena,
+                              const char *const **out, struct error *err)
+{
+    const size_t count = json_array_size(array);
+    const char **strings;
+    TRY(ARENA_NEW(arena, count, strings, err));
+    for (size_t i = 0; i < count; i++) {
+        const char *string = NULL;
+        TRY(json_item_string(input, array, i, &string, err));
+        TRY(arena_string(arena, string, &strings[i], err));
+    }
+    *out = strings;
+    return STATUS_OK;
 }
 
 enum status json_item_array(const struct json_input *input, const json_t *array, size_t index,

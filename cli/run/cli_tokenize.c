@@ -65,7 +65,7 @@ struct reading {
 
 /* Says where a text is not UTF-8: line and column (in bytes). */
 static enum status refuse_text(const struct reading *reading, const struct document *document, const char *text, size_t length,
-                              struct error *err)
+                               struct error *err)
 {
     const size_t valid = characters_valid(text, length);
     uint64_t line = document->line;
@@ -115,13 +115,13 @@ static enum status encode_text(const struct reading *reading, struct document *d
 {
     const struct cli_tokenize_request *const request = reading->run->request;
     document->bytes = length;
-    if (request->rows && characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
-    if (request->rows) return encode_whole(reading, document, text, length, encoder, err);
-    if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err)) {
-        if (characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
-        return error_add(err, "%s:%" PRIu64, reading->path, document->line);
-    }
-    return request->ends ? token_list_add(&document->tokens, request->end, err) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (request->rows) status = encode_whole(reading, document, text, length, encoder, err);
+    else if (tokenizer_encode(encoder, text, length, request->around, &document->tokens, err))
+        status = error_add(err, "%s:%" PRIu64, reading->path, document->line);
+    else if (request->ends) status = token_list_add(&document->tokens, request->end, err);
+    if (status && characters_valid(text, length) < length) return refuse_text(reading, document, text, length, err);
+    return status;
 }
 
 /* Joins the texts of a row. */

@@ -203,7 +203,6 @@ enum status verb_tokenize(struct cli *cli, int argc, char **argv, struct error *
         .details = "A FILE that ends in .jsonl or .ndjson has rows of JSON, any other is one document; - is standard input. "
                    "Tokens are written as llm.c's .bin, which jobs name under \"data\". With --rows each document is a row; a row of "
                    "JSON has \"text\", \"prompt\" and \"completion\" (which alone is learned), or \"messages\".",
-
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     if (!request.tokenizer)

@@ -31,6 +31,7 @@
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/files/mapped_file.h"
+#include "base/little_endian.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "exec/files/data_images.h"
@@ -72,25 +73,13 @@ struct data_source {
     struct data_rows rows;       /* likewise */
 };
 
-/* --- reading numbers -------------------------------------------------------------------------- */
-
-static uint32_t u16_at(const unsigned char *p)
-{
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t u32_at(const unsigned char *p)
-{
-    return u16_at(p) | u16_at(p + 2) << 16;
-}
-
 static uint32_t token_at(const struct data_source *source, uint64_t i)
 {
     const unsigned char *p = source->tokens + i * source->token_bytes;
     switch (source->token_bytes) {
     case 1: return *p;
-    case 2: return u16_at(p);
-    default: return u32_at(p);
+    case 2: return little_u16(p);
+    default: return little_u32(p);
     }
 }
 
@@ -108,8 +97,8 @@ static enum status open_llmc(struct data_source *source, const char *path,
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: %" PRIu64 " bytes are too few (an llm.c file has a header of %d)",
                          path, file->bytes, (int)LLMC_HEADER_BYTES);
-    uint32_t magic = u32_at(file->data), version = u32_at(file->data + 4);
-    uint64_t count = u32_at(file->data + 8);
+    uint32_t magic = little_u32(file->data), version = little_u32(file->data + 4);
+    uint64_t count = little_u32(file->data + 8);
     const struct llmc_kind *kind = NULL;
     for (size_t i = 0; i < sizeof llmc_kinds / sizeof *llmc_kinds; i++)
         if (llmc_kinds[i].magic == magic) kind = &llmc_kinds[i];

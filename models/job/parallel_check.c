@@ -356,10 +356,10 @@ static enum status check_pieces(const struct job *job, struct error *err)
 
 enum status parallel_check(const struct job *job, struct error *err)
 {
-    if (job->network.trained && parallel_is_set(&job->parallel))
+    if (!parallel_is_set(&job->parallel)) return STATUS_OK;
+    if (job->network.trained)
         return error_set(err, STATUS_BAD_INPUT, "'parallel' beside '%s' is not supported (expected one of them)",
                          job->adapter.rank > 0 ? "adapter" : "freeze");
-    if (!parallel_is_set(&job->parallel)) return STATUS_OK;
     TRY(check_wishes(job, err));
     TRY(check_replicas(job, err));
     TRY(check_schedule(job, err));

@@ -6,14 +6,13 @@
  */
 #include "models/jobs/data_file.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
 
+#include "base/files/file.h"
+#include "base/little_endian.h"
 #include "base/size.h"
 #include "base/text.h"
 
@@ -47,9 +46,8 @@ enum { HEAD_BYTES = 512 };
 /* Returns true if the header is a JSON object shorter than the file. */
 static bool is_safetensors(const unsigned char *head, size_t count, uint64_t file_bytes)
 {
-    uint64_t header = 0;
-    for (int i = 7; i >= 0 && count > 9; i--) header = header << 8 | head[i];
-    return count > 9 && header > 0 && header < file_bytes && head[8] == '{' && head[9] == '"';
+    const uint64_t header = count > 9 ? little_u64(head) : 0;
+    return header > 0 && header < file_bytes && head[8] == '{' && head[9] == '"';
 }
 
 static const char *name_of(const unsigned char *head, size_t count, uint64_t file_bytes)
@@ -65,14 +63,10 @@ const char *data_file_foreign(const char *path)
 {
     struct stat about;
     unsigned char head[HEAD_BYTES];
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's writer */
-    if (file < 0) return NULL;
-    ssize_t count = 0;
-    const bool known = fstat(file, &about) == 0;
-    if (known && S_ISREG(about.st_mode)) count = read(file, head, sizeof head);
-    close(file);
-    if (known && S_ISDIR(about.st_mode)) return "a folder";
-    return count > 0 ? name_of(head, (size_t)count, (uint64_t)about.st_size) : NULL;
+    if (stat(path, &about) != 0) return NULL;
+    if (S_ISDIR(about.st_mode)) return "a folder";
+    const size_t count = file_read_head(path, head, sizeof head);
+    return count > 0 ? name_of(head, count, (uint64_t)about.st_size) : NULL;
 }
 
 const char *data_file_records(const char *path)

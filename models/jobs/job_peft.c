@@ -47,7 +47,6 @@ static enum status refuse_others(struct json_object *object, struct error *err)
 static enum status read_modules(struct json_object *object, struct arena *arena, struct job_adapter *out, struct error *err)
 {
     const json_t *value = json_object_get(object->value, "target_modules");
-    const char **targets;
     if (json_is_string(value)) {
         out->all_linear = strcmp(json_string_value(value), "all-linear") == 0;
         if (out->all_linear) return STATUS_OK;
@@ -59,15 +58,8 @@ static enum status read_modules(struct json_object *object, struct arena *arena,
     if (count == 0 || count > TARGETS_MAX)
         return json_fail_key(object->input, object->value, "target_modules", err, "'target_modules' has %zu names (expected 1 to %d)",
                              count, (int)TARGETS_MAX);
-    TRY(ARENA_NEW(arena, count, targets, err));
-    for (size_t i = 0; i < count; i++) {
-        const char *name = NULL;
-        TRY(json_item_string(object->input, value, i, &name, err));
-        TRY(arena_string(arena, name, &targets[i], err));
-    }
-    out->targets = targets;
     out->target_count = (uint32_t)count;
-    return STATUS_OK;
+    return json_item_strings(object->input, value, arena, &out->targets, err);
 }
 
 static enum status read_config(const struct json_input *in, bool any_dropout, struct arena *arena, struct job_adapter *out,

@@ -2,11 +2,9 @@
  * Paths are made absolute: a plan may be carried out from another folder. Data are opened for their first bytes: files
  * of rows, and llm.c's .bin, begin with a magic number.
  */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "base/files/file.h"
 #include "base/files/path.h"
+#include "base/little_endian.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "models/jobs/job_draft.h"
@@ -19,16 +17,9 @@
 static bool begins_as_llmc(const char *path)
 {
     enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };
-    struct stat info;
-    unsigned char bytes[4] = {0};
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
-    if (file < 0) return false;
-    bool whole = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
-                 read(file, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
-    close(file);
-    uint32_t magic = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-                     (uint32_t)bytes[3] << 24;
-    return whole && (magic == MAGIC_GPT2 || magic == MAGIC_LLAMA3);
+    unsigned char head[4];
+    if (file_read_head(path, head, sizeof head) < sizeof head) return false;
+    return little_u32(head) == MAGIC_GPT2 || little_u32(head) == MAGIC_LLAMA3;
 }
 
 static uint32_t guess_format(const struct job *job, const char *path)

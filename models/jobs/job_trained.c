@@ -57,20 +57,12 @@ static enum status read_texts(struct json_object *object, const char *key, struc
                               uint32_t *count, struct error *err)
 {
     const json_t *array = NULL;
-    const char **texts;
     TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
     const size_t size = array ? json_array_size(array) : 0;
     if (size == 0) return STATUS_OK;
     if (size > RULES_MAX) return fail_long(object, key, err);
-    TRY(ARENA_NEW(arena, size, texts, err));
-    for (size_t i = 0; i < size; i++) {
-        const char *text = NULL;
-        TRY(json_item_string(object->input, array, i, &text, err));
-        TRY(arena_string(arena, text, &texts[i], err));
-    }
-    *out = texts;
     *count = (uint32_t)size;
-    return STATUS_OK;
+    return json_item_strings(object->input, array, arena, out, err);
 }
 
 static enum status read_freeze(const struct job_draft *draft, struct arena *arena, struct network_freeze *out, struct error *err)

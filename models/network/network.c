@@ -756,14 +756,19 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
     return elements;
 }
 
-uint64_t network_parameters(const struct network *network)
+uint64_t network_sum(const struct network *network, uint64_t (*of_layer)(const struct network *network, uint64_t layer))
 {
     uint64_t sum = 0;
     for (uint64_t layer = 0, next; layer < network->layer_count; layer = next) {
         next = network_alike_end(network, layer);
-        sum += (next - layer) * network_layer_parameters(network, layer);
+        sum += (next - layer) * of_layer(network, layer);
     }
     return sum;
+}
+
+uint64_t network_parameters(const struct network *network)
+{
+    return network_sum(network, network_layer_parameters);
 }
 
 uint64_t network_active_parameters(const struct network *network)

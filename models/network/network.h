@@ -289,6 +289,9 @@ uint32_t network_layer_shapes(const struct network *network, uint64_t layer,
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
 uint64_t network_parameters(const struct network *network);
 
+/* Adds up a number of all layers; layers that are alike have equal ones. */
+uint64_t network_sum(const struct network *network, uint64_t (*of_layer)(const struct network *network, uint64_t layer));
+
 /* Counts only the chosen experts. */
 uint64_t network_active_parameters(const struct network *network);
 

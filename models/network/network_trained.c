@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -160,14 +160,13 @@ static enum status check_asked(const struct trained_masks *m)
     return STATUS_OK;
 }
 
-static enum status mark_all(struct trained_masks *m, struct network *with)
+static enum status mark_all(struct trained_masks *m, struct network_trained *trained, const struct network *with)
 {
     const struct network *n = m->network;
     TRY(check_asked(m));
     for (uint64_t l = 0; l < n->layer_count; l++) TRY(mark_layer(m, l));
     TRY(check_used(m));
     find_alike(m);
-    struct network_trained *trained = (struct network_trained *)(uintptr_t)with->trained;
     while (trained->first < n->layer_count && network_layer_is_frozen(with, trained->first)) trained->first++;
     if (trained->first < n->layer_count) return STATUS_OK;
     return error_set(m->err, STATUS_BAD_INPUT, "all tensors of network '%s' are frozen: nothing is trained", n->name);
@@ -188,7 +187,7 @@ enum status network_train_only(const struct network *network, const struct netwo
     TRY(ARENA_NEW(arena, (size_t)freeze->tensor_count + adapters->target_count + 1, m.used, err));
     *trained = (struct network_trained){.rank = adapters->rank, .scale = adapters->scale, .layers = m.layers};
     with.trained = trained;
-    TRY(mark_all(&m, &with));
+    TRY(mark_all(&m, trained, &with));
     *out = trained;
     return STATUS_OK;
 }
@@ -217,24 +216,20 @@ uint64_t network_layer_trained_parameters(const struct network *network, uint64_
 
 uint64_t network_trained_parameters(const struct network *network)
 {
-    uint64_t sum = 0;
-    for (uint64_t layer = 0, next; layer < network->layer_count; layer = next) {
-        next = network_alike_end(network, layer);
-        sum += (next - layer) * network_layer_trained_parameters(network, layer);
-    }
-    return sum;
+    return network_sum(network, network_layer_trained_parameters);
 }
 
 uint64_t network_trained_fingerprint(const struct network *network)
 {
     const struct network_trained *t = network->trained;
-    uint64_t hash = 1, scale_bits;
+    uint64_t hash = HASH_BEGIN;
     if (!t) return 0;
-    memcpy(&scale_bits, &t->scale, sizeof scale_bits);
-    hash = random_mix(hash ^ t->rank);
-    hash = random_mix(hash ^ scale_bits);
-    for (uint64_t l = 0; l < network->layer_count; l++)
-        hash = random_mix(hash ^ ((uint64_t)t->layers[l].frozen << 32 | t->layers[l].adapted));
+    hash = hash_bytes(hash, &t->rank, sizeof t->rank);
+    hash = hash_bytes(hash, &t->scale, sizeof t->scale);
+    for (uint64_t l = 0; l < network->layer_count; l++) {
+        hash = hash_bytes(hash, &t->layers[l].frozen, sizeof t->layers[l].frozen);
+        hash = hash_bytes(hash, &t->layers[l].adapted, sizeof t->layers[l].adapted);
+    }
     return hash;
 }
 

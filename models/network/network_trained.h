@@ -45,7 +45,7 @@ struct network_freeze {
 struct network_adapters {
     uint64_t rank; /* 0: none */
     double scale;
-    const char *const *targets; /* NULL: NETWORK_ALL_LINEAR */
+    const char *const *targets; /* NULL: all linear layers of blocks */
     uint32_t target_count;
 };
 

@@ -448,8 +448,7 @@ static void block_backward(const struct network *n, struct network_work_sizes s,
 
 static struct network_work_linear patch_linear(const struct network *n, struct network_work_sizes s)
 {
-    return product(s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
-                                        true, 1, false);
+    return product(s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch, true, 1, false);
 }
 
 /* Returns the projection from a token table narrower than the network. */

@@ -2,23 +2,16 @@
  * them. */
 #include "models/rows/rows_file.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/files/file.h"
 #include "base/hash.h"
 #include "base/try.h"
 
 enum { TOKENIZER_BYTES_MAX = 1 << 30 };
-
-static uint32_t u32_at(const unsigned char *p)
-{
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
 
 static enum status check_head(const unsigned char *data, uint64_t bytes, const char *name, struct error *err)
 {
@@ -30,12 +23,12 @@ static enum status check_head(const unsigned char *data, uint64_t bytes, const c
     if (memcmp(data, ROWS_FILE_MAGIC, ROWS_FILE_MAGIC_BYTES) != 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: this is no file of rows (expected one that 'spillway tokenize --rows' wrote)", name);
-    if (u32_at(data + 8) != ROWS_FILE_VERSION)
-        return error_set(err, STATUS_BAD_INPUT, "%s: unknown version %" PRIu32 " (expected %d)", name, u32_at(data + 8),
+    if (little_u32(data + 8) != ROWS_FILE_VERSION)
+        return error_set(err, STATUS_BAD_INPUT, "%s: unknown version %" PRIu32 " (expected %d)", name, little_u32(data + 8),
                          (int)ROWS_FILE_VERSION);
-    if (u32_at(data + 12) != 2 && u32_at(data + 12) != 4)
+    if (little_u32(data + 12) != 2 && little_u32(data + 12) != 4)
         return error_set(err, STATUS_BAD_INPUT, "%s: tokens of %" PRIu32 " bytes (expected 2 or 4)", name,
-                         u32_at(data + 12));
+                         little_u32(data + 12));
     if (memcmp(data + 48, zeros, sizeof zeros) != 0)
         return error_set(err, STATUS_BAD_INPUT, "%s: bytes 48 to 63 are not 0", name);
     return STATUS_OK;
@@ -64,20 +57,21 @@ static enum status check_offsets(const struct rows_file *file, struct error *err
 static enum status check_rest_of_mask(const struct rows_file *file, struct error *err)
 {
     const uint64_t words = (file->token_count + 63) / 64, used = file->token_count % 64;
-    if (used == 0 || rows_file_number(file->learned + 8 * (words - 1)) >> used == 0) return STATUS_OK;
+    if (used == 0 || little_u64(file->learned + 8 * (words - 1)) >> used == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s: tokens after the last one are marked as learned", file->name);
 }
 
-static enum status parse(const char *name, const unsigned char *data, uint64_t bytes, struct rows_file *out,
-                         struct error *err)
+enum status rows_file_parse(const char *name, const void *bytes_of_file, uint64_t bytes, struct rows_file *out,
+                            struct error *err)
 {
+    const unsigned char *const data = bytes_of_file;
     TRY(check_head(data, bytes, name, err));
     struct rows_file file = {.name = name,
-                             .rows = rows_file_number(data + 16),
-                             .token_count = rows_file_number(data + 24),
-                             .token_bytes = u32_at(data + 12),
-                             .vocabulary = rows_file_number(data + 32),
-                             .tokenizer = rows_file_number(data + 40)};
+                             .rows = little_u64(data + 16),
+                             .token_count = little_u64(data + 24),
+                             .token_bytes = little_u32(data + 12),
+                             .vocabulary = little_u64(data + 32),
+                             .tokenizer = little_u64(data + 40)};
     if (file.rows > ROWS_FILE_ROWS_MAX || file.token_count > ROWS_FILE_TOKENS_MAX)
         return error_set(err, STATUS_BAD_INPUT, "%s: %" PRIu64 " rows of %" PRIu64 " tokens are too many", name,
                          file.rows, file.token_count);
@@ -97,17 +91,11 @@ static enum status parse(const char *name, const unsigned char *data, uint64_t b
     return STATUS_OK;
 }
 
-enum status rows_file_parse(const char *name, const void *data, uint64_t bytes, struct rows_file *out,
-                            struct error *err)
-{
-    return parse(name, data, bytes, out, err);
-}
-
 enum status rows_file_open(const char *path, struct rows_file *out, struct error *err)
 {
     struct mapped_file mapped = {0};
     TRY(mapped_file_open(path, &mapped, err));
-    const enum status status = parse(path, mapped.data, mapped.bytes, out, err);
+    const enum status status = rows_file_parse(path, mapped.data, mapped.bytes, out, err);
     if (status == STATUS_OK)
         out->file = mapped;
     else
@@ -136,15 +124,8 @@ enum status rows_file_check_tokens(const struct rows_file *file, uint64_t vocabu
 
 bool rows_file_is(const char *path)
 {
-    struct stat info;
     char head[ROWS_FILE_MAGIC_BYTES];
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
-    if (file < 0) return false;
-    const bool is = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
-                    read(file, head, sizeof head) == (ssize_t)sizeof head &&
-                    memcmp(head, ROWS_FILE_MAGIC, sizeof head) == 0;
-    close(file);
-    return is;
+    return file_read_head(path, head, sizeof head) == sizeof head && memcmp(head, ROWS_FILE_MAGIC, sizeof head) == 0;
 }
 
 uint64_t rows_file_hash(const char *path)
@@ -168,7 +149,7 @@ uint64_t rows_file_count_learned(const struct rows_file *file, uint64_t first, u
     uint64_t learned = 0, i = first;
     const uint64_t end = first + count;
     for (; i < end && i % 64 != 0; i++) learned += rows_file_learns(file, i);
-    for (; i + 64 <= end; i += 64) learned += (uint64_t)__builtin_popcountll(rows_file_number(file->learned + i / 8));
+    for (; i + 64 <= end; i += 64) learned += (uint64_t)__builtin_popcountll(little_u64(file->learned + i / 8));
     for (; i < end; i++) learned += rows_file_learns(file, i);
     return learned;
 }

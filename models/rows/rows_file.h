@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/files/mapped_file.h"
+#include "base/little_endian.h"
 
 #define ROWS_FILE_MAGIC "SPILROWS"
 enum { ROWS_FILE_MAGIC_BYTES = 8, ROWS_FILE_VERSION = 1, ROWS_FILE_HEADER_BYTES = 64 };
@@ -62,17 +63,10 @@ bool rows_file_is(const char *path);
 /* Returns the hash of a tokenizer.json, or of the one in a folder; 0 if it cannot be read. */
 uint64_t rows_file_hash(const char *path);
 
-static inline uint64_t rows_file_number(const unsigned char *at)
-{
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | at[i];
-    return value;
-}
-
 /* Returns the first token of a row; of row `rows`, the number of tokens. */
 static inline uint64_t rows_file_begin(const struct rows_file *file, uint64_t row)
 {
-    return rows_file_number(file->offsets + 8 * row);
+    return little_u64(file->offsets + 8 * row);
 }
 
 static inline uint64_t rows_file_length(const struct rows_file *file, uint64_t row)
@@ -83,8 +77,7 @@ static inline uint64_t rows_file_length(const struct rows_file *file, uint64_t r
 static inline uint32_t rows_file_token(const struct rows_file *file, uint64_t i)
 {
     const unsigned char *p = file->tokens + i * file->token_bytes;
-    const uint32_t low = p[0] | (uint32_t)p[1] << 8;
-    return file->token_bytes == 2 ? low : low | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return file->token_bytes == 2 ? little_u16(p) : little_u32(p);
 }
 
 static inline bool rows_file_learns(const struct rows_file *file, uint64_t i)
