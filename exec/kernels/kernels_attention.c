@@ -235,15 +235,7 @@ CLONES static void softmax_backward_capped_rows(float *restrict p, float *restri
 CLONES static void row_products(float *restrict delta, const float *dout, const float *out,
                                      int64_t rows, int64_t d, int64_t stride)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const float *a = dout + i * stride, *b = out + i * stride;
-        float lanes[HOST_LANES] = {0};
-        int64_t j = 0;
-        for (; j + HOST_LANES <= d; j += HOST_LANES)
-            for (int l = 0; l < HOST_LANES; l++) lanes[l] += a[j + l] * b[j + l];
-        for (int l = 0; l < d - j; l++) lanes[l] += a[j + l] * b[j + l];
-        delta[i] = math_fold(lanes);
-    }
+    for (int64_t i = 0; i < rows; i++) delta[i] = math_row_dot(dout + i * stride, out + i * stride, d);
 }
 
 /* Rounds to bf16, kept in fp32. */

@@ -119,12 +119,7 @@ CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t
 
 CLONES static float dot_row(const float *a, const float *b, int64_t c)
 {
-    float lanes[HOST_LANES] = {0};
-    int64_t i = 0;
-    for (; i + HOST_LANES <= c; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) lanes[l] += a[i + l] * b[i + l];
-    for (int l = 0; l < c - i; l++) lanes[l] += a[i + l] * b[i + l];
-    return math_fold(lanes);
+    return math_row_dot(a, b, c);
 }
 
 void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
@@ -153,7 +148,7 @@ void host_collect_backward(const struct kernels *kernels, float *d_sent, float *
 
 CLONES static float logistic_of(float x)
 {
-    return 1.0f / (1.0f + math_exp(-x));
+    return math_logistic(x);
 }
 
 void host_gate_rows(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c)

@@ -158,4 +158,20 @@ CLONES_PART float math_row_exp(float *z, int64_t v, float largest)
     return math_fold(lanes);
 }
 
+/* Returns the dot product of two rows. */
+CLONES_PART float math_row_dot(const float *a, const float *b, int64_t n)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= n; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += a[i + l] * b[i + l];
+    for (int l = 0; l < n - i; l++) lanes[l] += a[i + l] * b[i + l];
+    return math_fold(lanes);
+}
+
+CLONES_PART float math_logistic(float x)
+{
+    return 1.0f / (1.0f + math_exp(-x));
+}
+
 #endif

@@ -14,11 +14,6 @@
 
 #include "exec/kernels/kernels_math.h"
 
-CLONES_PART float logistic(float x)
-{
-    return 1.0f / (1.0f + math_exp(-x));
-}
-
 /* --- leaves: whole chunks --------------------------------------------------------------------- */
 
 /* The unit: y = act(gate) up, where act(x) = x s(x). */
@@ -26,7 +21,7 @@ enum gate { GATE_SILU, GATE_GELU };
 
 CLONES_PART float gate_share(enum gate gate, float x)
 {
-    return gate == GATE_GELU ? math_gelu_gate(x) : logistic(x);
+    return gate == GATE_GELU ? math_gelu_gate(x) : math_logistic(x);
 }
 
 /* d act / dx, of s = gate_share(gate, x). */

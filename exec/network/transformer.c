@@ -301,7 +301,7 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     if (l.by_rows && !l.apart) dy = transformer_all_rows(unit, dy);
     if (w.g) w.g += l.skipped;
     if (l.rows == 0) {
-        if (!unit->leaves_weights) unit->kernels->zero(unit->kernels, w.g, (uint64_t)(l.out * l.in) * sizeof *w.g);
+        if (w.g && !unit->leaves_weights) unit->kernels->zero(unit->kernels, w.g, (uint64_t)(l.out * l.in) * sizeof *w.g);
         return;
     }
     if (dx && !l.by_rows && unit->piece_sums) dx = unit->piece_sums; /* for transformer_own_sum() */

@@ -108,7 +108,8 @@ enum status run_check_weights(struct run *run, struct error *err)
         const bool resumed = job->first_minibatch > 0 && !job->network.trained;
         if (resumed || run_ranks_awaits_states(run, j)) continue;
         enum status status = job->weights_in ? weights_check(job, &run->state_tables[first], count, err) : STATUS_OK;
-        if (status == STATUS_OK && job->adapter.from) status = adapter_check(job, &run->state_tables[first], count, err);
+        if (status == STATUS_OK && job->adapter.from && job->first_minibatch == 0)
+            status = adapter_check(job, &run->state_tables[first], count, err);
         if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
             return err->status;
     }

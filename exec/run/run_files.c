@@ -33,19 +33,13 @@ static bool may_open(struct run *run, uint32_t job)
     return may;
 }
 
-/* A file is read at once. */
-static bool has_file(const struct job *job)
-{
-    return job_fills_at_once(job);
-}
-
 /* Makes states with which another job ended, or those from before the first minibatch. */
 static enum status make_states(const struct file_call *call, struct error *err)
 {
     struct run *const run = call->run;
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[call->job];
-    const uint32_t all = plan_job_shards(plan, call->job), count = call->whole ? all : 1, step = has_file(job) ? count : 1;
+    const uint32_t all = plan_job_shards(plan, call->job), count = call->whole ? all : 1, step = job_fills_at_once(job) ? count : 1;
     if (run_moves_awaits(run, call->job)) return run_moves_take(run, call->job, err);
     for (uint32_t s = call->shard; s < call->shard + count; s += step)
         TRY(run_fill_shards(run, call->job, plan->job_first_shard[call->job] + s, step, err));
@@ -107,7 +101,7 @@ void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct de
         .run = run,
         .job = job,
         .shard = shard,
-        .whole = parallel_is_set(&of->parallel) || has_file(of),
+        .whole = parallel_is_set(&of->parallel) || job_fills_at_once(of),
         .last = shard + 1 == plan_job_shards(plan, job) && op->rank + 1 == ranks,
     };
     device_call(run->streams[op->stream], op->op->pass == PLAN_OPEN ? call_open : call_close, &call, sizeof call, timing);

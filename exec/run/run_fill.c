@@ -62,7 +62,8 @@ static enum status fill_initial(struct run *run, const struct weight_item *item,
     if (!job->network.trained) return STATUS_OK;
     const uint64_t frozen = weights_frozen_fingerprint(job, tables, item->shard_count, states);
     atomic_fetch_add(&run->jobs[item->job].frozen, frozen);
-    return job->adapter.from ? adapter_read(job, tables, item->shard_count, states, &frozen, err) : STATUS_OK;
+    if (!job->adapter.from || job->first_minibatch > 0) return STATUS_OK; /* a checkpoint has the adapter */
+    return adapter_read(job, tables, item->shard_count, states, &frozen, err);
 }
 
 /* `states`: per shard of the item. */

@@ -288,16 +288,9 @@ void run_ranks_spread(struct run *run, const struct plan_walk_op *op, void *at)
 
 /* --- states --------------------------------------------------------------------------------------- */
 
-/* Returns true if its states are read from files. */
-static bool is_read(const struct run *run, uint32_t job)
-{
-    const struct job *const about = &run->plan->jobs.jobs[job];
-    return job_fills_at_once(about);
-}
-
 bool run_ranks_awaits_states(const struct run *run, uint32_t job)
 {
-    return run->peers && run->peers->own > 0 && is_read(run, job);
+    return run->peers && run->peers->own > 0 && job_fills_at_once(&run->plan->jobs.jobs[job]);
 }
 
 /* Sends or receives a state, or times, between this rank and rank 0. */
@@ -322,7 +315,9 @@ enum status run_ranks_scatter(struct run *run, struct error *err)
     const struct plan *const plan = run->plan;
     for (uint32_t b = 0; run->peers && b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
-        if (buffer->on_device || buffer->kind != BUFFER_STATE || buffer->variant != 0 || !is_read(run, buffer->job)) continue;
+        if (buffer->on_device || buffer->kind != BUFFER_STATE || buffer->variant != 0 ||
+            !job_fills_at_once(&run->plan->jobs.jobs[buffer->job]))
+            continue;
         const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
         for (uint32_t r = 1; r < run->peers->count; r++)
             if (run->peers->shard_at[(size_t)r * plan->shard_count + shard] &&

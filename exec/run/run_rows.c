@@ -1,6 +1,7 @@
 #include "exec/run/run_rows.h"
 
 #include "base/extreme.h"
+#include "base/size.h"
 #include "base/try.h"
 #include "exec/files/data.h"
 
@@ -22,14 +23,14 @@ enum status run_rows_open(struct run *run, struct error *err)
     if (tokens == 0) return STATUS_OK;
     TRY(ARENA_NEW(&run->arena, plan_stream_count(plan), run->row_begins, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
             TRY(ARENA_NEW(&run->arena, 2 * tokens, run->row_begins[plan_stream(plan, d, kinds[i])], err));
     return STATUS_OK;
 }
 
 int32_t *run_rows_of(const struct run *run, const struct plan_walk_op *op)
 {
-    switch (op->unit->pass) {
+    switch (op->op->pass) {
     case PLAN_FORWARD:
     case PLAN_LOSS:
     case PLAN_EVALUATE:

@@ -45,6 +45,7 @@ enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 static const uint64_t lowest_layers[][2] = {{0, 2}}, middle_layers[][2] = {{2, 2}}, last_layers[][2] = {{3, 4}};
 static const char *const some_tensors[] = {"*.ln_1.*", "h.1.mlp.*", "h.0.attn.c_proj.weight"};
 static const char *const the_embedding[] = {"wte.*", "wpe.*"}, *const gpt2_targets[] = {"c_attn", "c_fc"};
+static const char *const mixtral_targets[] = {"q_proj", "v_proj"};
 static const char *const last_targets[] = {"layers.2.self_attn.q_proj", "layers.1.mlp.up_proj"};
 
 #define LAYERS(ranges) {.layers = ranges, .layer_count = ARRAY_COUNT(ranges)}
@@ -130,6 +131,12 @@ static const struct subject {
      {{.rank = 4, .alpha = 8, .all_linear = true},
       {.rank = 3, .alpha = 300, TARGETS(last_targets)},
       {.rank = 6, .alpha = 200, .all_linear = true}}, false},
+    /* frozen experts, of which some get no row */
+    {"{\"model_type\": \"mixtral\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 24, \"num_local_experts\": 64, "
+     "\"num_experts_per_tok\": 1, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {0}, {0}, {{0}, {0}, LAYERS(middle_layers)},
+     {{.rank = 4, .alpha = 8, TARGETS(mixtral_targets)}, {0}, {0}}, false},
 };
 
 /* Properties of a plan, in addition to its outcome. */

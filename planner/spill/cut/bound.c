@@ -435,8 +435,10 @@ static struct bound_parts chain_parts(const struct hardware *hw, const struct ki
 {
     bool movable = cpu && footprint_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+    /* forward passes of frozen first layers wait for no update: on other devices they overlap with the minibatch before */
+    const bool overlaps = network_first_trained(&job->network) > 0 && hw->device_count > 1;
     struct bound_parts parts = {0};
-    add_parts(&parts, minibatch_parts(hw, kinds, job, movable), (double)job->minibatches);
+    add_parts(&parts, minibatch_parts(hw, kinds, job, movable), overlaps ? 1 : (double)job->minibatches);
     if (held_out > 0)
         add_parts(&parts, held_out_parts(hw, kinds, job, movable), hw->device_count == 1 ? held_out : 1);
     return parts;

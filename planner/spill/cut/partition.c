@@ -111,14 +111,6 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
     return STATUS_OK;
 }
 
-static bool trains(const struct network *network, const struct plan_shard *shard)
-{
-    for (uint64_t layer = shard->first_layer; layer < shard->first_layer + shard->layer_count;
-         layer = network_alike_end(network, layer))
-        if (!network_layer_is_frozen(network, layer)) return true;
-    return false;
-}
-
 void partition_end(const struct job_set *jobs, struct partition *out)
 {
     out->job_first_shard[jobs->count] = out->shard_count;
@@ -127,7 +119,8 @@ void partition_end(const struct job_set *jobs, struct partition *out)
         out->job_frozen[j] = 0;
         for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
             out->job_frozen[j] += out->shards[s].first_layer + out->shards[s].layer_count <= trained;
-            out->trains[s] = trains(&jobs->jobs[j].network, &out->shards[s]);
+            const struct state_layout state = job_state(&jobs->jobs[j], out->shards[s].first_layer, out->shards[s].layer_count);
+            out->trains[s] = state_trained_bytes(&state) > 0;
         }
     }
 }

@@ -49,7 +49,7 @@ struct partition {
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
     bool *on_cpu;                /* per shard: the host's processor updates it; also an embedding's passes */
-    bool *trains;                /* per shard: not all of its layers are frozen */
+    bool *trains;                /* per shard: its state has more than frozen weights */
     bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: all */
     struct partition_storage storage;
     struct partition_host host;

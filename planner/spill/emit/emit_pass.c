@@ -83,7 +83,7 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
     /* the loss uses its input once; a backward pass needs every other boundary again */
-    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count && (v->goes_back || has_next_back(e, v)));
+    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count && has_next_back(e, v));
     uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
     if (v->embedding && v->on_cpu) {
