@@ -19,16 +19,15 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/files/data.h"
-#include "exec/run/run.h"
 #include "models/rows/rows_set.h"
 #include "models/rows/rows_write.h"
-#include "planner/strategy/planner.h"
 #include "tests/support/exec/support_checkpoints.h"
+#include "tests/support/exec/support_host_run.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { VOCABULARY = 131, LENGTH_MAX = 220 };
+enum { VOCABULARY = 131, LENGTH_MAX = 220, PACKED_LENGTH = 40 };
 
 static char folder[SUPPORT_FOLDER_BYTES], path[SUPPORT_FOLDER_BYTES + 16];
 
@@ -197,38 +196,40 @@ static const char *const configs[] = {
     "\"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 256, \"vocab_size\": 131}",
 };
 
-/* Trains for `steps` on the rows of `path`, three samples a step; checkpoints go to `kept`. */
-static void train(const char *config, uint64_t microbatches, uint64_t steps, const char *kept, double *losses)
+/* A way to put all rows into one minibatch. */
+struct way {
+    bool packs;
+    uint64_t sequence, samples, microbatches;
+    uint32_t shards, threads;
+};
+
+/* Trains for `steps` on the rows of `path`; checkpoints go to `kept`. */
+static void train(const char *config, const struct way *way, uint64_t steps, const char *kept, double *losses)
 {
     struct hardware hardware;
     struct job_set jobs;
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE,
-                                            .shards = 2};
-    const struct run_checkpoints checkpoints = {.folder = kept, .every_steps = 1, .keep = 100, .each = true};
-    const struct run_options of_run = {.poison = true, .checkpoints = &checkpoints};
-    test_hardware(&hardware, 1, 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
+    struct host_run run;
+    host_run_machine(&hardware, 1, way->threads);
     test_network_jobs(&jobs, 1, config, steps);
     struct job *const job = &jobs.jobs[0];
-    job->sequence = 206;
-    job->microbatches = microbatches;
-    job->microbatch = 3 / microbatches;
+    job->sequence = way->sequence;
+    job->microbatches = way->microbatches;
+    job->microbatch = way->samples / way->microbatches;
     job->data = path;
     job->data_format = DATA_ROWS;
+    job->packs = way->packs;
     job->optimizer.kind = OPTIMIZER_MOMENTUM;
     job->optimizer.learning_rate = 0.05;
-    enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = run_plan(&plan, &of_run, &result, &trace, &err);
-    if (status) fail_msg("%s", err.text);
-    memcpy(losses, result.jobs[0].losses, steps * sizeof *losses);
-    run_result_release(&result);
-    trace_release(&trace);
-    plan_release(&plan);
+    const struct host_run_options options = {.shards = way->shards, .folder = kept};
+    host_run(&hardware, &jobs, &options, &run);
+    memcpy(losses, run.result.jobs[0].losses, steps * sizeof *losses);
+    host_run_release(&run);
+}
+
+/* Returns a way with three samples, a row each. */
+static struct way way_of(uint64_t microbatches)
+{
+    return (struct way){.sequence = 206, .samples = 3, .microbatches = microbatches, .shards = 2, .threads = 1};
 }
 
 static void test_rows_of_unequal_targets(void **state)
@@ -236,6 +237,7 @@ static void test_rows_of_unequal_targets(void **state)
     (void)state;
     enum { STEPS = 3 };
     const uint64_t lengths[] = {207, 203, 40}, first[] = {204, 3, 40}; /* learned: 3, 200, 0 */
+    const struct way in_one = way_of(1), in_three = way_of(3);
     write_rows(lengths, first, 3);
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++) {
         char one[SUPPORT_FOLDER_BYTES], three[SUPPORT_FOLDER_BYTES];
@@ -243,8 +245,8 @@ static void test_rows_of_unequal_targets(void **state)
         struct job_set jobs;
         support_folder_make(one);
         support_folder_make(three);
-        train(configs[c], 1, STEPS, one, whole);
-        train(configs[c], 3, STEPS, three, parts);
+        train(configs[c], &in_one, STEPS, one, whole);
+        train(configs[c], &in_three, STEPS, three, parts);
         for (int i = 0; i < STEPS; i++)
             if (!(fabs(parts[i] / whole[i] - 1) <= 1e-6))
                 fail_msg("loss %d is %.9g (expected %.9g)", i, parts[i], whole[i]);
@@ -265,8 +267,9 @@ static void test_nothing_to_learn(void **state)
     double losses[3];
     write_rows(lengths, first, 3);
     for (uint64_t microbatches = 1; microbatches <= 3; microbatches += 2) {
+        const struct way way = way_of(microbatches);
         support_folder_make(kept);
-        train(configs[0], microbatches, 3, kept, losses);
+        train(configs[0], &way, 3, kept, losses);
         for (int i = 0; i < 3; i++) assert_true(!(losses[i] < 0) && !(losses[i] > 0));
         support_folder_remove(kept);
     }
@@ -288,53 +291,10 @@ static const char *const packed_configs[] = {
     "\"vocab_size\": 131}",
 };
 
-/* A way to put all rows into one minibatch. */
-struct packing {
-    bool packs;
-    uint64_t samples, microbatches;
-    uint32_t precision, shards;
-};
-
-static void train_packed(const char *config, const struct packing *way, uint64_t steps, const char *kept,
-                         double *losses)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE,
-                                            .shards = way->shards};
-    const struct run_checkpoints checkpoints = {.folder = kept, .every_steps = 1, .keep = 100, .each = true};
-    const struct run_options of_run = {.poison = true, .checkpoints = &checkpoints};
-    test_hardware(&hardware, 1, 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 2;
-    test_network_jobs(&jobs, 1, config, steps);
-    struct job *const job = &jobs.jobs[0];
-    job->sequence = 40;
-    job->microbatches = way->microbatches;
-    job->microbatch = way->samples / way->microbatches;
-    job->data = path;
-    job->data_format = DATA_ROWS;
-    job->packs = way->packs;
-    job->precision = way->precision;
-    job->optimizer.kind = OPTIMIZER_MOMENTUM;
-    job->optimizer.learning_rate = 0.05;
-    enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = run_plan(&plan, &of_run, &result, &trace, &err);
-    if (status) fail_msg("%s", err.text);
-    memcpy(losses, result.jobs[0].losses, steps * sizeof *losses);
-    run_result_release(&result);
-    trace_release(&trace);
-    plan_release(&plan);
-}
-
 /* Returns the samples of the packed rows of `path`. */
 static uint64_t packed_samples(void)
 {
-    const struct rows_choice choice = {.sequence = 40, .packs = true};
+    const struct rows_choice choice = {.sequence = PACKED_LENGTH, .packs = true};
     struct rows_file file;
     struct rows_set set;
     struct error err = {0};
@@ -360,17 +320,17 @@ static void test_packed_is_separate(void **state)
     const uint64_t packs = packed_samples();
     assert_true(packs < COUNT / 2 + 1);
     for (size_t c = 0; c < ARRAY_COUNT(packed_configs); c++)
-        for (uint32_t way = 0; way < 3; way++) {
-            const struct packing apart = {.samples = COUNT, .microbatches = 3, .shards = 2};
-            const struct packing packed = {.packs = true, .samples = packs, .microbatches = way == 0 ? 1 : packs,
-                                           .shards = 1 + way};
+        for (uint32_t n = 0; n < 3; n++) {
+            const struct way apart = {.sequence = PACKED_LENGTH, .samples = COUNT, .microbatches = 3, .shards = 2, .threads = 2};
+            const struct way packed = {.packs = true, .sequence = PACKED_LENGTH, .samples = packs,
+                                       .microbatches = n == 0 ? 1 : packs, .shards = 1 + n, .threads = 2};
             char one[SUPPORT_FOLDER_BYTES], other[SUPPORT_FOLDER_BYTES];
             double wanted[STEPS], found[STEPS];
             struct job_set jobs;
             support_folder_make(one);
             support_folder_make(other);
-            train_packed(packed_configs[c], &apart, STEPS, one, wanted);
-            train_packed(packed_configs[c], &packed, STEPS, other, found);
+            train(packed_configs[c], &apart, STEPS, one, wanted);
+            train(packed_configs[c], &packed, STEPS, other, found);
             for (int i = 0; i < STEPS; i++)
                 if (!(fabs(found[i] / wanted[i] - 1) <= 1e-6))
                     fail_msg("network %zu: loss %d is %.9g (expected %.9g)", c, i, found[i], wanted[i]);

@@ -18,9 +18,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "exec/run/run.h"
-#include "planner/check/plan_check.h"
-#include "planner/strategy/planner.h"
+#include "tests/support/exec/support_host_run.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
@@ -57,14 +55,9 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
 {
     struct hardware hardware;
     struct job_set jobs;
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
+    struct host_run run;
     const bool spilled = s->parallel.tensor == 0;
-    test_hardware(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
+    host_run_machine(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1);
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_network_jobs(&jobs, 1, s->config, STEPS);
     struct job *const job = &jobs.jobs[0];
@@ -77,23 +70,17 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
     job->first_minibatch = s->first;
     job->minibatches = s->last - s->first;
     job->parallel = s->parallel;
-    const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
-                                            .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
-    const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
-    const struct run_options how = {.poison = true, .delay_seed = delay_seed, .checkpoints = folder ? &checkpoints : NULL};
-    char text[PARALLEL_TEXT_BYTES];
-    enum status status = parallel_check(job, &err);
-    if (!status) status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = plan_check(&plan, &err);
-    if (!status) status = run_plan(&plan, &how, &result, &trace, &err);
-    if (status) fail_msg("%.40s..., %s: %s", s->config, spilled ? "spilled" : parallel_text(&s->parallel, text), err.text);
-    assert_int_equal(result.jobs[0].minibatches, s->last);
-    assert_true(result.jobs[0].best_evaluation != EVALUATION_NONE);
-    *out = (struct outcome){.weights = result.jobs[0].weights_fingerprint, .kept = result.jobs[0].kept_fingerprint,
-                            .best = result.jobs[0].evaluations[result.jobs[0].best_evaluation].step};
-    trace_release(&trace);
-    run_result_release(&result);
-    plan_release(&plan);
+    char text[PARALLEL_TEXT_BYTES], what[PARALLEL_TEXT_BYTES + 50];
+    snprintf(what, sizeof what, "%.40s..., %s", s->config, spilled ? "spilled" : parallel_text(&s->parallel, text));
+    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3, .folder = folder,
+                                             .delay_seed = delay_seed, .what = what};
+    host_run(&hardware, &jobs, &options, &run);
+    const struct run_job_result *const of = &run.result.jobs[0];
+    assert_int_equal(of->minibatches, s->last);
+    assert_true(of->best_evaluation != EVALUATION_NONE);
+    *out = (struct outcome){.weights = of->weights_fingerprint, .kept = of->kept_fingerprint,
+                            .best = of->evaluations[of->best_evaluation].step};
+    host_run_release(&run);
 }
 
 static struct setting draw(uint64_t seed, uint64_t at, const char *config)

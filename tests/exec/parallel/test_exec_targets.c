@@ -21,10 +21,8 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "exec/files/data.h"
-#include "exec/run/run.h"
-#include "planner/check/plan_check.h"
-#include "planner/strategy/planner.h"
 #include "tests/support/exec/support_checkpoints.h"
+#include "tests/support/exec/support_host_run.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_rows.h"
@@ -83,32 +81,20 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
 {
     struct hardware hardware;
     struct job_set jobs;
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
+    struct host_run run;
     char how[PARALLEL_TEXT_BYTES];
     const bool spilled = s->parallel.tensor == 0;
-    test_hardware(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
+    host_run_machine(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1);
     make_job(s, &jobs);
-    const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
-                                            .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
-    const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
-    const struct run_options of_run = {.poison = true, .delay_seed = delay_seed, .checkpoints = &checkpoints};
-    enum status status = parallel_check(&jobs.jobs[0], &err);
-    if (!status) status = planner_plan(&hardware, &jobs, &options, &plan, &err);
-    if (!status) status = plan_check(&plan, &err);
-    if (!status) status = run_plan(&plan, &of_run, &result, &trace, &err);
-    if (status) fail_msg("%s: %s", how_of(s, how), err.text);
-    assert_int_equal(result.jobs[0].minibatches, STEPS);
-    memcpy(out->losses, result.jobs[0].losses, sizeof out->losses);
-    out->evaluation_count = result.jobs[0].evaluation_count;
-    memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
-    trace_release(&trace);
-    run_result_release(&result);
-    plan_release(&plan);
+    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3, .folder = folder,
+                                             .delay_seed = delay_seed, .what = how_of(s, how)};
+    host_run(&hardware, &jobs, &options, &run);
+    const struct run_job_result *const of = &run.result.jobs[0];
+    assert_int_equal(of->minibatches, STEPS);
+    memcpy(out->losses, of->losses, sizeof out->losses);
+    out->evaluation_count = of->evaluation_count;
+    memcpy(out->evaluations, of->evaluations, out->evaluation_count * sizeof *out->evaluations);
+    host_run_release(&run);
 }
 
 /* Returns true if both settings train on the same labels: a microbatch in which no word would be chosen has one more. */

@@ -19,25 +19,32 @@
 
 enum { MINIBATCHES = 4, OFFLOADED = 100 };
 
-/* Two stages of two replicas with states of level `variant`; from OFFLOADED on, hosts update. */
-static void make_plan(struct plan *out, uint32_t variant)
+/* Plans a job cut in this way for the machine, which it takes over. */
+static void plan_on(struct hardware *hardware, const struct parallel *parallel, bool keeps, struct plan *out)
 {
-    struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
     const struct planner_options options = {.weight_buffers = 0};
-    test_hardware(&hardware, 4, 1 << 26, 1e9);
-    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     struct job *job = &jobs.jobs[0];
     job->microbatches = 4;
     job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    job->keep_best = true;
-    job->parallel = (struct parallel){.tensor = 1, .data = 2, .pipeline = 2, .prefetch = 1, .chunks = 1,
-                                      .schedule = PIPELINE_1F1B, .zero = variant % OFFLOADED};
-    if (variant >= OFFLOADED) job->parallel.offload = OFFLOAD_STATES;
+    job->keep_best = keeps;
+    job->parallel = *parallel;
     *out = (struct plan){0};
-    if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
+    if (planner_plan(hardware, &jobs, &options, out, &err) || plan_check(out, &err)) fail_msg("%s", err.text);
+}
+
+/* Two stages of two replicas with states of level `variant`; from OFFLOADED on, hosts update. */
+static void make_plan(struct plan *out, uint32_t variant)
+{
+    struct hardware hardware;
+    const struct parallel parallel = {.tensor = 1, .data = 2, .pipeline = 2, .prefetch = 1, .chunks = 1,
+                                      .schedule = PIPELINE_1F1B, .zero = variant % OFFLOADED,
+                                      .offload = variant >= OFFLOADED ? OFFLOAD_STATES : OFFLOAD_NOTHING};
+    test_hardware(&hardware, 4, 1 << 26, 1e9);
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    plan_on(&hardware, &parallel, true, out);
 }
 
 static struct plan_op *op_of(struct plan *p, uint32_t chunk, uint32_t kind)
@@ -150,18 +157,11 @@ static void middle_stages_keep(void **state)
 {
     (void)state;
     struct hardware hardware;
-    struct job_set jobs;
-    struct plan plan = {0};
-    struct error err = {0};
-    const struct planner_options options = {.weight_buffers = 0};
+    struct plan plan;
+    const struct parallel parallel = {.tensor = 1, .data = 1, .pipeline = 4, .prefetch = 1, .chunks = 1,
+                                      .schedule = PIPELINE_1F1B};
     test_hardware(&hardware, 4, 1 << 26, 1e9);
-    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
-    jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    jobs.jobs[0].keep_best = true;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 4, .prefetch = 1, .chunks = 1,
-                                              .schedule = PIPELINE_1F1B};
-    if (planner_plan(&hardware, &jobs, &options, &plan, &err) || plan_check(&plan, &err)) fail_msg("%s", err.text);
+    plan_on(&hardware, &parallel, true, &plan);
     assert_non_null(test_parallel_op(&plan, PLAN_KEEP, 1, OP_COPY));
     plan_release(&plan);
 }
@@ -171,17 +171,12 @@ static void tensor_groups_evaluate(void **state)
 {
     (void)state;
     struct hardware hardware;
-    struct job_set jobs;
-    struct plan plan = {0};
+    struct plan plan;
     struct error err = {0};
-    const struct planner_options options = {.weight_buffers = 0};
+    const struct parallel parallel = {.tensor = 2, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
+                                      .schedule = PIPELINE_1F1B};
     test_hardware(&hardware, 4, 1 << 26, 1e9);
-    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
-    jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
-                                              .schedule = PIPELINE_1F1B};
-    if (planner_plan(&hardware, &jobs, &options, &plan, &err) || plan_check(&plan, &err)) fail_msg("%s", err.text);
+    plan_on(&hardware, &parallel, false, &plan);
     held_out_sum(&plan)->rounds++;
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
     if (!strstr(err.text, " over the tensor group (expected ")) fail_msg("%s", err.text);

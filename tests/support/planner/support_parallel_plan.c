@@ -98,6 +98,48 @@ struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run,
     return NULL;
 }
 
+struct plan_op *test_parallel_op_on(struct plan *plan, uint32_t pass, uint32_t run, uint32_t stream)
+{
+    const struct plan_unit *unit = &plan->units[test_parallel_task(plan, pass, run, 0)->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (plan->ops[o].stream == stream) return &plan->ops[o];
+    fail_msg("nothing on stream %u", stream);
+    return NULL;
+}
+
+struct plan_access *test_parallel_access(struct plan *plan, struct plan_op *op, uint32_t kind)
+{
+    for (uint32_t a = 0; a < op->access_count; a++)
+        if (plan->buffers[plan->accesses[op->first_access + a].buffer].kind == kind) return &plan->accesses[op->first_access + a];
+    fail_msg("no access of kind %u", kind);
+    return NULL;
+}
+
+struct plan_buffer *test_parallel_buffer(struct plan *plan, uint32_t kind, uint32_t shard, bool on_device)
+{
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == kind && plan->buffers[b].shard == shard && plan->buffers[b].on_device == on_device)
+            return &plan->buffers[b];
+    fail_msg("no buffer of kind %u", kind);
+    return NULL;
+}
+
+uint64_t test_parallel_copied(const struct plan *plan, uint32_t stream, uint32_t kind)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+                const struct plan_op *op = &plan->ops[o];
+                if (op->kind != OP_COPY || op->stream != stream) continue;
+                if (plan->buffers[plan->accesses[op->first_access].buffer].kind == kind)
+                    sum += op->bytes * plan->segments[s].repeat_count;
+            }
+        }
+    return sum;
+}
+
 void test_parallel_swap_places(struct plan_task *a, struct plan_task *b)
 {
     uint32_t gang = a->gang, device = a->device;
