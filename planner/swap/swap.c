@@ -61,6 +61,7 @@ bool swap_made(const char *policy, uint32_t *way)
 static void note_outcome(const struct swap_planned *p, uint8_t *choices, struct swap_outcome *out)
 {
     const struct swap_choice *c = &p->choice;
+    const int64_t none = swap_chain_no_passes(&p->job);
     double tick_s = p->job.tick_s;
     out->device = p->job.device;
     out->layer_count = p->job.layer_count;
@@ -71,12 +72,12 @@ static void note_outcome(const struct swap_planned *p, uint8_t *choices, struct 
         out->counts[choices[l]]++;
     }
     out->minibatch_s = p->minibatch_s;
-    out->promised_s = (double)c->schedule.makespan * tick_s;
+    out->promised_s = (double)(c->schedule.makespan - none) * tick_s;
     out->compute_s = p->job.compute_s;
     out->chain_bytes = c->chain.memory;
     out->held_bytes = c->places.held;
     out->placed_bytes = c->places.end;
-    out->bound_s = (double)c->certificate.bound * tick_s;
+    out->bound_s = (double)(c->certificate.bound - none) * tick_s;
     out->cut_short = c->cut_short;
     if (c->way == SWAP_BEST)
         chain_certificate_text(&c->certificate, out->proof);

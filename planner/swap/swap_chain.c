@@ -25,12 +25,18 @@ static uint64_t padded(uint64_t bytes) { return size_align(bytes, PARTITION_AREN
 
 static bool is_last(const struct swap_job *j, uint32_t l) { return l + 1 == j->layer_count; }
 
-static uint64_t saved_bytes(const struct swap_job *j, uint32_t l)
+/* Returns the bytes of a layer's input that stay for its backward pass. */
+static uint64_t boundary_bytes(const struct swap_job *j, uint32_t l)
 {
-    return padded(j->layers[l].bytes.input_bytes) + padded(swap_kept_bytes(j, l));
+    return l < swap_lowest(j) ? 0 : j->layers[l].bytes.input_bytes;
 }
 
-/* Returns the other bytes while the layer runs: scratch, output, gradients on both sides. */
+static uint64_t saved_bytes(const struct swap_job *j, uint32_t l)
+{
+    return padded(boundary_bytes(j, l)) + padded(swap_kept_bytes(j, l));
+}
+
+/* Returns the other bytes while the layer runs: scratch, output, gradients on both sides, an input that does not stay. */
 static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
 {
     const struct footprint *f = &j->layers[l].bytes;
@@ -41,7 +47,7 @@ static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
     uint64_t light = padded(f->workspace_bytes[UNIT_FORWARD][0]) + padded(f->output_bytes);
     uint64_t again = padded(f->workspace_bytes[UNIT_BACKWARD][0]) + gradients;
     bool embedding = l == 0 && footprint_has_embedding(j->job); /* an embedding keeps nothing */
-    if (l < swap_lowest(j)) return embedding ? forward : light;
+    if (l < swap_lowest(j)) return padded(f->input_bytes) + (embedding ? forward : light);
     if (embedding || kept == 0) return max_u64(forward, back);
     uint64_t recomputed = max_u64(light, again) > kept ? max_u64(light, again) - kept : 0;
     return max_u64(max_u64(forward, back), recomputed);
@@ -69,7 +75,7 @@ static double pass_s(const struct swap_job *j, uint32_t layer, enum plan_pass pa
 
 static double copies_s(const struct swap_job *j, uint32_t l, enum copy_direction direction)
 {
-    const uint64_t pieces[] = {j->layers[l].bytes.input_bytes, swap_kept_bytes(j, l)};
+    const uint64_t pieces[] = {boundary_bytes(j, l), swap_kept_bytes(j, l)};
     double sum_s = 0;
     for (size_t i = 0; i < ARRAY_COUNT(pieces); i++)
         if (pieces[i] > 0) sum_s += cost_copy_s(j->hardware, j->device, direction, pieces[i]);
@@ -82,6 +88,8 @@ static void measure_layer(struct swap_job *j, uint32_t l)
     if (is_last(j, l)) {
         layer->forward_s = pass_s(j, l, PLAN_FORWARD, 0);
         layer->backward_s = max_s(pass_s(j, l, PLAN_LOSS, 0) - layer->forward_s, 0);
+    } else if (l < swap_lowest(j)) {
+        layer->forward_s = pass_s(j, l, PLAN_FORWARD, 0);
     } else {
         layer->forward_s = pass_s(j, l, PLAN_FORWARD, UNIT_KEEP);
         layer->backward_s = pass_s(j, l, PLAN_BACKWARD, UNIT_KEEP);
@@ -188,7 +196,7 @@ enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct 
             .again = max_i64(ticks_of(job, layer->again_s), 1),
             .backward = max_i64(ticks_of(job, layer->backward_s), 1),
             .saved = chain_saved(job, l),
-            .boundary = padded(layer->bytes.input_bytes)};
+            .boundary = padded(boundary_bytes(job, l))};
     }
     TRY(chain_finish(out, err));
     for (uint32_t l = 0; l < job->layer_count && chain_swaps(out); l++) { /* including latencies */

@@ -36,7 +36,7 @@ static void tidy(const struct swap_job *job, const struct chain *chain, uint8_t 
 {
     for (uint32_t l = 0; l < job->layer_count; l++) {
         bool idle = choices[l] == CHAIN_SWAP ? chain->layers[l].saved == 0 : swap_kept_bytes(job, l) == 0;
-        if (idle || l < swap_lowest(job)) choices[l] = CHAIN_KEEP;
+        if (idle) choices[l] = CHAIN_KEEP;
     }
 }
 

@@ -16,6 +16,7 @@
 #include "planner/swap/swap_choose.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_trained.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
@@ -210,6 +211,61 @@ static void networks(void **state)
                   100 * most);
 }
 
+/* Returns false where the plan does not fit, else compares simulated minibatches with the clock's. */
+static bool try_frozen(uint64_t frozen, uint64_t memory, uint64_t lowest)
+{
+    static const char config[] =
+        "{\"model_type\": \"gpt2\", \"n_layer\": 8, \"n_embd\": 64, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 256}";
+    const uint64_t layers[1][2] = {{0, frozen - 1}};
+    double makespan_s[2];
+    struct swap_outcome outcome = {0};
+    for (uint32_t n = 0; n < 2; n++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct swap_report report = {0};
+        struct error err = {0};
+        test_hardware(&hardware, 1, memory, 4e9);
+        test_network_jobs(&jobs, 1, config, 2 + 4 * n);
+        jobs.jobs[0].microbatch = 24;
+        jobs.jobs[0].freeze = (struct network_freeze){.layers = layers, .layer_count = frozen > 0};
+        if (frozen > 0) support_train_only(&jobs.jobs[0], &jobs.arena);
+        const enum status status = plan_swapped(&hardware, &jobs, SWAP_BEST, &plan, &report, &err);
+        if (status == STATUS_OK) {
+            makespan_s[n] = test_parallel_simulate(&plan, false).makespan_s;
+            outcome = report.jobs[0];
+            for (uint64_t l = 0; l < lowest; l++) assert_int_equal(outcome.choices[l], CHAIN_KEEP);
+        } else if (status != STATUS_INFEASIBLE) {
+            fail_msg("%s", err.text);
+        }
+        swap_report_release(&report);
+        plan_release(&plan);
+        if (status != STATUS_OK) return false;
+    }
+    const double found_s = (makespan_s[1] - makespan_s[0]) / 4, off = 1 - found_s / outcome.minibatch_s;
+    if (off < -0.01 || off > 0.01)
+        fail_msg("%d frozen layers, %d bytes: %g s by the clock, simulated %g s", (int)frozen, (int)memory,
+                 outcome.minibatch_s, found_s);
+    assert_true(outcome.bound_s <= outcome.minibatch_s * (1 + 1e-9));
+    return true;
+}
+
+/* Layers below the lowest trained one keep nothing: each frozen layer more needs less memory, or as much. */
+static void frozen_layers(void **state)
+{
+    enum { STEP = 200000, LARGEST = 70 * STEP };
+    (void)state;
+    uint64_t least = LARGEST;
+    for (uint64_t frozen = 0; frozen <= 9; frozen++) {
+        uint64_t memory = least, before = least;
+        while (memory > STEP && try_frozen(frozen, memory - STEP, frozen)) memory -= STEP;
+        if (!try_frozen(frozen, memory, frozen)) fail_msg("%d frozen layers do not fit in %d bytes, and fewer do", (int)frozen, (int)memory);
+        least = memory;
+        print_message("%d frozen layers: %d bytes\n", (int)frozen, (int)least);
+        if (frozen > 0) assert_true(least < before);
+    }
+}
+
 /* --- several jobs ---------------------------------------------------------------------------- */
 
 /* Three equal jobs on two devices: the third runs after the first. */
@@ -390,7 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hidden), cmocka_unit_test(waiting), cmocka_unit_test(kept_promises),
-        cmocka_unit_test(networks), cmocka_unit_test(in_turn), cmocka_unit_test(places),
+        cmocka_unit_test(networks), cmocka_unit_test(frozen_layers), cmocka_unit_test(in_turn), cmocka_unit_test(places),
         cmocka_unit_test(broken), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);
