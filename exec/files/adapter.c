@@ -57,14 +57,14 @@ static enum status fill(const struct safetensors *file, const char *path, struct
     return STATUS_OK;
 }
 
-static enum status check_base(const struct safetensors *file, const char *path, uint64_t frozen, struct error *err)
+static enum status check_base(const struct safetensors *file, const char *path, uint64_t base, struct error *err)
 {
     char own[17];
-    const char *const base = safetensors_metadata(file, ADAPTER_BASE_KEY);
-    snprintf(own, sizeof own, "%016" PRIx64, frozen);
-    if (!base || strcmp(base, own) == 0) return STATUS_OK;
+    const char *const found = safetensors_metadata(file, ADAPTER_BASE_KEY);
+    snprintf(own, sizeof own, "%016" PRIx64, base);
+    if (!found || strcmp(found, own) == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s: an adapter of other weights than the job's network has (fingerprint %.16s, expected %s)",
-                     path, base, own);
+                     path, found, own);
 }
 
 /* Names the first tensor that the job's adapters do not have. */
@@ -89,7 +89,7 @@ static enum status open_weights(const struct job *job, struct arena *arena, cons
 }
 
 enum status adapter_read(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states,
-                         const uint64_t *frozen, struct error *err)
+                         const uint64_t *base, struct error *err)
 {
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     struct arena arena = {0};
@@ -97,7 +97,7 @@ enum status adapter_read(const struct job *job, const struct state_tables *table
     const char *path = NULL;
     size_t count;
     enum status status = open_weights(job, &arena, &path, &file, err);
-    if (status == STATUS_OK && frozen) status = check_base(file, path, *frozen, err);
+    if (status == STATUS_OK && base) status = check_base(file, path, *base, err);
     if (status == STATUS_OK) status = fill(file, path, &walk, &count, err);
     safetensors_close(file);
     arena_release(&arena);

@@ -17,7 +17,9 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clones.h"
+#include "base/extreme.h"
 #include "base/random.h"
+#include "base/size.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "exec/files/adapter.h"
@@ -423,9 +425,9 @@ static enum status write_files(struct write_list *list, const struct weights_wal
     char base[17];
     if (walk->job->adapter.rank == 0) return safetensors_write(path, list->tensors, list->count, err);
     const bool known = walk->frozen_states || walk->tables[0].layout.parts[STATE_FROZEN].bytes > 0;
-    const uint64_t frozen = weights_frozen_fingerprint(walk->job, walk->frozen_states ? walk->frozen_tables : walk->tables,
-                                                       walk->shard_count, walk->frozen_states ? walk->frozen_states : walk->states);
-    snprintf(base, sizeof base, "%016" PRIx64, frozen);
+    const uint64_t fingerprint = weights_base_fingerprint(walk->job, walk->frozen_states ? walk->frozen_tables : walk->tables,
+                                                          walk->shard_count, walk->frozen_states ? walk->frozen_states : walk->states);
+    snprintf(base, sizeof base, "%016" PRIx64, fingerprint);
     const struct safetensors_pair pair = {ADAPTER_BASE_KEY, base};
     TRY(adapter_write_config(walk->job, path, err));
     return safetensors_write_with(path, list->tensors, list->count, known ? &pair : NULL, err);
@@ -518,11 +520,23 @@ static void mix_halves(uint64_t lanes[LANES], const bf16 *x, uint64_t n)
     }
 }
 
-/* Tensors without values, which others have, do not count. */
-static void mix_tensor(uint64_t *hash, const struct weights_tensor *tensor)
+/* Mixes what mix_halves() does of the same values of 16 bits. */
+static void mix_rounded(uint64_t lanes[LANES], const float *x, uint64_t n)
+{
+    bf16 rounded[64 * LANES];
+    for (uint64_t i = 0, count; i < n; i += count) {
+        count = min_u64(n - i, ARRAY_COUNT(rounded));
+        round_values(rounded, x + i, count);
+        mix_halves(lanes, rounded, count);
+    }
+}
+
+/* Tensors without values, which others have, do not count. `round`: to 16 bits. */
+static void mix_tensor(uint64_t *hash, const struct weights_tensor *tensor, bool round)
 {
     uint64_t lanes[LANES] = {0}, floats = tensor->spec->elements;
     if (tensor->halves) mix_halves(lanes, tensor->halves, floats);
+    else if (tensor->values && round) mix_rounded(lanes, tensor->values, floats);
     else if (tensor->values) mix_words(lanes, tensor->values, floats);
     else return;
     for (int l = 0; l < LANES; l++) *hash = random_mix(*hash ^ lanes[l]);
@@ -540,12 +554,12 @@ uint64_t weights_fingerprint_walk(struct weights_walk walk)
 {
     struct weights_tensor tensor;
     uint64_t hash = 0;
-    while (weights_walk_next(&walk, &tensor)) mix_tensor(&hash, &tensor);
+    while (weights_walk_next(&walk, &tensor)) mix_tensor(&hash, &tensor, false);
     return hash;
 }
 
-uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
-                                    float *const *states)
+static uint64_t frozen_sum(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                           float *const *states, bool round)
 {
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     struct weights_tensor tensor;
@@ -553,8 +567,20 @@ uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_ta
     while (weights_walk_next(&walk, &tensor)) {
         uint64_t own = random_u64(walk.layer, walk.index);
         if (!tensor.spec->frozen || (!tensor.values && !tensor.halves)) continue;
-        mix_tensor(&own, &tensor);
+        mix_tensor(&own, &tensor, round);
         sum += own;
     }
     return sum;
+}
+
+uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                    float *const *states)
+{
+    return frozen_sum(job, tables, shard_count, states, false);
+}
+
+uint64_t weights_base_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                  float *const *states)
+{
+    return frozen_sum(job, tables, shard_count, states, true);
 }

@@ -71,6 +71,10 @@ MUST_CHECK enum status weights_write_walk(struct weights_walk walk, const char *
 uint64_t weights_frozen_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                                     float *const *states);
 
+/* Does so for the same weights in any precision: counts them rounded to 16 bits. */
+uint64_t weights_base_fingerprint(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                                  float *const *states);
+
 bool weights_are_finite(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                         float *const *states);
 

@@ -60,10 +60,10 @@ static enum status fill_initial(struct run *run, const struct weight_item *item,
     if (job->weights_in) TRY(weights_read(job, tables, item->shard_count, states, err));
     for (uint32_t s = 0; s < item->shard_count && !job->weights_in; s++) weights_init(job, &tables[s], states[s]);
     if (!job->network.trained) return STATUS_OK;
-    const uint64_t frozen = weights_frozen_fingerprint(job, tables, item->shard_count, states);
-    atomic_fetch_add(&run->jobs[item->job].frozen, frozen);
+    atomic_fetch_add(&run->jobs[item->job].frozen, weights_frozen_fingerprint(job, tables, item->shard_count, states));
     if (!job->adapter.from || job->first_minibatch > 0) return STATUS_OK; /* a checkpoint has the adapter */
-    return adapter_read(job, tables, item->shard_count, states, &frozen, err);
+    const uint64_t base = weights_base_fingerprint(job, tables, item->shard_count, states);
+    return adapter_read(job, tables, item->shard_count, states, &base, err);
 }
 
 /* `states`: per shard of the item. */

@@ -243,7 +243,7 @@ static void test_round(void **state)
             fail_msg("%s", err.text);
         begin(&again, &golden, &options, folder);
         assert_true(fingerprint(&trainer) == fingerprint(&again));
-        const uint64_t own = weights_frozen_fingerprint(&again.job, again.state_tables, again.shard_count, again.states), other = own + 1;
+        const uint64_t own = weights_base_fingerprint(&again.job, again.state_tables, again.shard_count, again.states), other = own + 1;
         if (adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &own, &err)) fail_msg("%s", err.text);
         assert_int_equal(adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &other, &err), STATUS_BAD_INPUT);
         snprintf(expected, sizeof expected, "adapter_model.safetensors: an adapter of other weights than the job's network has");
@@ -252,6 +252,49 @@ static void test_round(void **state)
         trainer_release(&again);
         release_golden(&golden);
         support_folder_remove(folder);
+    }
+}
+
+static uint64_t base_of(const struct trainer *trainer)
+{
+    return weights_base_fingerprint(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states);
+}
+
+/* An adapter that was trained beside a network in one precision is read beside the same network in the other. */
+static void test_precisions(void **state)
+{
+    static const enum precision precisions[] = {PRECISION_FP32, PRECISION_BF16_WEIGHTS};
+    (void)state;
+    for (size_t f = 0; f < ARRAY_COUNT(folders); f++) {
+        const struct trainer_options options = {.blocks_per_shard = 2, .slices = 1};
+        struct trainer trainers[2];
+        struct golden golden;
+        struct error err = {0};
+        read_golden(folders[f], &golden);
+        for (size_t p = 0; p < 2; p++) {
+            golden.job.precision = precisions[p];
+            begin(&trainers[p], &golden, &options, golden.before);
+        }
+        for (size_t p = 0; p < 2; p++) {
+            struct trainer *const from = &trainers[p], *const to = &trainers[1 - p];
+            char folder[SUPPORT_FOLDER_BYTES], path[PATH_BYTES];
+            const uint64_t base = base_of(to);
+            support_folder_make(folder);
+            snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
+            to->job.adapter.from = folder;
+            if (weights_write(&from->job, from->state_tables, from->shard_count, from->states, path, &err) ||
+                adapter_read(&to->job, to->state_tables, to->shard_count, to->states, &base, &err))
+                fail_msg("%s", err.text);
+            support_folder_remove(folder);
+        }
+        struct weights_walk walk = {.job = &trainers[0].job, .tables = trainers[0].state_tables,
+                                    .shard_count = trainers[0].shard_count, .states = trainers[0].states};
+        struct weights_tensor tensor = {0};
+        while (weights_walk_next(&walk, &tensor) && !tensor.spec->frozen) {}
+        tensor.values[tensor.spec->elements - 1] += 1; /* another network's */
+        assert_true(base_of(&trainers[0]) != base_of(&trainers[1]));
+        for (size_t p = 0; p < 2; p++) trainer_release(&trainers[p]);
+        release_golden(&golden);
     }
 }
 
@@ -338,6 +381,6 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_new), cmocka_unit_test(test_round),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_other_network)};
+                                       cmocka_unit_test(test_precisions), cmocka_unit_test(test_refused), cmocka_unit_test(test_other_network)};
     return cmocka_run_group_tests_name("adapters", tests, set_up, tear_down);
 }
