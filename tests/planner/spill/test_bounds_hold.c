@@ -3,7 +3,8 @@
  * least the bound that the default plan is printed with, when it is simulated. Plans are the plans of all policies,
  * with each place of the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways
  * that planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a
- * time, and is held against these only. Jobs that are evaluated on held-out data are among them.
+ * time, and is held against these only. Jobs that are evaluated on held-out data are among them, jobs with frozen layers or
+ * adapters, with experts, dropout and tensor pieces, and plans that swap activations or choose what is kept.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +22,7 @@
 #include "planner/saturn/saturn.h"
 #include "planner/spill/cut/bound.h"
 #include "planner/strategy/planner.h"
+#include "planner/swap/swap.h"
 #include "sim/sim.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
@@ -50,13 +52,32 @@ static const char *const networks[] = {
     "\"rms_norm_eps\": 1e-5}",
 };
 
+/* Networks for frozen layers and adapters: their layers (the embedding included) and the adapters' targets. */
+static const struct {
+    const char *text, *targets;
+    uint32_t blocks;
+} trained[] = {
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 5003, \"n_positions\": 128, "
+     "\"resid_pdrop\": 0.1, \"embd_pdrop\": 0.2, \"attn_pdrop\": 0.1}", "[\"c_attn\", \"c_fc\"]", 6},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 5, \"hidden_size\": 256, \"num_attention_heads\": 8, "
+     "\"num_key_value_heads\": 4, \"intermediate_size\": 512, \"vocab_size\": 32001, \"max_position_embeddings\": 128, "
+     "\"rms_norm_eps\": 1e-5, \"attention_dropout\": 0.1}", "[\"q_proj\", \"down_proj\"]", 5},
+    {"{\"model_type\": \"mixtral\", \"num_hidden_layers\": 3, \"hidden_size\": 256, \"num_attention_heads\": 8, "
+     "\"num_key_value_heads\": 4, \"intermediate_size\": 512, \"vocab_size\": 3001, \"max_position_embeddings\": 128, "
+     "\"rms_norm_eps\": 1e-5, \"num_local_experts\": 4, \"num_experts_per_tok\": 2}", "[\"q_proj\", \"v_proj\"]", 3},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 512, \"num_attention_heads\": 8, "
+     "\"intermediate_size\": 2048, \"vocab_size\": 3001, \"max_position_embeddings\": 128}", NULL, 4},
+};
+
 static const char *const optimizers[] = {"\"adamw\"", "\"sgd\"", "{\"kind\": \"sgd\", \"momentum\": 0.9}"};
 
 struct sample {
     struct hardware hardware;
     struct job_set jobs;
-    char text[2048];
+    char text[4096];
 };
+
+enum { EVALUATES = 1, TRAINS_PART = 2 };
 
 /* Writes the held-out minibatches of a job, or nothing. */
 static void draw_evaluation(uint64_t own, bool evaluates, char *text, size_t size)
@@ -67,7 +88,18 @@ static void draw_evaluation(uint64_t own, bool evaluates, char *text, size_t siz
                  1 + (unsigned)random_below(own, 6, 3), 1 + (unsigned)random_below(own, 7, 6));
 }
 
-static void draw(uint64_t key, uint32_t job_count, bool evaluates, struct sample *out)
+/* Writes what a job trains: all, the layers from some layer on, or adapters, beside frozen layers or not. */
+static void draw_trained(uint64_t own, uint32_t network, char *text, size_t size)
+{
+    const uint64_t way = random_below(own, 20, 4), last = random_below(own, 21, trained[network].blocks + 1);
+    text[0] = '\0';
+    if (way == 1) snprintf(text, size, ", \"freeze\": {\"layers\": [[0, %u]]}", (unsigned)last);
+    if (way >= 2 && trained[network].targets)
+        snprintf(text, size, ", \"adapter\": {\"kind\": \"lora\", \"rank\": %u, \"targets\": %s}",
+                 1u << random_below(own, 22, 6), trained[network].targets);
+}
+
+static void draw(uint64_t key, uint32_t job_count, uint32_t extras, struct sample *out)
 {
     struct error err = {0};
     *out = (struct sample){0};
@@ -77,16 +109,18 @@ static void draw(uint64_t key, uint32_t job_count, bool evaluates, struct sample
     size_t used = (size_t)snprintf(out->text, sizeof out->text, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < job_count; j++) {
         uint64_t own = random_u64(key, 10 + j);
-        char evaluation[128];
-        draw_evaluation(own, evaluates, evaluation, sizeof evaluation);
+        const uint32_t part = (uint32_t)random_below(own, 8, ARRAY_COUNT(trained));
+        char evaluation[128], trains[128] = "";
+        draw_evaluation(own, extras & EVALUATES, evaluation, sizeof evaluation);
+        if (extras & TRAINS_PART) draw_trained(own, part, trains, sizeof trains);
         used += (size_t)snprintf(
             out->text + used, sizeof out->text - used,
             "%s{\"name\": \"%c\", \"network\": %s, \"sequence\": 128, \"microbatch\": %u, \"microbatches\": %u, "
-            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": %s%s}", j > 0 ? ", " : "", (int)('a' + j),
-            networks[random_below(own, 0, ARRAY_COUNT(networks))], 1 + (unsigned)random_below(own, 1, 3),
+            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": %s%s%s}", j > 0 ? ", " : "", (int)('a' + j),
+            extras & TRAINS_PART ? trained[part].text : networks[random_below(own, 0, ARRAY_COUNT(networks))], 1 + (unsigned)random_below(own, 1, 3),
             1u << random_below(own, 2, 4), 1 + (unsigned)random_below(own, 3, 5),
             precision_names[random_below(own, 4, PRECISION_COUNT)], optimizers[random_below(own, 5, ARRAY_COUNT(optimizers))],
-            evaluation);
+            evaluation, trains);
     }
     snprintf(out->text + used, sizeof out->text - used, "]}");
     support_machine(machine, &out->hardware);
@@ -151,25 +185,41 @@ static void find_bound(const struct sample *sample, struct bound *out)
     assert_true(out->kind == BOUND_CHAIN || out->any_s >= out->seconds);
 }
 
-static void policies_of(uint64_t key, uint32_t job_count, bool evaluates, bool saturn, struct counts *counts)
+/* Tries plans whose activations are swapped, and such that choose what each shard keeps. */
+static void swaps_of(uint64_t key, uint32_t job_count, uint32_t extras, const struct bound *bound, struct counts *counts)
+{
+    const struct swap_options swap = {.way = (uint32_t)random_below(key, 91, SWAP_WAYS), .limit_s = 0.02};
+    for (uint32_t mixed = 0; mixed < 2; mixed++) {
+        struct swap_report report = {0};
+        struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .mixed = mixed > 0};
+        struct sample sample;
+        if (!mixed) options.swap = &swap, options.swap_report = &report;
+        draw(key, job_count, extras, &sample);
+        try_policy(&sample, bound, &options, SATURN_RULES, counts);
+        swap_report_release(&report);
+    }
+}
+
+static void policies_of(uint64_t key, uint32_t job_count, uint32_t extras, bool saturn, struct counts *counts)
 {
     static const uint32_t places[] = {PLANNER_AUTO, PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT};
     struct planner_options options = {.activations = PLANNER_AUTO, .iterations = 20,
                                       .optimizer = places[random_below(key, 90, ARRAY_COUNT(places))]};
     struct sample sample;
     struct bound bound;
-    draw(key, job_count, evaluates, &sample);
+    draw(key, job_count, extras, &sample);
     find_bound(&sample, &bound);
     release(&sample);
     for (uint32_t p = 0; p == 0 || policy_name_at(p - 1); p++) {
-        draw(key, job_count, evaluates, &sample);
+        draw(key, job_count, extras, &sample);
         options.policy = p > 0 ? policy_name_at(p - 1) : NULL;
         options.resident = p == 0;
         try_policy(&sample, &bound, &options, SATURN_RULES, counts);
     }
+    swaps_of(key, job_count, extras, &bound, counts);
     options = (struct planner_options){.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 200};
     for (enum saturn_rule rule = 0; saturn && rule < SATURN_RULES; rule++) {
-        draw(key, job_count, evaluates, &sample);
+        draw(key, job_count, extras, &sample);
         try_policy(&sample, &bound, &options, rule, counts);
     }
 }
@@ -189,7 +239,7 @@ static void of_policies(void **state)
     (void)state;
     uint64_t seed = support_seed("bounds_hold: policies");
     struct counts counts = {0};
-    for (uint32_t i = 0; i < 40; i++) policies_of(random_u64(seed, i), 1 + i % 4, false, i % 4 == 1, &counts);
+    for (uint32_t i = 0; i < 40; i++) policies_of(random_u64(seed, i), 1 + i % 4, 0, i % 4 == 1, &counts);
     print("policies", &counts);
 }
 
@@ -199,8 +249,19 @@ static void of_evaluations(void **state)
     (void)state;
     uint64_t seed = support_seed("bounds_hold: evaluations");
     struct counts counts = {0};
-    for (uint32_t i = 0; i < 30; i++) policies_of(random_u64(seed, i), 1 + i % 3, true, i % 3 == 1, &counts);
+    for (uint32_t i = 0; i < 30; i++) policies_of(random_u64(seed, i), 1 + i % 3, EVALUATES, i % 3 == 1, &counts);
     print("evaluations", &counts);
+}
+
+/* Checks jobs that train a part of their network. */
+static void of_parts(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("bounds_hold: parts");
+    struct counts counts = {0};
+    for (uint32_t i = 0; i < 30; i++)
+        policies_of(random_u64(seed, i), 1 + i % 3, TRAINS_PART | (i % 2 ? EVALUATES : 0), i % 3 == 1, &counts);
+    print("parts", &counts);
 }
 
 /* Checks one job, in the ways that have its microbatches. */
@@ -214,7 +275,7 @@ static void of_ways(void **state)
     for (uint32_t i = 0; i < SAMPLES; i++) {
         struct sample sample;
         struct bound bound;
-        draw(random_u64(seed, i), 1, false, &sample);
+        draw(random_u64(seed, i), 1, i % 3 == 2 ? TRAINS_PART : 0, &sample);
         find_bound(&sample, &bound);
         const struct job *job = &sample.jobs.jobs[0];
         uint32_t count = what_if_ways(&sample.hardware, job, ways), kept = 0;
@@ -241,6 +302,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_policies),
         cmocka_unit_test(of_evaluations),
+        cmocka_unit_test(of_parts),
         cmocka_unit_test(of_ways),
     };
     return cmocka_run_group_tests_name("bounds_hold", tests, NULL, NULL);
