@@ -461,6 +461,10 @@ static enum status check_tables(struct checker *c)
     const struct plan *plan = c->plan;
     if (plan->hardware.device_count == 0)
         return check_fail(c, CHECK_RULE_FORM, "a plan without devices");
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        if (plan->hardware.devices[d].host >= hardware_host_count(&plan->hardware))
+            return check_fail(c, CHECK_RULE_FORM, "device %u is on node %u (there are %u)", d, plan->hardware.devices[d].host,
+                              hardware_host_count(&plan->hardware));
     if (plan->seed > INT64_MAX)
         return check_fail(c, CHECK_RULE_FORM, "seed %" PRIu64 " (limit is 2^63 - 1: JSON integers)",
                           plan->seed);

@@ -255,20 +255,11 @@ static enum status compare_sums(struct summing *s)
     return s->too_much ? error_set(s->c->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
-/* Counts the machine's hosts, and any other that a device names. */
-static uint32_t count_hosts(const struct hardware *hardware)
-{
-    uint32_t count = hardware_host_count(hardware);
-    for (uint32_t d = 0; d < hardware->device_count; d++)
-        if (hardware->devices[d].host >= count) count = hardware->devices[d].host + 1;
-    return count;
-}
-
 enum status check_host_memory(struct checker *c)
 {
     const struct plan *plan = c->plan;
     struct summing s = {.c = c};
-    uint32_t hosts = count_hosts(&plan->hardware);
+    uint32_t hosts = hardware_host_count(&plan->hardware);
     size_t entries = 0;
     uint32_t *last = alloc_zeroed(plan->unit_count, sizeof *last);
     s.sums = alloc_zeroed(hosts, sizeof *s.sums);
@@ -282,7 +273,7 @@ enum status check_host_memory(struct checker *c)
     enum status status = STATUS_OK;
     if (!last || !s.sums || !s.staged_end || !s.first_entry || !s.host_of)
         status = error_memory(c->err, "checking a plan", entries * sizeof *s.host_of);
-    if (!status && hardware_host_count(&plan->hardware) == 1) sum_tables(&s);
+    if (!status && hosts == 1) sum_tables(&s);
     if (!status) status = note_tasks(&s, last);
     if (!status) status = compare_sums(&s);
     free(last);
