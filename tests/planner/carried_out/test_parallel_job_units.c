@@ -1,0 +1,120 @@
+/*
+ * Units of parallel jobs (label: fast): the judge refuses passes that a job has none of, and a pass that is computed never or
+ * once too often.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "tests/support/planner/support_parallel_plan.h"
+#include "tests/support/planner/support_parallel_variants.h"
+
+enum { SIMULATED = VARIANT_END }; /* of layers that are profiles: it is only simulated */
+
+static void make(struct plan *out, uint32_t variant)
+{
+    if (variant == SIMULATED) test_parallel_or_spilled(1, true, out);
+    else test_parallel_variant(out, variant);
+}
+
+static struct plan_unit *unit_of(struct plan *p, uint32_t pass, uint32_t shard)
+{
+    return &p->units[test_parallel_task(p, pass, shard, 0)->unit];
+}
+
+/* Removes all but the unit's first `left` operations. */
+static void cut(struct plan *p, struct plan_unit *unit, uint32_t left)
+{
+    const uint32_t first = unit->first_op + left, gone = unit->op_count - left;
+    memmove(p->ops + first, p->ops + first + gone, (p->op_count - first - gone) * sizeof *p->ops);
+    p->op_count -= gone;
+    unit->op_count = left;
+    unit->acquire_count = 0;
+    for (uint32_t u = 0; u < p->unit_count; u++)
+        if (p->units[u].first_op > unit->first_op) p->units[u].first_op -= gone;
+}
+
+/* Leaves the first operation of a kind in a unit. */
+static struct plan_op *leave(struct plan *p, uint32_t pass, uint32_t shard, uint32_t kind)
+{
+    struct plan_unit *const unit = unit_of(p, pass, shard);
+    const struct plan_op op = *test_parallel_op(p, pass, shard, kind);
+    cut(p, unit, 1);
+    p->ops[unit->first_op] = op;
+    for (uint32_t a = 0; a < op.access_count; a++)
+        if (p->accesses[op.first_access + a].flags & ACCESS_ACQUIRE) unit->acquire_count++;
+    return &p->ops[unit->first_op];
+}
+
+/* Makes a unit of the second shard one of another pass, whose computation has one operand. */
+static void compute(struct plan *p, uint32_t pass, uint8_t other, uint8_t stream, uint32_t operand, uint32_t flags)
+{
+    struct plan_unit *const unit = unit_of(p, pass, 1);
+    struct plan_op *const op = leave(p, pass, 1, OP_COMPUTE);
+    op->first_access = (uint32_t)(test_parallel_access(p, op, operand) - p->accesses);
+    op->access_count = 1;
+    op->pass = other;
+    op->stream = stream;
+    p->accesses[op->first_access].flags = (uint8_t)flags;
+    unit->pass = other;
+    unit->acquire_count = 0;
+}
+static void evaluates(struct plan *p)
+{
+    struct plan_unit *const unit = unit_of(p, PLAN_FORWARD, 1);
+    struct plan_op *const op = leave(p, PLAN_FORWARD, 1, OP_COMPUTE);
+    *test_parallel_access(p, op, BUFFER_ACTIVATIONS) = p->accesses[op->first_access + --op->access_count];
+    op->pass = PLAN_EVALUATE;
+    unit->pass = PLAN_EVALUATE;
+    unit->acquire_count--;
+}
+static void takes_norm(struct plan *p)
+{
+    compute(p, PLAN_UPDATE, PLAN_NORM, STREAM_COMPUTE, BUFFER_GRADIENT, ACCESS_READ);
+    const struct plan_op *const op = &p->ops[unit_of(p, PLAN_NORM, 1)->first_op];
+    if (op->work != PLAN_NONE) p->items[p->works[op->work].first_item].kernel = KERNEL_SQUARES;
+}
+static void refreshes(struct plan *p)
+{
+    leave(p, PLAN_FORWARD, 1, OP_COPY);
+    unit_of(p, PLAN_FORWARD, 1)->pass = PLAN_REFRESH;
+}
+static void no_forward(struct plan *p) { leave(p, PLAN_FORWARD, 1, OP_COPY); }
+static void no_backward(struct plan *p) { leave(p, PLAN_BACKWARD, 0, OP_COPY); }
+static void no_update(struct plan *p) { leave(p, PLAN_UPDATE, 1, OP_COPY); }
+static void reduces_by_computing(struct plan *p)
+{
+    compute(p, PLAN_UPDATE, PLAN_REDUCE, STREAM_COMPUTE, BUFFER_GRADIENT, ACCESS_READ | ACCESS_WRITE);
+}
+
+static void broken(void **state)
+{
+    (void)state;
+    static const char never[] = ": training: computes its pass 0 times (expected 1)";
+    static const struct test_parallel_damage cases[] = {
+        {evaluates, SIMULATED, ": form: an evaluation of a job that has none"},
+        {evaluates, VARIANT_PLAIN + 3, ": form: an evaluation of a job that has none"},
+        {takes_norm, SIMULATED, ": form: a norm for a job that does not clip"},
+        {takes_norm, VARIANT_PLAIN + 2, ": form: a norm for a job that does not clip"},
+        {refreshes, SIMULATED, ": form: resident weights are refreshed (expected only where states are offloaded)"},
+        {refreshes, VARIANT_PLAIN + 2, never},
+        {no_forward, VARIANT_PLAIN + 2, never},
+        {no_forward, SIMULATED, never},
+        {no_backward, VARIANT_PLAIN + 3, never},
+        {no_backward, SIMULATED, never},
+        {no_update, VARIANT_HOSTS + 2, never},
+        {reduces_by_computing, SIMULATED, ": training: computes its pass 1 times (expected 0)"},
+    };
+    test_parallel_broken(cases, ARRAY_COUNT(cases), make);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(broken)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
