@@ -24,7 +24,7 @@
  * A lost device's commands are skipped, so that no thread hangs, except host functions, since threads may wait for
  * their results.
  *
- * For tests, `delay_seed` adds seeded pauses of up to 2 ms before work: a missing wait then shows as wrong numbers.
+ * For tests, `delay_seed` adds seeded pauses of up to 1 ms before work: a missing wait then shows as wrong numbers.
  * `poison` writes NaN over released memory.
  */
 #include "exec/device/device.h"
@@ -46,7 +46,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const double DELAY_MAX_S = 2e-3;
+static const double DELAY_MAX_S = 1e-3;
+static const double DELAY_MIN_S = 1e-5; /* sleeping for less costs a switch of threads and delays nothing */
 
 /* --- waiting, all under the lock ------------------------------------------------------------- */
 
@@ -106,7 +107,9 @@ bool device_command_is_shut(const struct device_command *command)
  * maximum. */
 double device_queue_delay_s(const struct device_stream *stream, uint64_t number)
 {
-    return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
+    if (!stream->delay_key) return 0;
+    const double delay_s = DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8);
+    return delay_s < DELAY_MIN_S ? 0 : delay_s;
 }
 
 /* Sleeps, under the lock, until `on` has reached the event. Returns true when the stream must quit. */

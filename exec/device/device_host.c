@@ -64,8 +64,9 @@ static void carry_out(struct device_stream *stream, struct device_command *comma
 {
     bool left_out = false;
     if (stream->delay_key && !device_command_is_shut(command)) {
-        const struct timespec pause = {.tv_nsec = (long)(device_queue_delay_s(stream, number) * 1e9)};
-        nanosleep(&pause, NULL);
+        const double pause_s = device_queue_delay_s(stream, number);
+        const struct timespec pause = {.tv_nsec = (long)(pause_s * 1e9)};
+        if (pause_s > 0) nanosleep(&pause, NULL);
     }
     if (command->timing) command->timing->start_s = clock_s();
     switch ((enum command_kind)command->kind) {

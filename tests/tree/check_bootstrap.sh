@@ -54,7 +54,7 @@ expect() { # NAME CODE TEXT LOG ARGUMENTS...
 
 configure='cmake -S . -B build -G Ninja'
 compile='cmake --build build --parallel 3'
-ctest='ctest --test-dir build --output-on-failure --no-tests=error --parallel 3'
+ctest='ctest --test-dir build --output-on-failure --no-tests=error --parallel 4'
 update='apt-get update -q -o APT::Update::Error-Mode=any'
 export JOBS=3 lacking='' user=0 broken=''
 
