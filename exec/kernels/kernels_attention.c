@@ -134,8 +134,7 @@ struct keys {
 
 CLONES static void cap_scores(float *s, int64_t n, float cap)
 {
-    const float inverse = 1.0f / cap;
-    for (int64_t i = 0; i < n; i++) s[i] = cap * math_tanh(s[i] * inverse);
+    math_row_cap(s, n, cap);
 }
 
 /* Writes s(rows, keys) of queries [first, first + rows). */
@@ -223,8 +222,8 @@ CLONES static void softmax_backward_capped_rows(float *restrict p, float *restri
     for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
         hide_keys(p, keys, host_min(seen + i, keys), window);
         for (int64_t j = 0; j < keys; j++) {
-            const float weight = math_exp(p[j] - lse[i]), part = p[j] * inverse;
-            const float slope = weight > 0 ? 1.0f - part * part : 0; /* hidden keys are infinite */
+            const float weight = math_exp(p[j] - lse[i]);
+            const float slope = weight > 0 ? math_cap_slope(p[j], inverse) : 0; /* hidden keys are infinite */
             p[j] = weight;
             ds[j] = weight * (ds[j] - delta[i]) * scale * slope;
         }

@@ -35,29 +35,14 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
     return log((double)sum) - at_target;
 }
 
-/* Returns the sum of exp(z - largest), and leaves z. */
-CLONES_PART float sum_of_exponentials(const float *z, int64_t v, float largest)
-{
-    float lanes[HOST_LANES] = {0};
-    int64_t i = 0;
-    for (; i + HOST_LANES <= v; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) lanes[l] += math_exp(z[i + l] - largest);
-    for (int l = 0; l < v - i; l++) lanes[l] += math_exp(z[i + l] - largest);
-    return math_fold(lanes);
-}
-
 /* As loss_row(), of logits with a cap. */
 CLONES static double capped_loss_row(float *z, int64_t v, int64_t target, float scale, float cap)
 {
-    const float inverse = 1.0f / cap;
-    for (int64_t j = 0; j < v; j++) z[j] = cap * math_tanh(z[j] * inverse);
-    const float largest = math_row_max(z, v), capped = z[target], part = capped * inverse;
-    const float sum = sum_of_exponentials(z, v, largest), factor = scale / sum;
-    for (int64_t j = 0; j < v; j++) {
-        const float share = z[j] * inverse;
-        z[j] = factor * math_exp(z[j] - largest) * (1.0f - share * share);
-    }
-    z[target] -= scale * (1.0f - part * part);
+    math_row_cap(z, v, cap);
+    const float largest = math_row_max(z, v), capped = z[target], slope = math_cap_slope(capped, 1.0f / cap);
+    const float sum = math_row_exp_sum(z, v, largest);
+    math_row_capped_gradient(z, v, largest, scale / sum, cap);
+    z[target] -= scale * slope;
     return log((double)sum) - ((double)capped - (double)largest);
 }
 

@@ -158,6 +158,39 @@ CLONES_PART float math_row_exp(float *z, int64_t v, float largest)
     return math_fold(lanes);
 }
 
+/* Returns the sum of exp(z - largest), and leaves z. */
+CLONES_PART float math_row_exp_sum(const float *z, int64_t v, float largest)
+{
+    float lanes[HOST_LANES] = {0};
+    int64_t i = 0;
+    for (; i + HOST_LANES <= v; i += HOST_LANES)
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += math_exp(z[i + l] - largest);
+    for (int l = 0; l < v - i; l++) lanes[l] += math_exp(z[i + l] - largest);
+    return math_fold(lanes);
+}
+
+/* Replaces z(n) by cap tanh(z / cap). */
+CLONES_PART void math_row_cap(float *z, int64_t n, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t i = 0; i < n; i++) z[i] = cap * math_tanh(z[i] * inverse);
+}
+
+/* Returns the derivative of a cap, 1 over `inverse`, where its result is `capped`. */
+CLONES_PART float math_cap_slope(float capped, float inverse)
+{
+    const float part = capped * inverse;
+    return 1.0f - part * part;
+}
+
+/* Replaces z(v), which has a cap, by factor * exp(z - largest), taken back through the cap. */
+CLONES_PART void math_row_capped_gradient(float *z, int64_t v, float largest, float factor, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t i = 0; i < v; i++)
+        z[i] = factor * math_exp(z[i] - largest) * math_cap_slope(z[i], inverse);
+}
+
 /* Returns the dot product of two rows. */
 CLONES_PART float math_row_dot(const float *a, const float *b, int64_t n)
 {

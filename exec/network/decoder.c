@@ -18,7 +18,8 @@
  *
  * Gradients of parts side by side are both made from d_out before d_in is written, as they may be one buffer.
  *
- * A tensor group cuts both parts, and adds up their results at once. The gradient of each norm's output is a sum of its own.
+ * A tensor group cuts both parts, and adds up the results of parts side by side at once. The gradient of each norm's output is a
+ * sum of its own.
  *
  * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; Zhang et al., arXiv 2205.01068; modeling_gpt_neox.py,
  * _gptj.py, _phi.py and _opt.py of transformers.
@@ -112,6 +113,13 @@ static struct transformer_linear part_of(const struct transformer_unit *unit, en
     return linear;
 }
 
+/* Returns the product after attention. The result of parts one after the other is a sum of its own. */
+static struct transformer_linear projection_of(const struct transformer_unit *unit)
+{
+    if (is_parallel(unit)) return part_of(unit, PROJECTION_WEIGHT, unit->inner);
+    return transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, unit->c, unit->inner));
+}
+
 static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
 {
     struct kernel_attention attention =
@@ -196,7 +204,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
 {
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
-    const int64_t c = unit->c, f = unit->f, inner = unit->inner;
+    const int64_t c = unit->c, f = unit->f;
     const bool parallel = is_parallel(unit);
     const struct transformer_unit whole = transformer_with_all_rows(unit);
     transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->own, layer, NORM1_WEIGHT);
@@ -205,7 +213,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const struct kernel_attention attention = attention_of(unit, layer, &kept);
     transformer_attend(unit, layer, &attention);
     if (!parallel) {
-        transformer_linear_forward(unit, kept.middle, kept.attention, layer, linear_of(unit, PROJECTION_WEIGHT, c, inner));
+        transformer_linear_forward(unit, kept.middle, kept.attention, layer, projection_of(unit));
         transformer_drop(unit, kept.middle, layer, TRANSFORMER_ATTENDED);
     }
     if (!network_traits(unit->network)->one_norm) {
@@ -220,7 +228,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
     transformer_drop(&whole, sum, layer, TRANSFORMER_MADE);
     if (parallel) {
-        transformer_linear_forward(unit, branch, kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+        transformer_linear_forward(unit, branch, kept.attention, layer, projection_of(unit));
         transformer_drop(&whole, branch, layer, TRANSFORMER_ATTENDED);
         k->residual(k, sum, branch, sum, unit->pieces * unit->r * c);
     }
@@ -228,15 +236,20 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->residual(k, out, parallel ? in : kept.middle, out, unit->own * c);
 }
 
-/* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of all rows' results. */
+/* Returns the gradient of the projection: of all rows where parts are side by side, which have one gathering, else of own rows. */
+static const float *d_projected(const struct transformer_unit *unit, float *room, const float *d_result, uint64_t layer)
+{
+    const struct transformer_unit whole = transformer_with_all_rows(unit);
+    return transformer_dropped_gradient(is_parallel(unit) ? &whole : unit, room, d_result, layer, TRANSFORMER_ATTENDED);
+}
+
+/* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of the projection's result. */
 static void attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, const float *d_result)
 {
     const struct heads d = heads_of(unit);
-    const struct transformer_unit whole = transformer_with_all_rows(unit);
     struct kernel_attention attention = attention_of(unit, layer, kept);
-    d_result = transformer_dropped_gradient(&whole, unit->scratch, d_result, layer, TRANSFORMER_ATTENDED);
-    transformer_linear_backward(unit, unit->d_stream2, d_result, kept->attention, layer,
-                                part_of(unit, PROJECTION_WEIGHT, unit->inner), false);
+    transformer_linear_backward(unit, unit->d_stream2, d_projected(unit, unit->scratch, d_result, layer), kept->attention, layer,
+                                projection_of(unit), false);
     attention.dout = unit->d_stream2;
     attention.dq = d.q;
     attention.dk = d.k;
@@ -259,12 +272,11 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     if (parallel) attend_backward(unit, layer, &kept, d_sum);
     const float *normed = transformer_rows_for_weights(unit, kept.norm2);
     transformer_linear_backward(unit, d_branch, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c), false);
-    if (!one_norm) {
+    if (!one_norm)
         transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), parallel ? in : kept.middle,
                                   kept.norm2_stats, d_out, unit->own, layer, tensor_index(unit, NORM2_WEIGHT));
-        normed = transformer_rows_for_weights(unit, kept.norm1);
-    }
     if (!parallel) attend_backward(unit, layer, &kept, d_middle);
+    if (!one_norm) normed = transformer_rows_for_weights(unit, kept.norm1); /* after other rows were gathered there */
     heads_backward(unit, d_branch, normed, layer, &kept, one_norm);
     transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats,
                               one_norm ? d_out : d_middle, unit->own, layer, NORM1_WEIGHT);
@@ -282,8 +294,7 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     const float *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum : unit->d_middle;
     transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_sum, layer, TRANSFORMER_MADE), kept.gelu, layer,
                               part_of(unit, OUT_WEIGHT, f));
-    transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_result, layer, TRANSFORMER_ATTENDED),
-                              kept.attention, layer, part_of(unit, PROJECTION_WEIGHT, inner));
+    transformer_linear_weight(unit, d_projected(unit, room, d_result, layer), kept.attention, layer, projection_of(unit));
     const float *normed = transformer_all_rows(unit, kept.norm2);
     transformer_linear_weight(unit, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     if (!network_traits(unit->network)->one_norm) normed = transformer_all_rows(unit, kept.norm1);

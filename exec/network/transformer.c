@@ -474,15 +474,15 @@ bool transformer_tables_end(const struct transformer_unit *unit)
 }
 
 /* Cuts rows where positions begin, if these follow rows without use, or restart within a sample, as those of packed rows, which
- * are looked up by number. Returns the number of parts, each of which has rows. */
+ * are looked up by number; split rows are cut elsewhere. Returns the number of parts, each of which has rows. */
 static uint32_t table_parts(const struct transformer_unit *unit, struct transformer_table_rows parts[2])
 {
     const uint64_t unused = network_traits(unit->network)->more_positions;
     const struct transformer_table_rows rows = all_rows(unit);
-    const int32_t *const numbers = rows.split ? NULL : unit->arguments->position_rows; /* split rows are cut elsewhere */
+    const int32_t *const numbers = unit->arguments->position_rows;
     const int64_t words = (int64_t)unit->network->vocabulary, end = rows.first_row + rows.row_count;
     uint32_t count = 0;
-    if (!numbers && (unused == NETWORK_NO_POSITION_TABLE || unused == 0)) {
+    if (rows.split || (!numbers && (unused == NETWORK_NO_POSITION_TABLE || unused == 0))) {
         parts[0] = rows;
         return 1;
     }

@@ -11,6 +11,7 @@
  * that x has the bits of one device. The loss exchanges three numbers for each row of logits.
  */
 #include "exec/network/transformer.h"
+#include "models/network/network_traits.h"
 
 /* Brings a GPU's values to the host, where the members exchange them, and back. */
 static void exchange(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count,
@@ -160,12 +161,13 @@ static struct transformer_table_rows words_of(const struct transformer_unit *uni
     return own;
 }
 
+/* Positions, which in some families follow rows without use. */
 static struct transformer_table_rows rest_of(const struct transformer_unit *unit, const struct transformer_table_rows *rows)
 {
     struct transformer_table_rows rest = *rows;
     rest.split = false;
     rest.first_row = transformer_all_words(unit);
-    rest.vocabulary = rest.first_row + transformer_first_token(unit);
+    rest.vocabulary = rest.first_row + network_traits(unit->network)->more_positions + transformer_first_token(unit);
     rest.first = slice_words(unit);
     rest.row_count = rows->row_count - slice_words(unit);
     if (unit->arguments->position_rows) { /* packed rows look up their positions by number */
@@ -253,6 +255,7 @@ void transformer_loss_split(const struct transformer_unit *unit, const struct tr
     for (int64_t p = 0; p < unit->pieces; p++) {
         struct kernel_loss_share share = share_of_piece(unit, words, rows, p);
         double counted = 0; /* with the first piece */
+        share.largest = first.largest;
         share.sums = first.sums;
         share.at_target = first.at_target;
         k->loss_gradient(k, p == 0 ? unit->arguments->loss : &counted, &share);

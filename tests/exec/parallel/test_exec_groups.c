@@ -50,6 +50,11 @@ static const char *const configs[] = {
     "\"rotary_pct\": 0.5, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"phi\", \"num_hidden_layers\": 4, \"hidden_size\": 96, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 40}",
+    "{\"model_type\": \"gemma2\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
+    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"sliding_window\": 5, "
+    "\"final_logit_softcapping\": 2, \"vocab_size\": 67}",
+    "{\"model_type\": \"opt\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, \"ffn_dim\": 36, "
+    "\"word_embed_proj_dim\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"dropout\": 0.1}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"architectures\": [\"BertForMaskedLM\"]}",

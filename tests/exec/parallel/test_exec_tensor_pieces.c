@@ -42,6 +42,10 @@ static const char *const configs[] = {
     "{\"model_type\": \"phi\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"vocab_size\": 67}",
     "{\"model_type\": \"gptj\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_inner\": 40, \"n_positions\": 16, "
     "\"rotary_dim\": 2, \"vocab_size\": 67}",
+    "{\"model_type\": \"gemma3_text\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"head_dim\": 4, "
+    "\"sliding_window\": 4, \"sliding_window_pattern\": 3, \"final_logit_softcapping\": 2, \"vocab_size\": 67}",
+    "{\"model_type\": \"gpt_neox\", " SIZES "\"num_attention_heads\": 8, \"use_parallel_residual\": false, "
+    "\"vocab_size\": 67}",
 };
 
 struct setting {
@@ -138,8 +142,10 @@ static void check_case(uint64_t seed, uint64_t n, const char *config)
     }
     carry_out(&s, 0, NULL, 0, &plain);
     if (plain.fingerprint == wanted.fingerprint) fail_msg("%s: pieces change nothing", what);
+    /* AdamW's first steps have the size of the rate, also where a gradient is nothing but rounding. */
+    const double later = s.job.optimizer == OPTIMIZER_ADAMW ? 1e-3 : 1e-5;
     for (uint32_t i = 0; i < STEPS; i++)
-        if (!(fabs(plain.losses[i] / wanted.losses[i] - 1) <= 1e-5))
+        if (!(fabs(plain.losses[i] / wanted.losses[i] - 1) <= (i == 0 ? 1e-6 : later)))
             fail_msg("%s: loss %u is %.9g (expected %.9g)", what, i, wanted.losses[i], plain.losses[i]);
     support_folder_remove(one);
 }

@@ -45,15 +45,15 @@ const char *const cut_job_families[CUT_JOB_FAMILIES] = {
     "\"rotary_dim\": 2, \"vocab_size\": 67}",
     "{\"model_type\": \"gemma2\", \"sliding_window\": 5, \"query_pre_attn_scalar\": 6, " SIZES,
     "{\"model_type\": \"gemma3_text\", \"sliding_window\": 4, \"sliding_window_pattern\": 3, " SIZES,
+    "{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false, \"hidden_dropout\": 0.15, " SHAPE,
+    "{\"model_type\": \"opt\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"ffn_dim\": 24, "
+    "\"word_embed_proj_dim\": 16, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"dropout\": 0.1, "
+    "\"attention_dropout\": 0.2}",
     "{\"model_type\": \"mixtral\", \"num_local_experts\": 4, \"sliding_window\": 5, " SIZES,
     "{\"model_type\": \"qwen3_moe\", \"num_experts\": 6, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 8, "
     "\"mlp_only_layers\": [0, 4], " SIZES,
     "{\"model_type\": \"qwen2_moe\", \"num_experts\": 3, \"num_experts_per_tok\": 1, \"moe_intermediate_size\": 8, "
     "\"shared_expert_intermediate_size\": 12, \"decoder_sparse_step\": 2, " SIZES,
-    "{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false, \"hidden_dropout\": 0.15, " SHAPE,
-    "{\"model_type\": \"opt\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"ffn_dim\": 24, "
-    "\"word_embed_proj_dim\": 16, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"dropout\": 0.1, "
-    "\"attention_dropout\": 0.2}",
 };
 #undef SIZES
 #undef SHAPE
