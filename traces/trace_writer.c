@@ -250,6 +250,21 @@ static void write_run(const struct trace *trace, struct json_out *out)
     json_out_double(out, "makespan_s", trace->makespan_s);
 }
 
+void trace_writer_places(const struct trace *trace, struct json_out *out)
+{
+    json_out_array_begin(out, "places", false);
+    for (uint32_t i = 0; i < trace->place_count; i++) {
+        const struct trace_place *place = &trace->places[i];
+        json_out_object_begin(out, NULL, true);
+        json_out_string(out, "name", place->name);
+        json_out_u64(out, "capacity_bytes", place->capacity_bytes);
+        json_out_u64(out, "peak_bytes", place->peak_bytes);
+        json_out_double(out, "peak_time_s", place->peak_time_s);
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+}
+
 static void write_tables(const struct trace *trace, struct json_out *out)
 {
     json_out_array_begin(out, "streams", false);
@@ -264,17 +279,7 @@ static void write_tables(const struct trace *trace, struct json_out *out)
     }
     json_out_array_end(out);
     if (trace->more_hosts > 0) json_out_u64(out, "hosts", trace->more_hosts + 1);
-    json_out_array_begin(out, "places", false);
-    for (uint32_t i = 0; i < trace->place_count; i++) {
-        const struct trace_place *place = &trace->places[i];
-        json_out_object_begin(out, NULL, true);
-        json_out_string(out, "name", place->name);
-        json_out_u64(out, "capacity_bytes", place->capacity_bytes);
-        json_out_u64(out, "peak_bytes", place->peak_bytes);
-        json_out_double(out, "peak_time_s", place->peak_time_s);
-        json_out_object_end(out);
-    }
-    json_out_array_end(out);
+    trace_writer_places(trace, out);
 }
 
 static void write_jobs(const struct trace *trace, struct json_out *out)

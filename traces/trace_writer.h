@@ -9,6 +9,7 @@
 #ifndef SPILLWAY_TRACES_TRACE_WRITER_H
 #define SPILLWAY_TRACES_TRACE_WRITER_H
 
+#include "base/json/json_out.h"
 #include "traces/trace.h"
 
 struct trace_writer; /* opaque */
@@ -26,6 +27,9 @@ void trace_writer_level(struct trace_writer *writer, const struct trace_level *l
 
 /* Remembers that the trace cannot be written, as if it were an error of a span. */
 void trace_writer_fail(struct trace_writer *writer, const struct error *err);
+
+/* Writes capacities and peaks of all places as "places". */
+void trace_writer_places(const struct trace *trace, struct json_out *out);
 
 /* Fills in makespan and times of jobs from the spans that were written; without spans changes nothing. */
 void trace_writer_total(const struct trace_writer *writer, struct trace *trace);

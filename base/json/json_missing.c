@@ -97,8 +97,7 @@ enum status json_fail_key(const struct json_input *input, const json_t *containe
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    size_t index = key ? key_index(container, key) : JSON_SELF;
-    return fail_place(input, (struct json_place){container, index, JSON_PLACE_VALUE}, message, err);
+    return json_fail_index(input, container, key ? key_index(container, key) : JSON_SELF, err, "%s", message);
 }
 
 enum status json_fail_index(const struct json_input *input, const json_t *container, size_t index,

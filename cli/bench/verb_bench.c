@@ -151,9 +151,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                       "check that the best known values of a folder of instances are reached"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
                         "time limit of each instance of --library (default 2s)"),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 0, 0),

@@ -422,10 +422,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "samples per minibatch, over all replicas"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample (default: all positions of the network)"),
-        OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
-                   "tokens per sample of the decoder, for T5 (default: --sequence)"),
-        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
-                   "side of an image, for convolutional networks (default: the network's)"),
+        CLI_OTHER_SIZES(&request.decoder_sequence, &request.image),
         OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
                       "precision of training (default fp32)"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
@@ -436,9 +433,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_STRING("way", 0, "NAME", &request.way, "only this way, such as spilled-cpu or tp=2,dp=8,zero=1 "
                                                       "(default: all)"),
         OPTION_FLAG("largest", 0, &request.largest, "find the largest number of blocks that fits"),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

@@ -288,9 +288,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_FLAG("csv", 0, &request.csv, "print CSV, a row for each machine"),
         OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
         OPTION_FLAG("verbose", 'v', &request.verbose, "list every way that was tried and why it was not chosen"),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

@@ -88,6 +88,9 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
     OPTION_OUTPUT("report", 0, "FILE", FILE_KIND_PAGE, &(cli)->report_path,                       \
                   "also write the answer with pictures to NAME.html or NAME.md")
 
+/* For answers that can be a page, of verbs that take no other common options than these. */
+#define CLI_ANSWER_OPTIONS(cli) CLI_REPORT_OPTION(cli), CLI_FORCE_OPTION(cli), CLI_COMMON_OPTIONS(cli)
+
 /* For verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
     OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \

@@ -100,21 +100,6 @@ void cli_trace_jobs_json(struct json_out *json, const struct trace *trace)
     json_out_array_end(json);
 }
 
-void cli_trace_places_json(struct json_out *json, const struct trace *trace)
-{
-    json_out_array_begin(json, "places", false);
-    for (uint32_t p = 0; p < trace->place_count; p++) {
-        const struct trace_place *place = &trace->places[p];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", place->name);
-        json_out_u64(json, "capacity_bytes", place->capacity_bytes);
-        json_out_u64(json, "peak_bytes", place->peak_bytes);
-        json_out_double(json, "peak_time_s", place->peak_time_s);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-}
-
 double cli_samples_per_s(const struct trace *trace)
 {
     double samples = 0;

@@ -17,7 +17,6 @@ void cli_trace_written(struct cli *cli, const char *path);
 
 /* Write the arrays "jobs" and "places". */
 void cli_trace_jobs_json(struct json_out *json, const struct trace *trace);
-void cli_trace_places_json(struct json_out *json, const struct trace *trace);
 
 /* Returns all jobs' rate over the makespan; 0 when nothing ran. */
 double cli_samples_per_s(const struct trace *trace);

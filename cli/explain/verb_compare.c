@@ -322,9 +322,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                    "number of worst-predicted operations to list (default 5)"),
         OPTION_OUTPUT("plot", 0, "FILE", FILE_KIND_PICTURE, &request.plot,
                       "draw predicted above measured operations: NAME.svg or NAME.png"),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 2, 2),

@@ -280,9 +280,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
                                                                 "(default 10%)"),
         OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate larger resources"),
         OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again with more memory"),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 2),

@@ -14,6 +14,7 @@
 #include "cli/common/cli_trace.h"
 #include "traces/exchange/chrome.h"
 #include "traces/trace_reader.h"
+#include "traces/trace_writer.h"
 
 static const off_t large_bytes = 100 * 1000 * 1000;
 
@@ -56,7 +57,7 @@ static enum status show_json(struct cli *cli, const char *path, const struct tra
     json_out_double(json, "makespan_s", trace->makespan_s);
     json_out_u64(json, "operations", span_count);
     cli_trace_jobs_json(json, trace);
-    cli_trace_places_json(json, trace);
+    trace_writer_places(trace, json);
     return cli_report_end(cli, json, err);
 }
 

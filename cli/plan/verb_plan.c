@@ -401,9 +401,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
                         "loss of a job that moves, such as 1min (default: to move the largest state)"),
         CLI_HISTORY_OPTION(cli),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

@@ -439,9 +439,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
                         "refuse plans for devices with another amount of memory"),
         CLI_HISTORY_OPTION(cli),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

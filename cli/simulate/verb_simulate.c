@@ -23,6 +23,7 @@
 #include "cli/ways/cli_runnable.h"
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
+#include "traces/trace_writer.h"
 
 struct simulate_report {
     const char *plan_path, *trace_path;
@@ -188,7 +189,7 @@ static enum status print_json(struct cli *cli, const struct simulate_report *rep
     cli_interval_json(json, &report->interval);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_staleness_json(json, report->plan);
-    cli_trace_places_json(json, &prediction->trace);
+    trace_writer_places(&prediction->trace, json);
     if (report->request->contents) cli_breakdown_json(json, &report->parts);
     if (hardware_has_storage(report->hardware)) json_out_u64(json, "stored_bytes", plan_stored_bytes(report->plan));
     cli_simulated_json(json, &report->simulated);
@@ -404,9 +405,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device and repetition, also equal ones"),
         CLI_HISTORY_OPTION(cli),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

@@ -103,9 +103,7 @@ enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct e
         OPTION_OUTPUT("trace", 0, "FILE", FILE_KIND_TRACE, &request.trace_path,
                       "predicted trace to write, compressed if it ends in .gz"),
         CLI_HISTORY_OPTION(cli),
-        CLI_REPORT_OPTION(cli),
-        CLI_FORCE_OPTION(cli),
-        CLI_COMMON_OPTIONS(cli),
+        CLI_ANSWER_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),

@@ -11,30 +11,19 @@
 #include "models/jobs/job_peft.h"
 #include "models/jobs/job_trained.h"
 
-enum { SHAPE_TEXT_BYTES = 64 };
-
-static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SHAPE_TEXT_BYTES])
-{
-    int used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < rank && used < SHAPE_TEXT_BYTES; i++)
-        used += snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "%s%" PRIu64, i > 0 ? ", " : "", shape[i]);
-    return text;
-}
-
 /* Finds a tensor of the adapter, with its shape and type. */
 static enum status find(const struct safetensors *file, const char *path, const struct tensor_spec *spec,
                         const struct safetensors_tensor **out, struct error *err)
 {
-    char is[SHAPE_TEXT_BYTES], expected[SHAPE_TEXT_BYTES];
+    char is[SAFETENSORS_SHAPE_BYTES], expected[SAFETENSORS_SHAPE_BYTES];
     const struct safetensors_tensor *const found = safetensors_find(file, spec->name);
     *out = found;
     if (!found)
         return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s' among its %zu", path, spec->name, safetensors_count(file));
     if (found->rank != spec->rank || memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0)
         return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has shape [%s] (expected [%s]: it is an adapter of another network, "
-                         "or of another rank)", path, spec->name, shape_text(found->shape, found->rank, is),
-                         shape_text(spec->shape, spec->rank, expected));
+                         "or of another rank)", path, spec->name, safetensors_shape_text(found->shape, found->rank, is),
+                         safetensors_shape_text(spec->shape, spec->rank, expected));
     if (found->type == SAFETENSORS_OTHER)
         return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)", path,
                          spec->name);

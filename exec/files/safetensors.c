@@ -319,6 +319,15 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *file, 
     return &file->tensors[index];
 }
 
+const char *safetensors_shape_text(const uint64_t *shape, uint32_t rank, char text[SAFETENSORS_SHAPE_BYTES])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < rank && used < SAFETENSORS_SHAPE_BYTES; i++)
+        used += (size_t)snprintf(text + used, SAFETENSORS_SHAPE_BYTES - used, "%s%" PRIu64, i > 0 ? ", " : "", shape[i]);
+    return text;
+}
+
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file,
                                                   const char *name)
 {

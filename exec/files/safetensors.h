@@ -73,6 +73,10 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *file, 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file,
                                                   const char *name);
 
+/* Writes a shape as "2, 3" for messages, cut if it has no room. Returns `text`. */
+enum { SAFETENSORS_SHAPE_BYTES = 96 };
+const char *safetensors_shape_text(const uint64_t *shape, uint32_t rank, char text[SAFETENSORS_SHAPE_BYTES]);
+
 /* Converts F32, F16 or BF16. False: a number is not finite. */
 bool safetensors_floats(const struct safetensors_tensor *tensor, float *out);
 

@@ -119,19 +119,7 @@ void weights_settle(const struct weights_tensor *tensor, float *room)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-enum { SHAPE_TEXT_BYTES = 96, FAULTS_BYTES = 400 };
-
-static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SHAPE_TEXT_BYTES])
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < rank && used < SHAPE_TEXT_BYTES; i++)
-        used += (size_t)snprintf(text + used, SHAPE_TEXT_BYTES - used, "%s%" PRIu64,
-                                 i > 0 ? ", " : "", shape[i]);
-    return text;
-}
-
-enum { OTHER_NAME_BYTES = 128 };
+enum { FAULTS_BYTES = 400, OTHER_NAME_BYTES = 128 };
 
 /* Writes a tensor's name in a file of the network without its head, or with one; "" if equal. On the hub, files of
  * gpt2 have no head, and files of other families do. */
@@ -202,7 +190,7 @@ static enum status set_faults(const struct faults *faults, const char *path, str
 static const struct safetensors_tensor *find_tensor(struct weights_files *files, uint32_t family,
                                                     const struct tensor_spec *spec, struct faults *faults)
 {
-    char other[OTHER_NAME_BYTES], is[SHAPE_TEXT_BYTES], expected[SHAPE_TEXT_BYTES];
+    char other[OTHER_NAME_BYTES], is[SAFETENSORS_SHAPE_BYTES], expected[SAFETENSORS_SHAPE_BYTES];
     const struct safetensors_tensor *found = find(files, spec->name);
     other_name(family, spec->name, other);
     if (!found && other[0]) found = find(files, other);
@@ -213,7 +201,8 @@ static const struct safetensors_tensor *find_tensor(struct weights_files *files,
                   other[0] ? "')" : "", weights_files_count(files));
     else if (found->rank != spec->rank || memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0)
         add_fault(faults, "tensor '%s' has shape [%s] (expected [%s])", found->name,
-                  shape_text(found->shape, found->rank, is), shape_text(spec->shape, spec->rank, expected));
+                  safetensors_shape_text(found->shape, found->rank, is),
+                  safetensors_shape_text(spec->shape, spec->rank, expected));
     else if (found->type == SAFETENSORS_OTHER)
         add_fault(faults, "tensor '%s' has a type that is not read (expected F32, F16 or BF16)", found->name);
     else

@@ -21,10 +21,7 @@ static float factor_of(float p)
 
 CLONES_PART uint64_t bits_of(uint64_t key, uint64_t pair)
 {
-    uint64_t x = key + pair * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
+    return random_mix(key + (pair - 1) * 0x9e3779b97f4a7c15u); /* random_mix() steps once */
 }
 
 /* Numbers [first, first + n) of a row; y may be x. */

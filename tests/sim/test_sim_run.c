@@ -89,10 +89,8 @@ static void test_two_flows_on_a_link(void **state)
     struct plan_builder *builder = sim_test_builder(&hardware, 1);
     sim_test_run_on(builder, unit_of(builder, 0, 1000000000, 0, 0), 0, 0);
     sim_test_run_on(builder, unit_of(builder, 1, 2500000000, 0, 0), 1, 0);
-    struct plan plan = {0};
     struct sim_test_outcome outcome;
-    sim_test_finish(builder, &plan);
-    sim_test_simulate(&plan, &outcome);
+    sim_test_run(builder, &outcome);
     double first_s = 1 / 1.75, rest_s = 0.5;
     SIM_ASSERT_CLOSE(outcome.result.makespan_s, first_s + rest_s);
     SIM_ASSERT_CLOSE(outcome.trace.spans[0].end_s, first_s);
@@ -108,7 +106,6 @@ static void test_two_flows_on_a_link(void **state)
     SIM_ASSERT_CLOSE(outcome.result.streams[1].busy_s, first_s);
     SIM_ASSERT_CLOSE(outcome.result.streams[4].busy_s, first_s + rest_s);
     sim_test_release(&outcome);
-    plan_release(&plan);
 }
 
 /* A copy in of 3e9 B while one of 2e9 B goes out, 1e9 B/s: 3 s on a duplex link; on a simplex one
@@ -143,17 +140,14 @@ static void test_sixteen_devices_behind_a_bridge(void **state)
         sim_test_run_on(builder, unit_of(builder, 2 * d, 0, 0, 1000000000), d, 0);
         sim_test_run_on(builder, unit_of(builder, 2 * d + 1, 1000000000, 0, 0), d, 1);
     }
-    struct plan plan = {0};
     struct sim_test_outcome outcome;
-    sim_test_finish(builder, &plan);
-    sim_test_simulate(&plan, &outcome);
+    sim_test_run(builder, &outcome);
     SIM_ASSERT_CLOSE(outcome.result.makespan_s, 0.5);
     SIM_ASSERT_CLOSE(outcome.result.links[bridge].saturated_s, 0.5);
     SIM_ASSERT_CLOSE(outcome.result.links[bridge].bytes[0], 16e9);
     SIM_ASSERT_CLOSE(outcome.result.links[bridge].bytes[1], 16e9);
     assert_string_equal(outcome.result.binds, "link 'link-0'");
     sim_test_release(&outcome);
-    plan_release(&plan);
 }
 
 /*
@@ -249,10 +243,8 @@ static void test_interference(void **state)
     sim_test_run_on(builder, unit_of(builder, 0, 0, 2000000000, 0), 0, 0);
     sim_test_run_on(builder, unit_of(builder, 1, 0, 1000000000, 0), 1, 0);
     sim_test_run_on(builder, unit_of(builder, 2, 6000000000, 0, 0), 1, 1);
-    struct plan plan = {0};
     struct sim_test_outcome outcome;
-    sim_test_finish(builder, &plan);
-    sim_test_simulate(&plan, &outcome);
+    sim_test_run(builder, &outcome);
 
     double t1 = 1.25 + 0.5 / 2.2;
     double left_bytes = 6e9 - t1 * 4e9 / 2.2, phase2_s = 1 + 0.5 / 1.6;
@@ -268,7 +260,6 @@ static void test_interference(void **state)
         SIM_ASSERT_CLOSE(outcome.trace.spans[2].end_s, t1 + phase2_s + after_s);
     }
     sim_test_release(&outcome);
-    plan_release(&plan);
 }
 
 /* Two copies of a domain: R / (1 + d) each; 3e9 B at 4e9 / 1.2. Each GPU has a domain of its own: 4e9. */
@@ -306,10 +297,8 @@ static void test_memory_in_use(void **state)
     struct plan_builder *builder = sim_test_builder(&hardware, 1);
     sim_test_run_on(builder, unit_of(builder, 0, 3000000, 2000000, 3000000), 0, 0);
     sim_test_run_on(builder, unit_of(builder, 1, 2000000, 1000000, 2000000), 0, 1);
-    struct plan plan = {0};
     struct sim_test_outcome outcome;
-    sim_test_finish(builder, &plan);
-    sim_test_simulate(&plan, &outcome);
+    sim_test_run(builder, &outcome);
     assert_int_equal(outcome.trace.level_count, 5);
     for (uint32_t i = 0; i < 5; i++) {
         assert_int_equal(outcome.trace.levels[i].place, expected[i].place);
@@ -320,7 +309,6 @@ static void test_memory_in_use(void **state)
     SIM_ASSERT_CLOSE(outcome.trace.places[1].peak_time_s, 3e-3);
     assert_int_equal(outcome.trace.places[0].peak_bytes, 5000000);
     sim_test_release(&outcome);
-    plan_release(&plan);
 }
 
 /* Two devices that do the same at the same times, again and again in one range of memory: the levels of both are noted,
@@ -424,13 +412,10 @@ static void test_what_binds(void **state)
         for (uint32_t k = 0; k < 100; k++)
             sim_test_run_on(builder, unit_of(builder, k, cases[i].in_bytes, cases[i].compute_ns,
                                              cases[i].out_bytes), 0, k % cases[i].slots);
-        struct plan plan = {0};
         struct sim_test_outcome outcome;
-        sim_test_finish(builder, &plan);
-        sim_test_simulate(&plan, &outcome);
+        sim_test_run(builder, &outcome);
         assert_string_equal(outcome.result.binds, cases[i].expected);
         sim_test_release(&outcome);
-        plan_release(&plan);
     }
 }
 

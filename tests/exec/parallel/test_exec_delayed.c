@@ -1,6 +1,6 @@
 /* label: medium
  * Delayed updates (ZeRO-Offload) have the bits of a slow reference that keeps every version of the weights
- * (tests/support/exec/support_stale_job.h): a minibatch computes with the weights before the last update, which the host
+ * (tests/support/exec/support_reference_run.h): a minibatch computes with the weights before the last update, which the host
  * makes meanwhile, but for the first minibatch after a flush.
  *
  * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes, evaluations and states in
@@ -14,17 +14,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/random.h"
 #include "tests/support/exec/support_cut_job.h"
-#include "tests/support/exec/support_stale_job.h"
-#include "tests/support/exec/support_stop.h"
+#include "tests/support/exec/support_reference_run.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
 enum { CASES = 6, MINIBATCHES_MAX = 7 };
@@ -61,16 +55,6 @@ static struct job draw(uint64_t seed, uint64_t n, const char *config, const stru
     return job;
 }
 
-static void describe(const struct job *job, const char *config, char what[240])
-{
-    const struct parallel *p = &job->parallel;
-    char how[PARALLEL_TEXT_BYTES];
-    snprintf(what, 240, "%.24s: %s, %s, recompute %s, clip %g, %u microbatches, %u minibatches, evaluation %u", config,
-             pipeline_schedule_names[p->schedule], parallel_text(p, how), recompute_names[p->recompute], job->optimizer.clip,
-             (unsigned)job->microbatches, (unsigned)job->minibatches, (unsigned)job->evaluation.every);
-    print_message("%s\n", what);
-}
-
 static void test_bits_of_the_reference(void **state)
 {
     (void)state;
@@ -78,14 +62,9 @@ static void test_bits_of_the_reference(void **state)
     for (uint64_t n = 0; n < CUT_JOB_CONFIGS * CASES; n++) {
         const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
         struct job_set jobs;
-        struct stale_job_outcome wanted;
-        char what[240];
         test_network_jobs(&jobs, 1, config, 1);
         const struct job job = draw(seed, n, config, &jobs.jobs[0], true);
-        describe(&job, config, what);
-        stale_job_reference(&job, &wanted);
-        const struct run_options options = {.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true};
-        stale_job_run(&job, config, &options, what, &wanted);
+        reference_compare(&job, config, n % 3 == 0 ? 0 : seed + n);
         job_set_release(&jobs);
     }
 }
@@ -97,19 +76,14 @@ static void test_tensor_groups(void **state)
     for (uint64_t n = 0; n < 8; n++) {
         const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
         struct job_set jobs;
-        struct stale_job_outcome wanted;
-        char what[240];
         test_network_jobs(&jobs, 1, config, 1);
-        struct job job = draw(seed, n, config, &jobs.jobs[0], false);
-        stale_job_reference(&job, &wanted);
-        if (n % 3 > 0 && parallel_devices(&job.parallel) * 2 <= STALE_JOB_DEVICES) job.parallel.tensor = 2;
-        describe(&job, config, what);
-        stale_job_close(&job, config, seed + n, what, &wanted);
+        const struct job job = draw(seed, n, config, &jobs.jobs[0], false);
+        const bool group = n % 3 > 0 && parallel_devices(&job.parallel) * 2 <= REFERENCE_DEVICES;
+        reference_compare_roughly(&job, config, seed + n, group ? 2 : 1);
         job_set_release(&jobs);
     }
 }
 
-/* Stops each run at some time of a whole one. */
 static void test_stop(void **state)
 {
     (void)state;
@@ -117,19 +91,10 @@ static void test_stop(void **state)
     for (uint64_t n = 0; n < 8; n++) {
         const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
         struct job_set jobs;
-        struct stale_job_outcome wanted;
-        char what[240];
         test_network_jobs(&jobs, 1, config, 1);
         struct job job = draw(seed, n, config, &jobs.jobs[0], true);
-        job.minibatches = STALE_JOB_UPDATES_MAX;
-        describe(&job, config, what);
-        stale_job_reference(&job, &wanted);
-        struct run_options options = {.poison = true, .delay_seed = seed + n};
-        const double seconds = stale_job_run(&job, config, &options, what, &wanted);
-        options.stop = &support_stop;
-        support_stop_after((long)(fmin(seconds, 0.9) * 1e6 * (0.2 + 0.8 * random_unit(seed, n))));
-        stale_job_run(&job, config, &options, what, &wanted);
-        support_stop_after(0);
+        job.minibatches = REFERENCE_UPDATES_MAX;
+        reference_stop(&job, config, seed, n);
         job_set_release(&jobs);
     }
 }
@@ -139,26 +104,16 @@ static void test_no_checkpoints(void **state)
 {
     (void)state;
     struct job_set jobs;
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
     test_network_jobs(&jobs, 1, cut_job_configs[0], 3);
     struct job job = jobs.jobs[0];
     job.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1, .delayed = true,
                                      .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES};
-    stale_job_plan(&job, cut_job_configs[0], &plan);
-    const struct run_checkpoints checkpoints = {.folder = "/tmp/never", .keep = 2};
-    assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "job 'job-0' has delayed updates without a flush, whose minibatches never begin with the newest "
-                                  "weights, so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')");
-    run_result_release(&result);
-    trace_release(&trace);
-    plan_release(&plan);
+    reference_no_checkpoints(&job, cut_job_configs[0],
+                             "job 'job-0' has delayed updates without a flush, whose minibatches never begin with the newest "
+                             "weights, so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')");
     job_set_release(&jobs);
 }
 
-/* Takes checkpoints wherever the updates are flushed, and goes on from each. */
 static void test_checkpoints(void **state)
 {
     (void)state;
@@ -166,32 +121,12 @@ static void test_checkpoints(void **state)
     for (uint64_t n = 0; n < 8; n++) {
         const char *config = cut_job_configs[n % CUT_JOB_CONFIGS];
         struct job_set jobs;
-        struct stale_job_outcome wanted;
-        char what[240], folder[SUPPORT_FOLDER_BYTES];
         test_network_jobs(&jobs, 1, config, 1);
         struct job job = draw(seed, n, config, &jobs.jobs[0], true);
         job.parallel.flush = 2 + (uint32_t)random_below(seed, 1000 + n, 4);
         job.parallel.storage = false;
         job.minibatches = 10;
-        describe(&job, config, what);
-        stale_job_reference(&job, &wanted);
-        support_folder_make(folder);
-        const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
-        const struct run_options options = {.poison = true, .delay_seed = seed + n, .checkpoints = &checkpoints};
-        stale_job_run(&job, config, &options, what, &wanted);
-        for (uint64_t done = 1; done < 10; done++) {
-            struct job rest = job;
-            char path[160];
-            snprintf(path, sizeof path, "%s/job-0/step-%010u.safetensors", folder, (unsigned)done);
-            const uint64_t every = job.evaluation.every;
-            const bool flushed = done % job.parallel.flush == 0 || (every > 0 && done % every == 0);
-            assert_int_equal(access(path, F_OK) == 0, flushed);
-            if (!flushed) continue;
-            rest.first_minibatch = done;
-            rest.minibatches = 10 - done;
-            stale_job_run(&rest, config, &options, what, &wanted);
-        }
-        support_folder_remove(folder);
+        reference_resume(&job, config, seed + n);
         job_set_release(&jobs);
     }
 }

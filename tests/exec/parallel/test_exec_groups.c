@@ -15,25 +15,19 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/random.h"
 #include "base/size.h"
-#include "exec/run/run.h"
-#include "planner/check/plan_check.h"
-#include "planner/strategy/planner.h"
-#include "planner/walk/plan_walk.h"
-#include "tests/support/exec/support_checkpoints.h"
+#include "tests/support/exec/support_cut_job.h"
+#include "tests/support/exec/support_rough_job.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, MANY_STEPS = 60, CASES = 5 };
+enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX, CASES = 5 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
@@ -62,164 +56,7 @@ static const char *const configs[] = {
     "\"intermediate_size\": 36, \"image_size\": 12, \"patch_size\": 4, \"num_labels\": 5}",
 };
 
-struct setting {
-    const char *config;
-    struct parallel parallel; /* tensor 0: spilled on one device */
-    uint64_t microbatches, first, last; /* first: minibatches that are done; last: the job's minibatches */
-    uint32_t precision;
-    double clip;                  /* 0: none */
-    uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
-    bool encodes;                 /* replicas exchange bf16 gradients, and stages bf16 boundaries where they may */
-    double dilation;              /* 0: none; with paced links between devices */
-};
-
-static char *setting_text(const struct setting *s, char text[256])
-{
-    char how[PARALLEL_TEXT_BYTES];
-    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u%s, clip %g, evaluation %u", s->config,
-             s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
-             pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute], (unsigned)s->microbatches,
-             s->precision, s->encodes ? ", encoded" : "", s->clip, (unsigned)s->every);
-    return text;
-}
-
-static void make_plan(const struct setting *s, struct plan *plan)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct error err = {0};
-    char text[256];
-    const bool spilled = s->parallel.tensor == 0;
-    test_hardware(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
-    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
-    if (s->parallel.storage)
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
-    const struct hardware_options slower = {.dilation = s->dilation, .p2p_bytes_per_s = 1e9};
-    if (s->dilation > 0 && hardware_adjust(&hardware, &slower, &err)) fail_msg("%s", err.text);
-    test_network_jobs(&jobs, 1, s->config, STEPS);
-    struct job *job = &jobs.jobs[0];
-    job->microbatch = 2;
-    job->microbatches = s->microbatches;
-    job->precision = s->precision;
-    job->optimizer.kind = OPTIMIZER_MOMENTUM;
-    job->optimizer.learning_rate = 0.01;
-    job->optimizer.clip = s->clip;
-    job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
-    job->first_minibatch = s->first;
-    job->minibatches = s->last - s->first;
-    job->parallel = s->parallel;
-    if (s->encodes && !spilled) job->gradients = PRECISION_BF16;
-    if (s->encodes && s->parallel.pipeline > 1 && !s->parallel.scatter && !pipeline_has_halves(s->parallel.schedule))
-        job->compression[COMPRESSION_BOUNDARIES] = (struct compression){.ratio = 2, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
-    const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
-                                            .activations = PLANNER_AUTO, .optimizer = s->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
-    enum status status = parallel_check(job, &err);
-    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
-    if (!status) status = plan_check(plan, &err);
-    if (status) fail_msg("%s: %s", setting_text(s, text), err.text);
-    if (!spilled) assert_true(parallel_is_carried_out(&plan->jobs.jobs[0].parallel));
-}
-
-struct outcome {
-    double losses[MANY_STEPS];
-    uint64_t fingerprint, minibatches;
-    struct evaluation_progress evaluations[STEPS];
-    uint64_t evaluation_count;
-    bool stopped;
-};
-
-/* Members of a collective of replicas, or over paced links, transfer from the moment when the last one has come; waits are
- * over then. */
-static void check_waits(const struct plan *plan, const struct trace *trace, bool paced)
-{
-    struct plan_walk *walk;
-    struct plan_walk_op op;
-    struct error err = {0};
-    double waited_s = 0, begun_s = 0;
-    uint64_t members = 0;
-    if (plan_walk_create(plan, NULL, &walk, &err)) fail_msg("%s", err.text);
-    while (plan_walk_next(walk, &op)) {
-        const struct trace_span *const span = &trace->spans[op.number];
-        const bool together = op.op->stream == STREAM_DATA || paced;
-        if (op.op->kind != OP_COLLECTIVE || !together || op.join_count < 2) continue;
-        if (op.join_at == 0) begun_s = span->start_s;
-        assert_true(!(span->start_s < begun_s) && !(span->start_s > begun_s));
-        waited_s += span->waited_s;
-        members++;
-    }
-    plan_walk_destroy(walk);
-    assert_true(members == 0 || waited_s > 0);
-}
-
-/* Carries the setting out until `stop` is set, with checkpoints in `folder`. */
-static void carry_out_until(const struct setting *s, const char *folder, uint64_t delay_seed, const volatile bool *stop,
-                            struct outcome *out)
-{
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
-    char text[256];
-    const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 1, .keep = 100, .each = true};
-    const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
-                                        .checkpoints = folder ? &checkpoints : NULL, .stop = stop,
-                                        .storage = {.folder = P_tmpdir}};
-    make_plan(s, &plan);
-    if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
-    if (trace_check(&trace, &err)) fail_msg("%s: %s", setting_text(s, text), err.text);
-    if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
-    if (!result.stopped) check_waits(&plan, &trace, s->dilation > 0);
-    *out = (struct outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
-                            .stopped = result.stopped};
-    memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
-    out->evaluation_count = result.jobs[0].evaluation_count;
-    assert_true(out->evaluation_count <= STEPS);
-    memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
-    trace_release(&trace);
-    run_result_release(&result);
-    plan_release(&plan);
-}
-
-static void carry_out(const struct setting *s, const char *folder, uint64_t delay_seed, struct outcome *out)
-{
-    carry_out_until(s, folder, delay_seed, NULL, out);
-}
-
-static void compare_losses(const struct setting *s, const struct outcome *wanted, const struct outcome *found)
-{
-    const double tolerance = s->precision == PRECISION_FP32 ? 1e-5 : 1e-2;
-    char text[256];
-    assert_int_equal(found->minibatches, s->last);
-    for (uint64_t i = 0; i < s->last; i++)
-        if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= tolerance))
-            fail_msg("%s: loss %u is %.9g (expected %.9g)", setting_text(s, text), (unsigned)i, found->losses[i],
-                     wanted->losses[i]);
-    assert_int_equal(found->evaluation_count, wanted->evaluation_count);
-    for (uint64_t i = 0; i < found->evaluation_count; i++)
-        if (!(fabs(found->evaluations[i].loss / wanted->evaluations[i].loss - 1) <= tolerance))
-            fail_msg("%s: evaluation %u is %.9g (expected %.9g)", setting_text(s, text), (unsigned)i,
-                     found->evaluations[i].loss, wanted->evaluations[i].loss);
-}
-
-/* Compares all weights after the last step. */
-static void compare_checkpoints(const struct setting *s, const char *wanted, const char *found)
-{
-    struct job_set jobs;
-    char text[256];
-    test_network_jobs(&jobs, 1, s->config, STEPS);
-    support_checkpoints_compare(&jobs.jobs[0].network, wanted, found, s->last, setting_text(s, text));
-    job_set_release(&jobs);
-}
-
 /* --- cases ------------------------------------------------------------------------------------ */
-
-/* Jobs of bert and vit do not clip. */
-static bool network_is_clipped(const char *config)
-{
-    return !strstr(config, "bert") && !strstr(config, "vit");
-}
 
 /* Draws a schedule with backward passes in two units for half of the pipelines. */
 static void draw_schedule(uint64_t seed, uint64_t n, struct parallel *p)
@@ -240,7 +77,7 @@ static void draw_shares(uint64_t seed, uint64_t n, struct parallel *p)
 }
 
 /* Draws where the states are, and the weights. Whole weights come up for one microbatch of each replica. */
-static void draw_offload(uint64_t seed, uint64_t n, struct setting *s)
+static void draw_offload(uint64_t seed, uint64_t n, struct rough_job *s)
 {
     const bool whole = s->parallel.data > 1 && s->parallel.zero == ZERO_NOTHING;
     s->parallel.offload = (uint32_t)random_below(seed, n, 3);
@@ -252,7 +89,7 @@ static void draw_offload(uint64_t seed, uint64_t n, struct setting *s)
 }
 
 /* Returns true if the devices of a group may cut the rows of norms and sums. */
-static bool divides_tokens(const struct setting *s)
+static bool divides_tokens(const struct rough_job *s)
 {
     struct job_set jobs;
     test_network_jobs(&jobs, 1, s->config, STEPS);
@@ -261,11 +98,11 @@ static bool divides_tokens(const struct setting *s)
     return divides;
 }
 
-static struct setting draw(uint64_t seed, uint64_t n, const char *config)
+static struct rough_job draw(uint64_t seed, uint64_t n, const char *config)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
     const uint32_t pipeline = 1 + (uint32_t)random_below(seed, 10 * n, 2), interleaved = random_below(seed, 10 * n + 1, 3) == 0;
-    struct setting s = {.config = config, .last = STEPS};
+    struct rough_job s = {.config = config, .last = STEPS};
     s.parallel = (struct parallel){.tensor = 2 + (uint32_t)random_below(seed, 10 * n + 2, 3),
                                    .pipeline = pipeline,
                                    .data = 1 + (uint32_t)random_below(seed, 10 * n + 3, 2),
@@ -278,7 +115,7 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
                           : random_below(seed, 10 * n + 7, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
     draw_schedule(seed, 1000 + 10 * n, &s.parallel);
     draw_shares(seed, 1000 + 10 * n + 6, &s.parallel);
-    if (random_below(seed, 1000 + 10 * n + 2, 2) && network_is_clipped(config))
+    if (random_below(seed, 1000 + 10 * n + 2, 2) && cut_job_clips(config))
         s.clip = 0.05 + 0.5 * random_unit(seed, 1000 + 10 * n + 3);
     s.every = random_below(seed, 1000 + 10 * n + 4, 4);
     s.held_out = s.every > 0 ? 1 + random_below(seed, 1000 + 10 * n + 5, 3) : 0;
@@ -300,47 +137,42 @@ static void test_one_device(void **state)
     const uint64_t seed = support_seed("tensor groups");
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
         for (uint64_t n = 0; n < CASES; n++) {
-            const struct setting s = draw(seed, c * CASES + n, configs[c]);
-            struct setting alone = s, whole = s;
-            struct outcome wanted, found, again;
+            const struct rough_job s = draw(seed, c * CASES + n, configs[c]);
+            struct rough_job alone = s, whole = s;
+            struct rough_job_outcome wanted, found, again;
             char text[256], one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];
             support_folder_make(one);
             support_folder_make(many);
-            print_message("%s\n", setting_text(&s, text));
+            print_message("%s\n", rough_job_text(&s, text));
             alone.parallel = (struct parallel){0};
-            carry_out(&alone, one, 0, &wanted);
-            carry_out(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
+            rough_job_run(&alone, one, 0, &wanted);
+            rough_job_run(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
             whole.parallel.sequence = false;
             whole.parallel.scatter = s.encodes && s.parallel.scatter; /* else whole boundaries are sent, with the same bits */
             whole.parallel.storage = s.parallel.offload != OFFLOAD_NOTHING;
-            carry_out(&whole, NULL, seed + 1000 + n, &again);
-            compare_losses(&s, &wanted, &found);
-            if (s.precision == PRECISION_FP32) compare_checkpoints(&s, one, many);
-            for (uint64_t i = 0; i < STEPS; i++)
-                if (memcmp(&found.losses[i], &again.losses[i], sizeof *found.losses) != 0)
-                    fail_msg("%s: loss %u is %.9g (expected %.9g)", setting_text(&s, text), (unsigned)i, found.losses[i],
-                             again.losses[i]);
-            if (found.fingerprint != again.fingerprint) fail_msg("%s: other weights", setting_text(&s, text));
+            rough_job_run(&whole, NULL, seed + 1000 + n, &again);
+            rough_job_compare(&s, &wanted, &found);
+            if (s.precision == PRECISION_FP32) rough_job_compare_checkpoints(&s, one, many);
+            rough_job_same(&s, &again, &found);
             support_folder_remove(one);
             support_folder_remove(many);
         }
 }
 
-/* Each cut trains a minibatch and leaves the job to the next one. */
 /* Dilated devices have the same losses and weights; members of their tensor groups wait for each other. */
 static void test_dilated_groups(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("dilated tensor groups");
     for (uint32_t c = 0; c < 4; c++) {
-        struct setting s = {.config = configs[c], .microbatches = 2, .last = 2,
+        struct rough_job s = {.config = configs[c], .microbatches = 2, .last = 2,
                             .parallel = {.tensor = 2 + c % 2, .pipeline = 1 + c / 2, .data = 1, .chunks = 1,
                                          .schedule = PIPELINE_1F1B}};
-        struct outcome plain, dilated;
-        carry_out(&s, NULL, random_u64(seed, 2 * c), &plain);
+        struct rough_job_outcome plain, dilated;
+        rough_job_run(&s, NULL, random_u64(seed, 2 * c), &plain);
         s.dilation = 3;
         s.parallel.sequence = divides_tokens(&s);
-        carry_out(&s, NULL, random_u64(seed, 2 * c + 1), &dilated);
+        rough_job_run(&s, NULL, random_u64(seed, 2 * c + 1), &dilated);
         assert_true(plain.fingerprint == dilated.fingerprint);
         assert_memory_equal(plain.losses, dilated.losses, s.last * sizeof *plain.losses);
     }
@@ -359,22 +191,8 @@ static void test_other_cuts_go_on(void **state)
         {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1},
     };
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++) {
-        struct setting s = {.config = configs[c], .microbatches = 4, .last = STEPS};
-        struct outcome wanted, found = {0};
-        char one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];
-        support_folder_make(one);
-        support_folder_make(many);
-        carry_out(&s, one, 0, &wanted);
-        for (uint64_t i = 0; i < ARRAY_COUNT(cuts); i++) {
-            s.parallel = cuts[i];
-            s.first = i;
-            s.last = i + 1;
-            carry_out(&s, many, 9 + i, &found);
-            compare_losses(&s, &wanted, &found);
-        }
-        compare_checkpoints(&s, one, many);
-        support_folder_remove(one);
-        support_folder_remove(many);
+        struct rough_job s = {.config = configs[c], .microbatches = 4};
+        rough_job_go_on(&s, cuts, ARRAY_COUNT(cuts));
     }
 }
 
@@ -396,10 +214,10 @@ static void test_stops(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("stops");
-    struct setting s = {.config = configs[0], .microbatches = 4, .last = MANY_STEPS};
-    struct outcome wanted, found = {0}, rest;
+    struct rough_job s = {.config = configs[0], .microbatches = 4, .last = MANY_STEPS};
+    struct rough_job_outcome wanted, found = {0}, rest;
     uint32_t early = 0;
-    carry_out(&s, NULL, 0, &wanted);
+    rough_job_run(&s, NULL, 0, &wanted);
     for (uint64_t n = 0; n < 8; n++) {
         char folder[SUPPORT_FOLDER_BYTES];
         pthread_t thread;
@@ -409,14 +227,14 @@ static void test_stops(void **state)
                                        .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B, .sequence = n % 2 == 0};
         s.first = 0;
         if (pthread_create(&thread, NULL, stop_later, &stopper) != 0) abort();
-        carry_out_until(&s, folder, seed + n, &stopper.stop, &found);
+        rough_job_run_until(&s, folder, seed + n, &stopper.stop, &found);
         pthread_join(thread, NULL);
         early += found.stopped;
         if (found.minibatches > 0 && found.minibatches < MANY_STEPS) {
             s.parallel = (struct parallel){0};
             s.first = found.minibatches;
-            carry_out(&s, folder, 0, &rest);
-            compare_losses(&s, &wanted, &rest);
+            rough_job_run(&s, folder, 0, &rest);
+            rough_job_compare(&s, &wanted, &rest);
         }
         support_folder_remove(folder);
     }

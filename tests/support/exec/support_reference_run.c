@@ -7,84 +7,38 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/clock.h"
-#include "base/random.h"
 #include "base/size.h"
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
 #include "exec/network/chunk.h"
-#include "models/job/evaluation.h"
 #include "models/job/learning_rate.h"
-#include "planner/check/plan_check.h"
-#include "planner/strategy/planner.h"
-#include "tests/support/planner/support_planner.h"
+#include "models/job/parallel_memory.h"
 
-enum { CHUNKS_MAX = 8, REPLICAS_MAX = 3 };
-
-const char *const reference_configs[REFERENCE_CONFIGS] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
-    "\"vocab_size\": 67, \"tie_word_embeddings\": false}",
-    "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
-    "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
-    "\"tie_word_embeddings\": false}",
-    "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
-    "\"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
-    "\"tie_word_embeddings\": false, \"architectures\": [\"BertForMaskedLM\"]}",
-    "{\"model_type\": \"vit\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
-    "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
-};
-
-void reference_plan(const struct job *wanted, const char *config, struct plan *plan)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct error err = {0};
-    test_hardware(&hardware, REFERENCE_DEVICES, 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
-    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
-    test_network_jobs(&jobs, 1, config, wanted->minibatches);
-    struct job *job = &jobs.jobs[0];
-    job->microbatch = wanted->microbatch;
-    job->microbatches = wanted->microbatches;
-    job->precision = wanted->precision;
-    job->gradients = wanted->gradients;
-    memcpy(job->compression, wanted->compression, sizeof job->compression);
-    job->optimizer.learning_rate = wanted->optimizer.learning_rate;
-    job->optimizer.schedule = wanted->optimizer.schedule;
-    job->parallel = wanted->parallel;
-    job->evaluation = wanted->evaluation;
-    job->first_minibatch = wanted->first_minibatch;
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
-    enum status status = parallel_check(job, &err);
-    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
-    if (!status) status = plan_check(plan, &err);
-    if (status) fail_msg("%s", err.text);
-}
-
-/* --- the reference ---------------------------------------------------------------------------- */
+enum { CHUNKS_MAX = 8 };
 
 struct stage {
     struct chunk_tables tables;
     uint32_t staleness;
     enum compression_code enters; /* how the boundary before it, and its gradient, are encoded */
     char *versions[REFERENCE_UPDATES_MAX + 1]; /* whole states, after 0, 1, 2, ... updates */
-    float *gradient[REPLICAS_MAX], *kept, *boundary, *d_boundary, *workspace;
+    float *gradient[REFERENCE_REPLICAS_MAX]; /* of each replica; [0]: in the end the sum of all */
+    float *sum; /* of microbatches, which the replicas add up one by one; NULL where each adds up its own first */
+    float *kept, *boundary, *d_boundary, *workspace;
 };
 
 struct reference {
-    const struct job *job; /* without codes, whose passes are plain */
-    struct job plain;
+    const struct job *job;
+    struct job flat; /* the job on one device: without copies of a tied table, shares and codes */
     enum compression_code gradients; /* of replicas */
     const struct kernels *kernels;
     uint32_t chunks;
     struct stage stages[CHUNKS_MAX];
     int32_t *batch;
     uint64_t targets; /* of the batch */
+    double *norms;
     struct arena arena;
 };
 
@@ -109,7 +63,7 @@ static double nearest_int8(double x, double largest)
 
 void reference_round(enum compression_code code, float *x, uint64_t count)
 {
-    for (uint64_t block = 0; block < count; block += 15) {
+    for (uint64_t block = 0; block < count && code != COMPRESSION_PLAIN; block += 15) {
         const uint64_t end = block + 15 < count ? block + 15 : count;
         double largest = 0;
         for (uint64_t i = block; i < end; i++) largest = fmax(largest, fabs((double)x[i]));
@@ -134,16 +88,7 @@ static enum compression_code code_before(const struct job *job, uint32_t chunk)
     return block < boundaries->from ? COMPRESSION_PLAIN : code_of(boundaries->ratio);
 }
 
-/* Makes a job without codes, and of replicas that have everything. */
-static struct job plain_of(const struct job *job)
-{
-    struct job plain = *job;
-    memset(plain.compression, 0, sizeof plain.compression);
-    plain.gradients = PRECISION_FP32;
-    plain.parallel.zero = ZERO_NOTHING;
-    plain.parallel.offload = OFFLOAD_NOTHING;
-    return plain;
-}
+/* --- the reference ---------------------------------------------------------------------------- */
 
 /* Counts the replicas of a chunk. */
 static uint32_t replicas_of(const struct job *job, uint32_t chunk)
@@ -175,29 +120,50 @@ static uint64_t round_of(const struct job *job, uint32_t chunk)
     return own ? replicas_of(job, chunk) : 1;
 }
 
-static void make_reference(struct reference *r, const struct job *encoded, const struct kernels *kernels)
+/* Returns true if replicas add up each microbatch's gradients before those of the next one. */
+static bool adds_apart(const struct job *job)
 {
-    const struct parallel *p = &encoded->parallel;
-    const double ratio = encoded->gradients == PRECISION_BF16 ? 2 : encoded->compression[COMPRESSION_GRADIENTS].ratio;
+    return parallel_splits(&job->parallel, ZERO_GRADIENTS);
+}
+
+/* Returns true if a chunk's updates wait for the first stage's gradient of the same minibatch: to add up the gradients of a
+ * table that both ends have, or to clip. */
+static bool waits(const struct job *job, uint32_t chunk)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->pipeline == 1) return false;
+    if (job->optimizer.clip > 0) return parallel_place(p, chunk).stage > 0;
+    return job->network.tied_head && chunk + 1 == parallel_chunks(p);
+}
+
+static void make_reference(struct reference *r, const struct job *job, const struct kernels *kernels)
+{
+    const struct parallel *p = &job->parallel;
+    const double ratio = job->gradients == PRECISION_BF16 ? 2 : job->compression[COMPRESSION_GRADIENTS].ratio;
     struct error err = {0};
-    *r = (struct reference){.plain = plain_of(encoded), .kernels = kernels, .chunks = parallel_chunks(p),
-                            .gradients = code_of(ratio), .batch = allocate(job_batch_bytes(encoded))};
-    const struct job *const job = r->job = &r->plain;
+    *r = (struct reference){.job = job, .flat = *job, .kernels = kernels, .chunks = parallel_chunks(p),
+                            .gradients = code_of(ratio), .batch = allocate(job_batch_bytes(job)),
+                            .norms = allocate(memory_norm_bytes(&job->network))};
+    memset(r->flat.compression, 0, sizeof r->flat.compression);
+    r->flat.gradients = PRECISION_FP32;
+    r->flat.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 1, .chunks = r->chunks, .schedule = PIPELINE_1F1B,
+                                         .recompute = p->recompute};
     const uint64_t boundary = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32);
     for (uint32_t c = 0; c < r->chunks; c++) {
         struct stage *s = &r->stages[c];
         const struct chunk_memory *m = &s->tables.memory;
-        if (chunk_tables_init(job, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
-        s->enters = code_before(encoded, c);
-        s->staleness = !pipeline_is_asynchronous(p->schedule) ? 0
-                       : p->schedule == PIPELINE_2BW          ? 1
-                                                              : in_flight(p, c / (r->chunks / p->pipeline)) - 1;
+        if (chunk_tables_init(&r->flat, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
+        s->enters = code_before(job, c);
+        if (p->schedule == PIPELINE_2BW || p->delayed) s->staleness = 1;
+        else if (p->schedule == PIPELINE_PIPEDREAM) s->staleness = in_flight(p, waits(job, c) ? 0 : c / (r->chunks / p->pipeline)) - 1;
         for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
         weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
         for (uint32_t d = 0; d < replicas_of(job, c); d++) {
             s->gradient[d] = allocate(m->gradient_bytes);
-            memset(s->gradient[d], 0, m->gradient_bytes); /* blocks of a code reach over what is between tensors */
+            if (r->gradients != COMPRESSION_PLAIN) /* blocks of a code reach over the bytes between tensors */
+                memset(s->gradient[d], 0, m->gradient_bytes);
         }
+        if (adds_apart(job)) s->sum = allocate(m->gradient_bytes);
         s->kept = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
         s->boundary = c > 0 ? allocate(boundary) : NULL;
         s->d_boundary = c > 0 ? allocate(boundary) : NULL;
@@ -211,12 +177,14 @@ static void free_reference(struct reference *r)
         struct stage *s = &r->stages[c];
         for (uint64_t u = 0; u <= r->job->minibatches; u++) free(s->versions[u]);
         for (uint32_t d = 0; d < replicas_of(r->job, c); d++) free(s->gradient[d]);
+        free(s->sum);
         free(s->kept);
         free(s->boundary);
         free(s->d_boundary);
         free(s->workspace);
     }
     free(r->batch);
+    free(r->norms);
     arena_release(&r->arena);
 }
 
@@ -254,62 +222,117 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
     const uint64_t version = pass == PLAN_EVALUATE ? update : stale > flushed ? stale : flushed;
     const bool back = pass == PLAN_BACKWARD;
     const struct chunk_arguments a = {
-        .job = r->job, .tables = &s->tables, .pass = pass, .minibatch = update,
-        .microbatch = {.alone = true, .adds = turn.before > 0, .index = (uint32_t)microbatch},
-        .state = s->versions[version], .table = r->chunks == 1 ? s->versions[version] : NULL,
-        .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .targets = r->targets, .loss = losses ? &losses[turn.replica] : NULL,
+        .job = &r->flat, .tables = &s->tables, .pass = pass, .minibatch = update,
+        .microbatch = {.alone = true, .adds = turn.before > 0, .apart = adds_apart(r->job), .index = (uint32_t)microbatch},
+        .state = s->versions[version], .table = r->stages[0].versions[version],
+        .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .targets = r->targets,
+        .loss = losses ? &losses[turn.replica] : NULL,
         .boundary_in = s->boundary, .boundary_out = back || !next ? NULL : next->boundary,
         .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
         .activations = pass == PLAN_EVALUATE ? NULL : s->kept, .workspace = s->workspace};
     chunk_compute(r->kernels, &a);
-    const uint64_t numbers = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence, PRECISION_FP32) / sizeof(float);
+    const uint64_t numbers = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence, PRECISION_FP32) /
+                             sizeof(float);
     if (back && c > 0) reference_round(s->enters, s->d_boundary, numbers);
     if (!back && next) reference_round(next->enters, next->boundary, numbers);
 }
 
-/* Rounds a gradient of one of several replicas, or their sum. */
-static void round_gradient(const struct reference *r, uint32_t c, float *gradient)
+static void add(float *sum, const float *x, uint64_t numbers)
 {
-    const struct chunk_tables *const tables = &r->stages[c].tables;
-    if (replicas_of(r->job, c) > 1) reference_round(r->gradients, gradient, tables->parameters.bytes / sizeof(float));
+    for (uint64_t i = 0; i < numbers; i++) sum[i] += x[i];
+}
+
+static uint64_t numbers_of(const struct stage *s)
+{
+    return s->tables.memory.gradient_bytes / sizeof(float);
+}
+
+/* Adds up the replicas' gradients of a chunk, each of them and the sum rounded to the code. */
+static void reduce(struct reference *r, uint32_t c)
+{
+    struct stage *s = &r->stages[c];
+    const uint32_t replicas = replicas_of(r->job, c);
+    const uint64_t rounded = replicas > 1 ? s->tables.parameters.bytes / sizeof(float) : 0;
+    for (uint32_t d = 0; d < replicas; d++) reference_round(r->gradients, s->gradient[d], rounded);
+    for (uint32_t d = 1; d < replicas; d++) add(s->gradient[0], s->gradient[d], numbers_of(s));
+    reference_round(r->gradients, s->gradient[0], rounded);
+}
+
+/* Adds those of a microbatch of each replica, the n-th, to the sum of earlier ones. */
+static void reduce_apart(struct reference *r, uint64_t n)
+{
+    for (uint32_t c = 0; c < r->chunks; c++) {
+        struct stage *s = &r->stages[c];
+        reduce(r, c);
+        if (n == 0) memcpy(s->sum, s->gradient[0], s->tables.memory.gradient_bytes);
+        else add(s->sum, s->gradient[0], numbers_of(s));
+    }
+}
+
+static float *sum_of(const struct stage *s)
+{
+    return s->sum ? s->sum : s->gradient[0];
+}
+
+/* Returns the arguments of a norm or an update. The first chunk adds the last one's gradient of a tied table to its own. */
+static struct chunk_arguments arguments_of(struct reference *r, uint32_t c, uint32_t pass)
+{
+    const struct stage *last = &r->stages[r->chunks - 1];
+    return (struct chunk_arguments){.job = &r->flat, .tables = &r->stages[c].tables, .pass = pass,
+                                    .gradient = sum_of(&r->stages[c]), .norms = r->norms,
+                                    .table_gradient = chunk_table_gradient(&last->tables, sum_of(last))};
 }
 
 static void step(struct reference *r, uint32_t c, uint64_t update)
 {
     struct stage *s = &r->stages[c];
-    const uint64_t numbers = s->tables.memory.gradient_bytes / sizeof(float);
-    for (uint32_t d = 0; d < replicas_of(r->job, c); d++) round_gradient(r, c, s->gradient[d]);
-    for (uint32_t d = 1; d < replicas_of(r->job, c); d++)
-        for (uint64_t i = 0; i < numbers; i++) s->gradient[0][i] += s->gradient[d][i];
-    round_gradient(r, c, s->gradient[0]);
     memcpy(s->versions[update + 1], s->versions[update], s->tables.memory.state_bytes);
     const float mean = 1 / (float)round_of(r->job, c);
-    for (uint64_t i = 0; mean < 1 && i < numbers; i++) s->gradient[0][i] *= mean;
-    struct job job = *r->job; /* the rate is that of the update's last minibatch, the step counts the stage's updates */
+    for (uint64_t i = 0; mean < 1 && i < numbers_of(s); i++) s->gradient[0][i] *= mean;
+    struct job job = r->flat; /* the rate is that of the update's last minibatch, the step counts the stage's updates */
     job.optimizer.learning_rate = learning_rate_at(r->job, (update + 1) * round_of(r->job, c));
     job.optimizer.schedule = (struct rate_schedule){.kind = RATE_CONSTANT};
     struct chunk_tables tables = s->tables;
     tables.job = &job;
-    const struct chunk_arguments a = {
-        .job = &job, .tables = &tables, .pass = PLAN_UPDATE, .minibatch = update, .state = s->versions[update + 1],
-        .gradient = s->gradient[0], .table_gradient = chunk_table_gradient(&s->tables, s->gradient[0])};
+    struct chunk_arguments a = arguments_of(r, c, PLAN_UPDATE);
+    a.job = &job;
+    a.tables = &tables;
+    a.minibatch = update;
+    a.state = s->versions[update + 1];
     chunk_compute(r->kernels, &a);
+}
+
+/* Passes over all microbatches of the minibatch: one replica after the other, or a microbatch of each in turn. */
+static void pass_over_all(struct reference *r, uint64_t update, double *losses)
+{
+    const uint64_t replicas = adds_apart(r->job) ? r->job->parallel.data : 1, each = r->job->microbatches / replicas;
+    for (uint64_t i = 0; i < each; i++) {
+        for (uint64_t d = 0; d < replicas; d++) {
+            const uint64_t n = d * each + i;
+            for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, n, NULL);
+            for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, n, losses);
+        }
+        if (adds_apart(r->job)) reduce_apart(r, i);
+    }
 }
 
 static double train(struct reference *r, const struct data_source *data, uint64_t update)
 {
     struct error err = {0};
-    double losses[REPLICAS_MAX] = {NAN, NAN, NAN}, sum = 0;
+    double losses[REFERENCE_REPLICAS_MAX] = {NAN, NAN, NAN, NAN}, sum = 0;
     if (data_batch(data, update, r->batch, &err)) fail_msg("%s", err.text);
     r->targets = data_targets(data, update);
-    for (uint64_t n = 0; n < r->job->microbatches; n++) {
-        for (uint32_t c = 0; c < r->chunks; c++) pass_over(r, c, PLAN_FORWARD, update, n, NULL);
-        for (uint32_t c = r->chunks; c-- > 0;) pass_over(r, c, PLAN_BACKWARD, update, n, losses);
-    }
+    pass_over_all(r, update, losses);
     const uint32_t last = r->chunks - 1;
     for (uint32_t d = 0; d < replicas_of(r->job, last); d++) sum = d == 0 ? losses[d] : sum + losses[d];
     if (round_of(r->job, last) > 1) sum = losses[update % round_of(r->job, last)];
     for (uint32_t c = 0; c < r->chunks; c++)
+        if ((update + 1) % round_of(r->job, c) == 0 && !adds_apart(r->job)) reduce(r, c);
+    for (uint32_t c = 0; c < r->chunks && job_clips(r->job); c++) {
+        const struct chunk_arguments a = arguments_of(r, c, PLAN_NORM);
+        chunk_compute(r->kernels, &a);
+    }
+    for (uint32_t c = r->chunks; c-- > 0;) /* the first chunk reads a table's gradient of the last one */
         if ((update + 1) % round_of(r->job, c) == 0) step(r, c, update / round_of(r->job, c));
     return sum;
 }
@@ -320,7 +343,7 @@ static double evaluate(struct reference *r, const struct data_source *held_out, 
     struct error err = {0};
     double mean = 0;
     for (uint64_t h = 0; h < r->job->evaluation.minibatches; h++) {
-        double losses[REPLICAS_MAX], sum = 0;
+        double losses[REFERENCE_REPLICAS_MAX], sum = 0;
         if (data_batch(held_out, h, r->batch, &err)) fail_msg("%s", err.text);
         r->targets = data_targets(held_out, h);
         for (uint64_t n = 0; n < r->job->microbatches; n++)
@@ -360,90 +383,4 @@ void reference_follow(const struct job *job, struct reference_outcome *out)
     data_close(data);
     data_close(held_out);
     kernels_host_destroy(kernels);
-}
-
-/* --- cases ------------------------------------------------------------------------------------ */
-
-struct job reference_draw(uint64_t seed, uint64_t n, const struct job *from)
-{
-    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
-    struct job job = *from;
-    uint64_t key = 64 * n;
-    struct parallel p = {.tensor = 1, .prefetch = 1, .chunks = 1};
-    p.pipeline = 1 + (uint32_t)random_below(seed, key++, 4);
-    p.data = p.pipeline == 1 ? 2 : 1 + (uint32_t)random_below(seed, key++, 2);
-    p.buckets = p.pipeline == 1 || p.pipeline == 4 ? 1 : 1 + (uint32_t)random_below(seed, key++, 2);
-    p.schedule = random_below(seed, key++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
-    p.recompute = recompute[random_below(seed, key++, 4)];
-    p.blocking = random_below(seed, key++, 4) == 0;
-    job.microbatch = 2;
-    job.microbatches = p.data * (p.schedule == PIPELINE_PIPEDREAM ? 1 : p.pipeline + random_below(seed, key++, 3));
-    if (random_below(seed, key++, 2)) {
-        p.replicated = p.pipeline;
-        p.data = 1;
-        for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (uint32_t)random_below(seed, key++, REPLICAS_MAX);
-        while (parallel_devices(&p) > REFERENCE_DEVICES / 2) p.replicas[random_below(seed, key++, p.pipeline)] = 1;
-        job.microbatches = p.schedule == PIPELINE_PIPEDREAM ? 1 : 6 * (1 + random_below(seed, key++, 2)); /* enough in flight */
-    }
-    job.minibatches = p.replicated > 0 && p.schedule == PIPELINE_PIPEDREAM ? 6 * (1 + random_below(seed, key++, REFERENCE_UPDATES_MAX / 6))
-                                                                           : 1 + random_below(seed, key++, REFERENCE_UPDATES_MAX);
-    job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
-    job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
-    job.optimizer.learning_rate = 0.01;
-    if (p.replicated == 0 && random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key, 8);
-    key++;
-    if (p.replicated == 0 && random_below(seed, key++, 3) == 0) job.evaluation = (struct job_evaluation){.every = 1 + random_below(seed, key, 6)};
-    key++;
-    if (job.evaluation.every > 0) job.evaluation.minibatches = 1 + random_below(seed, key++, 3);
-    job.parallel = p;
-    return job;
-}
-
-void reference_describe(const struct job *job, const char *config, char what[200])
-{
-    const struct parallel *p = &job->parallel;
-    char how[PARALLEL_TEXT_BYTES];
-    snprintf(what, 200, "%.24s: %s, %s, recompute %s, %u microbatches, %u updates, evaluation %u", config,
-             pipeline_schedule_names[p->schedule], parallel_text(p, how), recompute_names[p->recompute],
-             (unsigned)job->microbatches, (unsigned)job->minibatches, (unsigned)job->evaluation.every);
-    print_message("%s\n", what);
-}
-
-static void reference_same(const char *what, const struct reference_outcome *wanted, const struct run_job_result *found)
-{
-    for (uint64_t u = 0; u < found->minibatches; u++)
-        if (memcmp(&wanted->losses[u], &found->losses[u], sizeof(double)) != 0)
-            fail_msg("%s: loss %u is %.17g, not %.17g", what, (unsigned)u, found->losses[u], wanted->losses[u]);
-    if (found->weights_fingerprint != wanted->fingerprints[found->minibatches]) fail_msg("%s: other weights", what);
-    for (uint64_t i = 0; i < found->evaluation_count; i++) {
-        const struct evaluation_progress *const own = &found->evaluations[i];
-        if (memcmp(&wanted->held_out[own->step], &own->loss, sizeof(double)) != 0)
-            fail_msg("%s: evaluation after %u is %.17g, not %.17g", what, (unsigned)own->step, own->loss,
-                     wanted->held_out[own->step]);
-    }
-}
-
-/* Runs the plan and compares with the reference. Returns the seconds that it took. */
-double reference_run(const struct job *job, const char *config, const struct run_options *options, const char *what,
-                              const struct reference_outcome *wanted)
-{
-    struct plan plan = {0};
-    struct run_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
-    reference_plan(job, config, &plan);
-    const double begin_s = clock_s();
-    if (run_plan(&plan, options, &result, &trace, &err)) fail_msg("%s: %s", what, err.text);
-    const double seconds = clock_s() - begin_s;
-    if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s: %s", what, err.text);
-    if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(&plan));
-    if (!options->stop) assert_int_equal(result.jobs[0].minibatches, job->first_minibatch + job->minibatches);
-    else print_message("  ended after %u updates\n", (unsigned)result.jobs[0].minibatches);
-    if (!options->stop && job->first_minibatch == 0)
-        assert_int_equal(result.jobs[0].evaluation_count, evaluation_count(job));
-    reference_same(what, wanted, &result.jobs[0]);
-    trace_release(&trace);
-    run_result_release(&result);
-    plan_release(&plan);
-    return seconds;
 }

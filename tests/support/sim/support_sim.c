@@ -270,30 +270,39 @@ void sim_test_finish(struct plan_builder *builder, struct plan *out)
     plan_builder_destroy(builder);
 }
 
-void sim_test_simulate(const struct plan *plan, struct sim_test_outcome *out)
+static void simulate(const struct plan *plan, struct sim_test_outcome *out)
 {
     struct error err = {0};
     struct sim_options options = {.record_spans = true};
-    *out = (struct sim_test_outcome){0};
-    if (sim_run(plan, &options, &out->result, &out->trace, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    if (sim_run(plan, &options, &out->result, &out->trace, &err) != STATUS_OK) fail_msg("%s", err.text);
     if (trace_check(&out->trace, &err) != STATUS_OK) fail_msg("%s", err.text);
+}
+
+void sim_test_simulate(const struct plan *plan, struct sim_test_outcome *out)
+{
+    *out = (struct sim_test_outcome){0};
+    simulate(plan, out);
+}
+
+void sim_test_run(struct plan_builder *builder, struct sim_test_outcome *out)
+{
+    *out = (struct sim_test_outcome){0};
+    sim_test_finish(builder, &out->plan);
+    simulate(&out->plan, out);
 }
 
 void sim_test_release(struct sim_test_outcome *outcome)
 {
     sim_result_release(&outcome->result);
     trace_release(&outcome->trace);
+    plan_release(&outcome->plan);
 }
 
 double sim_test_makespan(struct plan_builder *builder)
 {
-    struct plan plan = {0};
     struct sim_test_outcome outcome;
-    sim_test_finish(builder, &plan);
-    sim_test_simulate(&plan, &outcome);
+    sim_test_run(builder, &outcome);
     double makespan_s = outcome.result.makespan_s;
     sim_test_release(&outcome);
-    plan_release(&plan);
     return makespan_s;
 }

@@ -86,8 +86,11 @@ void sim_test_finish(struct plan_builder *builder, struct plan *out);
 struct sim_test_outcome {
     struct sim_result result;
     struct trace trace;
+    struct plan plan; /* by sim_test_run() only */
 };
 void sim_test_simulate(const struct plan *plan, struct sim_test_outcome *out);
+/* Finishes the builder's plan, and simulates it. */
+void sim_test_run(struct plan_builder *builder, struct sim_test_outcome *out);
 void sim_test_release(struct sim_test_outcome *outcome);
 
 /* Returns the makespan of the builder's plan. Releases everything. */
