@@ -19,7 +19,7 @@
 #include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/measure/measure_calls.h"
-#include "exec/measure/measure_sizes.h"
+#include "exec/measure/measure_state.h"
 
 static const double SAMPLE_MIN_S = 0.4e-3, WARM_UP_MAX_S = 5e-3;
 static const double GPU_SAMPLE_MIN_S = 4e-3; /* awaiting the end takes some 50 us */

@@ -3,7 +3,7 @@
  * other kernels at a few sizes, by their bytes. The widest axis ends at 3072: a product with 50257 columns runs as
  * fast.
  */
-#include "exec/measure/measure_sizes.h"
+#include "exec/measure/measure_state.h"
 
 #include "base/size.h"
 

@@ -245,4 +245,7 @@ void measure_machine_warn(const struct measure_machine *machine, FILE *notes);
 MUST_CHECK enum status measure_storage(struct measure *measure, const char *folder,
                                        struct hardware_storage *out, struct error *err);
 
+/* Writes all measured sizes of a class in the order of files; returns their number. */
+uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size, struct work_item items[HARDWARE_RATE_POINTS_MAX]);
+
 #endif

@@ -15,16 +15,34 @@
 #include "base/extreme.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/hardware/hardware_dilate.h"
 #include "models/job/evaluation.h"
+#include "models/job/parallel_offload.h"
 #include "planner/parallel/parallel_job_async.h"
 #include "planner/parallel/parallel_job_recompute.h"
 #include "planner/parallel/parallel_job_cut.h"
-#include "planner/parallel/parallel_job_offload.h"
 #include "planner/parallel/parallel_job_layout.h"
 #include "planner/parallel/parallel_job_rannc.h"
 #include "planner/parallel/parallel_job_slices.h"
 #include "planner/parallel/parallel_job_units.h"
 #include "planner/plan_charges.h"
+
+/* Errors: STATUS_BAD_INPUT for an unknown speed of the host's processor or missing storage. */
+static enum status check_offload(const struct hardware *hardware, const struct job *job, struct error *err)
+{
+    if (!parallel_offloads(&job->parallel)) return STATUS_OK;
+    if (!hardware_has_cpu(hardware) && hardware_dilation(hardware) <= 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' offloads, and machine '%s' does not say how fast its host is (expected "
+                         "\"memory_bandwidth\" of the host)",
+                         job->name, hardware->name);
+    if (job->parallel.storage && !hardware_has_storage(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' offloads to storage, and machine '%s' has none (--storage-memory and --storage-rate "
+                         "give it some)",
+                         job->name, hardware->name);
+    return STATUS_OK;
+}
 
 /* --- jobs ----------------------------------------------------------------------------------- */
 
@@ -107,7 +125,7 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     s->joined_bytes = parallel_joined_bytes(s->job);
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
-    enum status status = parallel_job_offload_check(&s->plan->hardware, s->job, err);
+    enum status status = check_offload(&s->plan->hardware, s->job, err);
     if (!status) status = make_gangs(s, err);
     bool undecided = s->parallel->choose && s->parallel->chosen == 0;
     if (!status && undecided) status = parallel_job_choose_recompute(s, job, err);
