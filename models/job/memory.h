@@ -234,7 +234,7 @@ uint64_t memory_attention_tiles(struct attention_sizes s);
  * Returns the 4-byte numbers of a bf16 library (exec/cuda/attention_cudnn.c) that computes heads with shared keys
  * separately. Backward: 2 bytes per pair of tokens, and gradients of 2 bytes per shared head of keys. 0 when this
  * exceeds MEMORY_LIBRARY_BYTES_MAX: the library must work in the tiles' space, or is not used.
- * Source: workspace requests of cuDNN 9.19; tests/exec/test_exec_cudnn.c checks them.
+ * Source: workspace requests of cuDNN 9.19; tests/exec/cuda/test_exec_cudnn.c checks them.
  */
 enum { MEMORY_LIBRARY_BYTES_MAX = 256 << 20 };
 uint64_t memory_attention_library(struct attention_sizes s, bool back);

@@ -24,7 +24,7 @@
 
 #include "base/text/number.h"
 #include "planner/chain/chain_certify.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 
 struct tally {
     uint32_t instances, proven, quickly;

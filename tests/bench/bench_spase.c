@@ -31,7 +31,7 @@
 #include "planner/saturn/spase/spase_introspect.h"
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_search.h"
-#include "tests/support/planner/support_spase.h"
+#include "tests/support/solve/support_spase.h"
 
 enum { RANDOM_SEEDS = 30 };
 

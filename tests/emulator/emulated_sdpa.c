@@ -28,7 +28,7 @@
 #include "models/job/memory.h"
 #include "planner/strategy/planner.h"
 #include "tests/emulator/cudnn/emulated_cudnn.h"
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_memory.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "tests/support/exec/support_layers_judge.h"
+#include "tests/support/kernels/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
 
 static struct network small_network(void)

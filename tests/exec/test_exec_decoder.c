@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/size.h"
-#include "tests/support/exec/support_layers_judge.h"
+#include "tests/support/kernels/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
 
 enum { SERIAL_NEOX = NETWORK_FAMILY_COUNT };

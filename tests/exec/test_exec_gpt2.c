@@ -17,7 +17,7 @@
 
 #include "base/random.h"
 #include "exec/files/weights.h"
-#include "tests/support/exec/support_layers_judge.h"
+#include "tests/support/kernels/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
 
 /* --- a forward pass in double ----------------------------------------------------------------- */

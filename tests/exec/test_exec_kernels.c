@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 
 static struct kernels *one, *two;
 

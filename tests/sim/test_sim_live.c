@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "planner/policy/policies.h"
 #include "sim/live/live.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/sim/support_live_reference.h"
 #include "tests/support/support_seed.h"
 

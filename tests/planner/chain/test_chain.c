@@ -21,7 +21,7 @@
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_check.h"
 #include "planner/chain/chain_io.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"
 

@@ -16,8 +16,8 @@
 #include "base/size.h"
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_keep.h"
-#include "tests/support/planner/support_chain.h"
-#include "tests/support/planner/support_checkmate.h"
+#include "tests/support/solve/support_chain.h"
+#include "tests/support/solve/support_checkmate.h"
 #include "tests/support/support_seed.h"
 
 enum { NETWORK_LAYERS_MAX = 8 };

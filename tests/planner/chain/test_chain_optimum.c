@@ -20,7 +20,7 @@
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_search.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 #include "tests/support/support_seed.h"
 
 /* Every other one with copies of many ticks. */

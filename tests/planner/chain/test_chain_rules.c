@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "planner/chain/chain_rules.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 #include "tests/support/support_seed.h"
 
 static void expect(struct chain *chain, uint64_t memory, const char *choices, int64_t makespan)

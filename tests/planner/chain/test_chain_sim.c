@@ -17,7 +17,7 @@
 
 #include "base/size.h"
 #include "planner/chain/chain_certify.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/size.h"
 #include "planner/swap/swap_choose.h"
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_trained.h"
 #include "tests/support/planner/support_parallel_plan.h"

@@ -18,7 +18,7 @@
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 static const char *const names[] = {"fifo", "srtf", "sharded-lrtf", "random"};

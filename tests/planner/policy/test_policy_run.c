@@ -19,7 +19,7 @@
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 /* A complete run that passed the check; NULL instead of a failure: what the policy may be. */

@@ -19,7 +19,7 @@
 #include "planner/policy/trial/policy_trial.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/exec/support_orphan.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/planner/support_planner.h"
 
 #define POLICIES BINARY_DIR "/policies/"

@@ -17,7 +17,7 @@
 #include "planner/saturn/spase/spase_introspect.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/planner/support_spase.h"
+#include "tests/support/solve/support_spase.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 

@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_schedule.h"
-#include "tests/support/planner/support_spase.h"
+#include "tests/support/solve/support_spase.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"
 

@@ -25,7 +25,7 @@
 #include "planner/saturn/spase/spase_introspect.h"
 #include "planner/saturn/spase/spase_search.h"
 #include "planner/saturn/spase/spase_stack.h"
-#include "tests/support/planner/support_spase.h"
+#include "tests/support/solve/support_spase.h"
 #include "tests/support/support_seed.h"
 
 static void stop(const struct spase *in, uint64_t seed, const char *what, int64_t found, int64_t expected)

@@ -20,8 +20,8 @@
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/schedule_search.h"
-#include "tests/support/planner/support_exhaustive.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_exhaustive.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 /* Draws a case of the family, small enough to try everything; in every third case some devices are of another class. */

@@ -24,7 +24,7 @@
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 /* --- the assignment problem ------------------------------------------------------------------ */

@@ -18,8 +18,8 @@
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/search/list_baseline.h"
-#include "tests/support/planner/support_exhaustive.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_exhaustive.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 /* One of the families with copies; in two of three, some devices are of another class. False: too large. */

@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "planner/solve/instance/instance_io.h"
 #include "planner/solve/instance/instance_random.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/sim/support_traces.h"
 #include "tests/support/sim/support_traces_long.h"
 #include "tests/support/support_json.h"

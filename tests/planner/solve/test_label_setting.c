@@ -22,7 +22,7 @@
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 static void stop(const struct instance *in, uint64_t seed, const char *what, int64_t found, int64_t expected)

@@ -20,7 +20,7 @@
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/local_search.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 static void start_search(const struct instance *in, struct local_search **search, int64_t *value)

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "planner/solve/search/local_window.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 enum { REACH = 12 };

@@ -20,7 +20,7 @@
 #include "planner/solve/certify/search_portfolio.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 #include "tests/support/support_seed.h"
 
 /* The result of a search. */

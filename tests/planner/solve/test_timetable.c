@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "planner/solve/instance/timetable_check.h"
 #include "planner/solve/instance/timetable_io.h"
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 
 /* Job a: two passes over shard 0, the second writes it; job b: one unit. Memory 6 + 3 fits 10,
  * 6 + 6 does not. */

@@ -1,6 +1,6 @@
 /* Chains for tests: tiny ones from a seed, and the optimum by trying every choice. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_CHAIN_H
-#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_CHAIN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_CHAIN_H
+#define SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_CHAIN_H
 
 #include "planner/chain/chain_schedule.h"
 

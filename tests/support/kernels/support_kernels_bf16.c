@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "models/job/memory.h"
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 #include "tests/support/support_cases.h"
 
 /* --- rounding --------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * Layers in double, written number by number from the architectures, for the judges of all network families. They share
  * nothing with exec/. Arrays are row-major; `next` walks the parameters in the order of the network's tensors.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_LAYERS_JUDGE_H
-#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_LAYERS_JUDGE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_KERNELS_SUPPORT_LAYERS_JUDGE_H
+#define SPILLWAY_TESTS_SUPPORT_KERNELS_SUPPORT_LAYERS_JUDGE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Shard-scheduling instances for tests, and the optimum of tiny ones by exhaustive search. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_INSTANCE_H
-#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_INSTANCE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_INSTANCE_H
+#define SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_INSTANCE_H
 
 #include "planner/solve/instance/instance.h"
 #include "planner/solve/instance/instance_random.h"

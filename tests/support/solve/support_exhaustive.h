@@ -1,6 +1,6 @@
 /* The optimum of tiny shard-scheduling instances by exhaustive search, which uses only structs of planner/. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
-#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_EXHAUSTIVE_H
+#define SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_EXHAUSTIVE_H
 
 #include "planner/solve/instance/instance.h"
 

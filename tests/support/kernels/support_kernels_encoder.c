@@ -1,5 +1,5 @@
 /* Compares kernels of BERT and ViT with plain ones in double, over odd shapes. */
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 
 #include <math.h>
 #include <setjmp.h>

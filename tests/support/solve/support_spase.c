@@ -1,4 +1,4 @@
-#include "tests/support/planner/support_spase.h"
+#include "tests/support/solve/support_spase.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "tests/support/exec/support_layers_judge.h"
+#include "tests/support/kernels/support_layers_judge.h"
 
 #include <math.h>
 

@@ -12,7 +12,7 @@
  * The last row of each kind replaces two rows of the paper, which count hazards and need an integer FREE: this one is
  * tighter, and FREE is integer if R and S are. No optimum recomputes or holds an unneeded value.
  */
-#include "tests/support/planner/support_checkmate.h"
+#include "tests/support/solve/support_checkmate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 
 #include "exec/device/backend.h"
 #include "tests/support/exec/support_cuda.h"
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 
 #ifndef SPILLWAY_CUDA
 

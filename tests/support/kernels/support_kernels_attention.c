@@ -23,7 +23,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/job/memory.h"
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 #include "tests/support/support_cases.h"
 
 /* A little more than 2^-8, because sums are in fp32. */

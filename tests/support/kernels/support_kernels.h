@@ -2,8 +2,8 @@
  * The cases of all kernels, for any back end (support_cases.h). A program sets them up with the tables that it tests
  * and lists them with KERNEL_CASES(KERNEL_CASE_TEST).
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H
-#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H
+#ifndef SPILLWAY_TESTS_SUPPORT_KERNELS_SUPPORT_KERNELS_H
+#define SPILLWAY_TESTS_SUPPORT_KERNELS_SUPPORT_KERNELS_H
 
 #include "tests/support/support_cases.h"
 

@@ -1,6 +1,6 @@
 /* SPASE instances for tests, and the optimum of tiny ones by exhaustive search. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_SPASE_H
-#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_SPASE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_SPASE_H
+#define SPILLWAY_TESTS_SUPPORT_SOLVE_SUPPORT_SPASE_H
 
 #include "planner/saturn/spase/spase.h"
 

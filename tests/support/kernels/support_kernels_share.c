@@ -1,5 +1,5 @@
 /* Checks kernels of jobs that clip, and of tensor groups: against plain ones in double, or against other kernels' bits. */
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * times between the starts of tasks. The starts are the longest paths, found by applying all rules until nothing moves.
  * Lists that contradict a chain never come to rest and are no schedules.
  */
-#include "tests/support/planner/support_exhaustive.h"
+#include "tests/support/solve/support_exhaustive.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

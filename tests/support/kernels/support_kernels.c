@@ -7,7 +7,7 @@
  * equal bit by bit. All data of a kernel is in one pool, so that a back end with its own memory can copy the pool there
  * and back around each call.
  */
-#include "tests/support/exec/support_kernels.h"
+#include "tests/support/kernels/support_kernels.h"
 
 #include <math.h>
 #include <setjmp.h>

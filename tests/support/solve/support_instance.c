@@ -1,4 +1,4 @@
-#include "tests/support/planner/support_instance.h"
+#include "tests/support/solve/support_instance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

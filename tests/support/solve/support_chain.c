@@ -1,4 +1,4 @@
-#include "tests/support/planner/support_chain.h"
+#include "tests/support/solve/support_chain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
