@@ -59,8 +59,8 @@ struct saturn {
     struct spase_schedule schedule;
     struct spase_course course;  /* replanned at intervals, if the options say so */
     struct saturn_runs runs;
-    struct saturn_manner manner; /* of the runs: with turns, jobs are read from their files before, and written after */
-    bool carries_some;           /* some job on several devices can be carried out */
+    bool turns;                  /* jobs are read from their files before they run, and written after */
+    bool carries_some;           /* some job on several devices can be carried out: its states need host memory, too */
     struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
     struct error *err;
@@ -94,8 +94,8 @@ static double seconds_of(const struct saturn *s, const struct saturn_time *t)
 {
     const struct job *job = &s->jobs->jobs[t->job];
     uint64_t layers = job->network.layer_count;
-    const bool files = t->config.devices == 1 || (!s->manner.simulated && saturn_time_is_carried_out(s->hardware, job, t));
-    if (!s->manner.turns || !files) return t->run_s;
+    const bool files = t->config.devices == 1 || saturn_time_is_carried_out(s->hardware, job, t);
+    if (!s->turns || !files) return t->run_s;
     return t->run_s + host_file_open_s(s->hardware, job, 0, layers) + host_file_close_s(s->hardware, job, 0, layers);
 }
 
@@ -305,14 +305,14 @@ static enum status find_runs(struct saturn *s)
     return status;
 }
 
-static enum status plan_runs(struct saturn *s, struct saturn_manner manner)
+static enum status plan_runs(struct saturn *s, bool turns)
 {
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
                                    .jobs = s->jobs};
-    s->manner = manner;
+    s->turns = turns;
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
-    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, manner, s->report->tick_s, s->err);
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, turns, s->report->tick_s, s->err);
 }
 
 static void forget_runs(struct saturn *s)
@@ -325,20 +325,16 @@ static void forget_runs(struct saturn *s)
     s->plan_jobs->count = s->jobs->count;
 }
 
-/* Plans all jobs in host memory at once, or if it does not hold them, each only while it runs. If both fail where jobs on
- * several devices are carried out, does the same with these only simulated. */
+/* Plans all jobs in host memory at once, or if it does not hold them, each only while it runs. */
 static enum status plan_runs_or_turns(struct saturn *s)
 {
-    static const struct saturn_manner manners[] = {{.turns = false}, {.turns = true}, {.turns = false, .simulated = true},
-                                                   {.turns = true, .simulated = true}};
-    enum status status = STATUS_INFEASIBLE;
-    for (size_t m = 0; m < ARRAY_COUNT(manners) && status == STATUS_INFEASIBLE; m++) {
-        if (manners[m].simulated && !s->carries_some) break;
-        if (m > 0) forget_runs(s);
-        *s->err = (struct error){0};
-        status = plan_runs(s, manners[m]);
-        s->carries_some |= s->runs.carries_some;
-    }
+    enum status status = plan_runs(s, false);
+    s->carries_some |= s->runs.carries_some;
+    if (status != STATUS_INFEASIBLE) return status;
+    forget_runs(s);
+    *s->err = (struct error){0};
+    status = plan_runs(s, true);
+    s->carries_some |= s->runs.carries_some;
     return status;
 }
 
@@ -409,7 +405,8 @@ static enum status find_alternatives(struct saturn *s, struct saturn_alternative
     return STATUS_OK;
 }
 
-/* Plans with the first `several` of these jobs on several devices, where their states need no host memory. */
+/* Plans with the first `several` of these jobs on several devices. States of jobs that are only simulated there need no host
+ * memory; others have it in turns. */
 static enum status plan_several(struct saturn *s, const struct saturn_alternatives *from, uint32_t several)
 {
     size_t kept = 0;
@@ -421,7 +418,7 @@ static enum status plan_several(struct saturn *s, const struct saturn_alternativ
         if (!left_out || from->all[i].config.devices > 1) s->times.times[kept++] = from->all[i];
     }
     s->times.count = kept;
-    return plan_runs(s, (struct saturn_manner){.simulated = s->carries_some});
+    return plan_runs(s, s->carries_some);
 }
 
 /* Plans with the fewest such jobs by bisection. Keeps the first error if no number helps. */
@@ -443,25 +440,24 @@ static enum status plan_fewest_several(struct saturn *s, const struct saturn_alt
     return !status && planned != high ? plan_several(s, from, high) : status;
 }
 
-static enum status plan_turns_again(struct saturn *s, const struct saturn_alternatives *from, struct saturn_manner manner)
+static enum status plan_turns_again(struct saturn *s, const struct saturn_alternatives *from)
 {
     forget_runs(s);
     *s->err = (struct error){0};
     memcpy(s->times.times, from->all, from->count * sizeof *from->all);
     s->times.count = from->count;
-    return plan_runs(s, manner);
+    return plan_runs(s, true);
 }
 
 /* Moves jobs with many states to several devices until the host holds the states of the others at once, unless the
  * plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
 static enum status plan_with_less_on_hosts(struct saturn *s, double turns_s)
 {
-    const struct saturn_manner manner = s->manner;
     struct saturn_alternatives from = {0};
     enum status status = find_alternatives(s, &from);
     if (!status) status = plan_fewest_several(s, &from);
     bool slower = status == STATUS_INFEASIBLE || (!status && s->report->scheduled_s >= turns_s);
-    if (slower && turns_s < HUGE_VAL) (void)!plan_turns_again(s, &from, manner);
+    if (slower && turns_s < HUGE_VAL) (void)!plan_turns_again(s, &from);
     free(from.all);
     free(from.jobs);
     return s->err->status;
@@ -504,8 +500,7 @@ static enum status prepare(struct saturn *s)
         status = plan_runs_or_turns(s);
     }
     if (s->options->single || (status && status != STATUS_INFEASIBLE)) return status;
-    const bool runs = s->carries_some && !s->manner.simulated; /* that plan is only simulated */
-    if (!status && (!s->manner.turns || runs || s->options->rule != SATURN_RULE_SPASE)) return status;
+    if (!status && (!s->turns || s->carries_some || s->options->rule != SATURN_RULE_SPASE)) return status;
     return plan_with_less_on_hosts(s, status ? HUGE_VAL : s->report->scheduled_s);
 }
 

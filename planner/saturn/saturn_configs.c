@@ -31,8 +31,7 @@ static struct saturn_config config_of(const struct job *job, enum saturn_way way
 {
     struct saturn_config config = {
         .way = way, .devices = devices,
-        .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1,
-                     .carrying = PARALLEL_SIMULATED}}; /* until the schedule is made: saturn_runs_plan() */
+        .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1}};
     struct parallel *p = &config.parallel;
     switch (way) {
     case SATURN_FSDP: p->zero = ZERO_WEIGHTS; /* fall through */

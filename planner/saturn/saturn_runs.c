@@ -142,9 +142,8 @@ enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct 
 /* --- plans ---------------------------------------------------------------------------------- */
 
 enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
-                             struct saturn_manner manner, double tick_s, struct error *err)
+                             bool turns, double tick_s, struct error *err)
 {
-    const bool turns = manner.turns;
     const struct planner_options plain = {.seed = spilled->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                           .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
     struct planner_options own = *spilled;
@@ -163,9 +162,7 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
         numbers[i] = several ? i : run->time->job;
         const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
                                               .device_count = run->time->config.devices};
-        struct parallel how = run->time->config.parallel;
-        if (!manner.simulated && how.carrying == PARALLEL_SIMULATED) how.carrying = PARALLEL_UNDECIDED;
-        TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &how,
+        TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &run->time->config.parallel,
                             subproblem_hosts_left(&hosts, &subproblem, turns),
                             run->time->config.way == SATURN_SPILLED ? &own : &plain, &r->plans[i], err));
         const bool keeps = parallel_is_carried_out(&r->plans[i].jobs.jobs[0].parallel); /* a host buffer of its own */

@@ -33,7 +33,7 @@ struct saturn_runs {
     uint32_t count;
     struct plan *plans;             /* (count), once planned */
     struct merge_subplan *subplans; /* (count), likewise */
-    bool carries_some;              /* some job on several devices is carried out, unless all are only simulated */
+    bool carries_some;              /* some job on several devices is carried out */
 };
 
 /* Makes the runs of a schedule or of a course; machine, times, instance and jobs are set before. */
@@ -47,15 +47,10 @@ MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const str
  * STATUS_LIMIT. */
 MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set *out, struct error *err);
 
-struct saturn_manner {
-    bool turns;     /* jobs with states in host memory are there only while they run */
-    bool simulated; /* jobs on several devices are only simulated (models/job/parallel.h), and need no host memory */
-};
-
-/* Plans each of these jobs by itself. Errors: as subproblem_plan(). */
+/* Plans each of these jobs by itself. `turns`: jobs with states in host memory are there only while they run. Errors: as
+ * subproblem_plan(). */
 MUST_CHECK enum status saturn_runs_plan(struct saturn_runs *runs, const struct job_set *jobs,
-                                        const struct planner_options *spilled, struct saturn_manner manner, double tick_s,
-                                        struct error *err);
+                                        const struct planner_options *spilled, bool turns, double tick_s, struct error *err);
 
 void saturn_runs_release(struct saturn_runs *runs);
 

@@ -184,6 +184,5 @@ bool saturn_time_is_carried_out(const struct hardware *hardware, const struct jo
 {
     struct job shaped = *job;
     shaped.parallel = time->config.parallel;
-    if (shaped.parallel.carrying == PARALLEL_SIMULATED) shaped.parallel.carrying = PARALLEL_UNDECIDED;
     return parallel_may_be_carried_out(hardware, &shaped);
 }

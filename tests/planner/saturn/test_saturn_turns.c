@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "planner/plan_hosts.h"
 #include "planner/saturn/saturn.h"
 #include "planner/strategy/planner.h"
@@ -109,11 +110,43 @@ static void host_memory_is_used_again(void **state)
     plan_release(&plan);
 }
 
+/* Jobs on several devices pay for their states as those on one do: less host memory gives no faster plan, and none that can only
+ * be simulated. 20 GiB hold one job, so each takes both devices in turn. */
+static void less_host_memory_is_not_faster(void **state)
+{
+    (void)state;
+    static const double memory_gib[] = {128, 48, 24, 20};
+    const struct saturn_clock clock = {.time = sim_seconds};
+    double before_s = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(memory_gib); i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        struct saturn_report report = {0};
+        const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = SATURN_RULE_SPASE, .interval_s = -1,
+                                           .restart_s = -1};
+        double seconds;
+        make(5, "", memory_gib[i] * gib, &hardware, &jobs);
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%g GiB: %s", memory_gib[i], err.text);
+        assert_int_equal(sim_seconds(NULL, &plan, &seconds, &err), STATUS_OK);
+        print_message("%g GiB: %.2f s\n", memory_gib[i], seconds);
+        if (seconds < before_s) fail_msg("%g GiB: %.3f s, less than the %.3f s with more", memory_gib[i], seconds, before_s);
+        for (uint32_t j = 0; j < plan.jobs.count; j++) {
+            const struct parallel *p = &plan.jobs.jobs[j].parallel;
+            if (parallel_is_set(p) && !parallel_is_carried_out(p)) fail_msg("%g GiB: job %u is only simulated", memory_gib[i], j);
+        }
+        before_s = seconds;
+        plan_release(&plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_used_again),
         cmocka_unit_test(host_memory_is_used_again),
+        cmocka_unit_test(less_host_memory_is_not_faster),
     };
     return cmocka_run_group_tests_name("saturn_turns", tests, NULL, NULL);
 }
