@@ -559,6 +559,7 @@ static void break_link(struct plan *p) /* of another host, through whose memory 
 {
     p->hardware.devices[5].network_count = 0;
     p->hardware.devices[5].host = 1;
+    p->hardware.host_nodes = 2;
 }
 static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
 
