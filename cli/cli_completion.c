@@ -72,7 +72,8 @@ static void print_solvers(FILE *out)
 
 static void print_shells(FILE *out)
 {
-    for (const struct completion_shell *shell = completion_shells; shell->name; shell++) fprintf(out, " %s", shell->name);
+    for (const struct completion_shell *shell = completion_shells; shell->name; shell++)
+        fprintf(out, " %s", shell->name);
 }
 
 static void print_backends(FILE *out)
@@ -153,7 +154,8 @@ struct completion_place completion_of_value(const struct option_spec *spec)
     add_named(&place, spec->name);
     add_placeholder(&place, spec->value, strlen(spec->value));
     /* Policies are shared objects; workloads are files or folders. */
-    if (strcmp(spec->name, "policy") == 0 || strcmp(spec->name, "policies") == 0 || strcmp(spec->name, "workloads") == 0)
+    if (strcmp(spec->name, "policy") == 0 || strcmp(spec->name, "policies") == 0 ||
+        strcmp(spec->name, "workloads") == 0)
         place.files = COMPLETION_FILES;
     return place;
 }

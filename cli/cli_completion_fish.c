@@ -76,7 +76,8 @@ static void print_verb(FILE *out, const struct cli_verb *verb)
     }
     fputc('\n', out);
     for (const struct cli_verb *row = verb; row->name && row->action && strcmp(row->name, verb->name) == 0; row++) {
-        fprintf(out, "complete -c spillway -n '__spillway_at %s; and __spillway_words 1' -a %s -d ", row->name, row->action);
+        fprintf(out, "complete -c spillway -n '__spillway_at %s; and __spillway_words 1' -a %s -d ", row->name,
+                row->action);
         print_quoted(out, row->summary);
         fprintf(out, "\ncomplete -c spillway -n '__spillway_at help %s; and __spillway_words 2' -a %s -d ", row->name,
                 row->action);

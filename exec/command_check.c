@@ -47,7 +47,8 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
     struct error refused = {0};
     bool elsewhere = false;
     const struct run_options run = {.save_weights = true, .on_nan = RUN_NAN_STOP};
-    if (plan_read(options.operands[0], &plan, &refused) == STATUS_OK) (void)!run_check(&plan, &run, &elsewhere, &refused);
+    if (plan_read(options.operands[0], &plan, &refused) == STATUS_OK)
+        (void)!run_check(&plan, &run, &elsewhere, &refused);
     plan_release(&plan);
     if (result) return write_answer(result, elsewhere, &refused, err);
     *err = refused;

@@ -70,8 +70,9 @@ static enum status wait_for_writer(const char *folder, const volatile bool *stop
         told = true;
         if (*stop) return error_set(err, STATUS_INTERRUPTED, "stopped");
         if (clock_s() - begun_s > WAIT_S)
-            return error_set(err, STATUS_IO, "%s still writes checkpoints into '%s' after %d s (end it, or wait for it)", who,
-                             folder, (int)WAIT_S);
+            return error_set(err, STATUS_IO,
+                             "%s still writes checkpoints into '%s' after %d s (end it, or wait for it)", who, folder,
+                             (int)WAIT_S);
         nanosleep(&pause, NULL);
     }
 }

@@ -62,7 +62,8 @@ static enum status join_ranks(struct measure_ranks *m, const char *backend, doub
         return error_set(err, STATUS_BAD_INPUT, "option '--patience' is %g s (expected 1s or more)", m->patience_s);
     if (launch.count == 1) return STATUS_OK;
     if (backend && strcmp(backend, "host") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--backend' is '%s' (expected 'host' with several processes)", backend);
+        return error_set(err, STATUS_BAD_INPUT, "option '--backend' is '%s' (expected 'host' with several processes)",
+                         backend);
     m->follows = launch.rank > 0;
     snprintf(compared, sizeof compared, "measure --budget %gs", budget_s);
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,

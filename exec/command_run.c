@@ -184,7 +184,8 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
     struct rank_launch launch;
     TRY(rank_launch_find(command->rank, command->ranks, command->meet, &launch, err));
     if (command->patience_s < least_s)
-        return error_set(err, STATUS_BAD_INPUT, "option '--patience' is %g s (expected 1s or more)", command->patience_s);
+        return error_set(err, STATUS_BAD_INPUT, "option '--patience' is %g s (expected 1s or more)",
+                         command->patience_s);
     if (launch.count == 1) return STATUS_OK;
     if (launch.rank > 0) {
         progress_disable();
@@ -251,7 +252,8 @@ static enum status carry_out(const struct run_request *command, const struct pla
 
 enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
-    struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP, .rank = RANK_LAUNCH_NONE, .ranks = RANK_LAUNCH_NONE,
+    struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP, .rank = RANK_LAUNCH_NONE,
+                                  .ranks = RANK_LAUNCH_NONE,
                                   .patience_s = 8};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 't', "FILE", FILE_KIND_TRACE, &command.trace, "measured trace to write"),
@@ -318,7 +320,8 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
     if (command.quiet) progress_disable();
     struct plan plan = {0};
     enum status status = plan_read(options.operands[0], &plan, err);
-    if (status == STATUS_OK && command.checkpoint) status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
+    if (status == STATUS_OK && command.checkpoint)
+        status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
     struct ranks *ranks = NULL;
     if (status == STATUS_OK) status = join_ranks(&command, &plan, &ranks, err);
     if (status == STATUS_OK) status = carry_out(&command, &plan, ranks, stop, err);

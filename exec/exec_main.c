@@ -83,7 +83,8 @@ static void print_usage(FILE *stream)
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, check, checkpoints, measure, detect or devices)");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "no command (expected run, check, checkpoints, measure, detect or devices)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return STATUS_OK;

@@ -449,7 +449,8 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         add(hash, layer->backward_ns);
     }
     const double switches[] = {network->window_theta, network->score_scalar, network->score_cap, network->logit_cap,
-                               network_dropout(network, NETWORK_DROPS_EMBEDDING), network_dropout(network, NETWORK_DROPS_SCORES),
+                               network_dropout(network, NETWORK_DROPS_EMBEDDING),
+                               network_dropout(network, NETWORK_DROPS_SCORES),
                                network_dropout(network, NETWORK_DROPS_RESULTS)};
     for (size_t i = 0; i < ARRAY_COUNT(switches); i++)
         if (switches[i] > 0) add_double(hash, switches[i] * (double)(i + 2));

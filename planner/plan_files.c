@@ -1,4 +1,5 @@
-/* The state that an operation accesses says which shard of which job it is about. A parallel job's ranks share the time. */
+/* The state that an operation accesses says which shard of which job it is about. A parallel job's ranks share the
+ * time. */
 #include "planner/plan_files.h"
 
 #include <assert.h>
@@ -20,8 +21,10 @@ double plan_file_s(const struct plan *plan, const struct hardware *hardware, con
     const struct plan_buffer *state = &plan->buffers[plan->accesses[op->first_access].buffer];
     const struct plan_shard *shard = &plan->shards[plan->job_first_shard[state->job] + state->shard];
     const struct job *job = &plan->jobs.jobs[state->job];
-    const double seconds = op->pass == PLAN_OPEN       ? host_file_open_s(hardware, job, shard->first_layer, shard->layer_count)
-                           : goes_on(plan, state->job) ? host_file_wait_s(hardware, job, shard->first_layer, shard->layer_count)
-                                                       : host_file_close_s(hardware, job, shard->first_layer, shard->layer_count);
+    const double seconds = op->pass == PLAN_OPEN
+                             ? host_file_open_s(hardware, job, shard->first_layer, shard->layer_count)
+                         : goes_on(plan, state->job)
+                             ? host_file_wait_s(hardware, job, shard->first_layer, shard->layer_count)
+                             : host_file_close_s(hardware, job, shard->first_layer, shard->layer_count);
     return seconds / plan_buffer_ranks(plan, state);
 }

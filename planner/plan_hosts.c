@@ -276,7 +276,8 @@ static const char *fewer_text(const struct plan *plan, bool stored, uint64_t hav
     if (fitting > 0)
         snprintf(text, size, "; any %" PRIu32 " of the %" PRIu32 " jobs %s room at a time", fitting, plan->jobs.count,
                  fitting == 1 ? "has" : "have");
-    else if (plan->jobs.count > 1 && hardware_host_count(&plan->hardware) == 1 && (stored || plan_staged_bytes(plan) == 0))
+    else if (plan->jobs.count > 1 && hardware_host_count(&plan->hardware) == 1 &&
+             (stored || plan_staged_bytes(plan) == 0))
         snprintf(text, size, "; the largest of the %" PRIu32 " jobs has no room, even by itself", plan->jobs.count);
     return text;
 }
@@ -326,7 +327,8 @@ enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error 
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t i = 0; i < plan->segments[s].task_count; i++) {
             const struct plan_unit *const unit = &plan->units[plan->tasks[plan->segments[s].first_task + i].unit];
-            const bool last = plan->job_first_shard[unit->job] + unit->shard + 1 == plan->job_first_shard[unit->job + 1];
+            const bool last = plan->job_first_shard[unit->job] + unit->shard + 1 ==
+                              plan->job_first_shard[unit->job + 1];
             if (unit->pass == PLAN_OPEN && !has[unit->job]) {
                 has[unit->job] = true;
                 most = max_u32(most, ++now);

@@ -19,8 +19,8 @@ static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint3
                       : to->parallel.storage || from->parallel.storage ? "with states of a parallel job in storage"
                                                                        : NULL;
     if (!why) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "job '%s' goes on from job '%s' %s, which can be simulated, not run", to->name,
-                     from->name, why);
+    return error_set(err, STATUS_BAD_INPUT, "job '%s' goes on from job '%s' %s, which can be simulated, not run",
+                     to->name, from->name, why);
 }
 
 /* Returns what of a parallel job only the host's devices do; or NULL. */
@@ -33,7 +33,8 @@ static const char *only_on_host(const struct plan *plan, uint32_t job)
     if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_BOUNDARIES])) return "compressed boundaries";
     if (p->sequence) return "sequence parallelism";
     if (p->tensor_pieces > 0) return "products in pieces ('tensor_pieces')";
-    if (parallel_waits_for_first(&plan->jobs.jobs[job], parallel_chunks(p) - 1)) return "a tied table or clipping in an asynchronous schedule";
+    if (parallel_waits_for_first(&plan->jobs.jobs[job], parallel_chunks(p) - 1))
+        return "a tied table or clipping in an asynchronous schedule";
     return p->storage ? "states in storage" : p->delayed ? "delayed updates" : NULL;
 }
 
@@ -63,10 +64,11 @@ enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct
         const char *why = parallel_only_simulated(&plan->hardware, job);
         if (!why)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' is parallel, and its plan has no data, losses and copies of states, so it can be "
+                             "job '%s' is parallel, and its plan has no data, losses and copies of states, "
+                             "so it can be "
                              "simulated, not run", job->name);
-        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run", job->name,
-                         why);
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run",
+                         job->name, why);
     }
     TRY(check_backend(plan, err));
     if (hardware_host_count(&plan->hardware) > 1 && processes == 1)

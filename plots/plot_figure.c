@@ -31,7 +31,8 @@ static struct plot_font small_font(uint32_t color)
 
 static void draw_title(struct plot_figure_drawing *d)
 {
-    plot_script_text(&d->script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK}, d->figure->title);
+    plot_script_text(&d->script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK},
+                     d->figure->title);
 }
 
 static const struct plot_figure_value *reference_at(const struct plot_figure *f, uint32_t row, uint32_t series)
@@ -239,9 +240,9 @@ static void make_lines(struct plot_figure_drawing *d)
     for (uint32_t i = 0; i < count; i++)
         for (int p = 0; p < 2; p++) {
             if (!drawn[i][p]) continue;
-            plot_script_add(&d->script, "%s$%s%u using 1:2 with linespoints pt %d ps 0.9 lw 1.5 dt %s lc rgb '#%06x'", comma,
-                            p == 0 ? "published" : "simulated", (unsigned)i, p == 0 ? 6 : 7, p == 0 ? "(6,4)" : "solid",
-                            (unsigned)plot_share_color(i));
+            plot_script_add(&d->script, "%s$%s%u using 1:2 with linespoints pt %d ps 0.9 lw 1.5 dt %s lc rgb '#%06x'",
+                            comma, p == 0 ? "published" : "simulated", (unsigned)i, p == 0 ? 6 : 7,
+                            p == 0 ? "(6,4)" : "solid", (unsigned)plot_share_color(i));
             comma = ", ";
         }
     plot_script_add(&d->script, "%s\n", *comma ? "" : "0 with lines");

@@ -216,8 +216,8 @@ static void add_curve(struct memory_plot *m, const struct panel *panel, uint32_t
     const struct memory_curve *curve = &panel->curves[side];
     for (size_t i = 0; i < curve->count; i++) {
         plot_script_number(&m->script, curve->points[i].time_s / m->unit_s);
-        plot_script_column(&m->script, panel->bottom_px -
-                                           curve->points[i].bytes / panel->top_bytes * (panel->bottom_px - panel->top_px));
+        plot_script_column(&m->script, panel->bottom_px - curve->points[i].bytes / panel->top_bytes *
+                                                              (panel->bottom_px - panel->top_px));
         plot_script_add(&m->script, "\n");
     }
 }

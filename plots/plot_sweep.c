@@ -103,8 +103,8 @@ static void add_legend(struct frame *frame, const struct plot_curve *curves, uin
     }
 }
 
-static uint64_t add_points(struct plot_script *script, const char *name, uint32_t number, const double *x, const double *y,
-                           const bool *wanted, uint64_t count)
+static uint64_t add_points(struct plot_script *script, const char *name, uint32_t number, const double *x,
+                           const double *y, const bool *wanted, uint64_t count)
 {
     uint64_t known = 0;
     plot_script_add(script, "$%s%u << END\n", name, (unsigned)number);
@@ -120,7 +120,8 @@ static uint64_t add_points(struct plot_script *script, const char *name, uint32_
 }
 
 enum status plot_curves(const struct plot_curve *curves, uint32_t count, const struct plot_ticks *x,
-                        const struct plot_ticks *y, const char *path, const struct plot_options *options, struct error *err)
+                        const struct plot_ticks *y, const char *path, const struct plot_options *options,
+                        struct error *err)
 {
     struct frame frame;
     if (count > PLOT_CURVES_MAX)
@@ -136,8 +137,8 @@ enum status plot_curves(const struct plot_curve *curves, uint32_t count, const s
     plot_script_add(&frame.script, "set offsets graph 0.02, graph 0.02, graph 0.05, 0\nplot ");
     bool first = true;
     for (uint32_t c = 0; c < count; c++) {
-        plot_script_add(&frame.script, "%s$curve%u with linespoints lw 2 pt 7 ps 0.9 lc rgb '#%06x'", first ? "" : ", \\\n",
-                        (unsigned)c, (unsigned)plot_share_color(c));
+        plot_script_add(&frame.script, "%s$curve%u with linespoints lw 2 pt 7 ps 0.9 lc rgb '#%06x'",
+                        first ? "" : ", \\\n", (unsigned)c, (unsigned)plot_share_color(c));
         first = false;
     }
     plot_script_add(&frame.script, "\n");
@@ -174,7 +175,8 @@ enum status plot_heat(const double *values, const struct plot_ticks *x, const st
         plot_script_add(script, "\n");
         known++;
     }
-    plot_script_add(script, "END\nplot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 noborder lc palette\n");
+    plot_script_add(script,
+                    "END\nplot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 noborder lc palette\n");
     if (known > 0) return end(&frame, path, options, err);
     plot_script_release(script);
     return error_set(err, STATUS_BAD_INPUT, "'%s' is missing at every point: there is nothing to draw", figure);

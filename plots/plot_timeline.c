@@ -272,7 +272,8 @@ static void choose_bins(const struct timeline *t, uint32_t *bin_count, struct ti
 {
     const uint64_t sums_max = 1 << 22, sums = (uint64_t)t->row_count * t->view.job_count;
     bins->count = 0;
-    while (*bin_count > 0 && bins->count < BINS_TRIED_MAX && (bins->count == 0 || sums * (bins->count + 1) <= sums_max)) {
+    while (*bin_count > 0 && bins->count < BINS_TRIED_MAX &&
+           (bins->count == 0 || sums * (bins->count + 1) <= sums_max)) {
         bool last = *bin_count <= BINS_MIN;
         bins->tried[bins->count++] = (struct plot_boxes){.window = t->view.window,
                                                          .row_count = t->row_count,

@@ -52,7 +52,8 @@ static void lay_out(struct tornado *t)
     double room = text_px / (t->script.width_px - names_px - 3 * text_px) * (t->most - t->least);
     t->least -= room;
     t->most += room;
-    t->area = (struct plot_area){.left_px = 16 + fmin(names_px, 260) + 12, .right_px = t->script.width_px - 24, .top_px = 48};
+    t->area = (struct plot_area){.left_px = 16 + fmin(names_px, 260) + 12, .right_px = t->script.width_px - 24,
+                                 .top_px = 48};
     t->area.bottom_px = t->area.top_px + gap_px + t->count * (bar_px + gap_px);
     t->script.height_px = ceil(t->area.bottom_px + 54);
 }
@@ -85,7 +86,8 @@ static void draw_names(struct tornado *t)
         say_end(t, 100 * t->effects[i].high, y_px, PLOT_LEFT);
     }
     double zero_px = x_of(t, 0);
-    plot_script_line(&t->script, zero_px, t->area.top_px, zero_px, t->area.bottom_px, (struct plot_pen){1.2, PLOT_INK, false});
+    plot_script_line(&t->script, zero_px, t->area.top_px, zero_px, t->area.bottom_px,
+                     (struct plot_pen){1.2, PLOT_INK, false});
 }
 
 static void add_bar(struct tornado *t, uint32_t i, double from, double to, uint32_t color)

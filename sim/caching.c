@@ -111,7 +111,8 @@ static void drop_block(struct sim_caching *c, uint32_t index)
 /* --- sorted arrays of free blocks -------------------------------------------------------------- */
 
 /* Returns a block's position, present or not. */
-static uint32_t place_in_row(const struct sim_caching *c, const struct caching_row *row, uint64_t bytes, uint64_t address)
+static uint32_t place_in_row(const struct sim_caching *c, const struct caching_row *row, uint64_t bytes,
+                             uint64_t address)
 {
     uint32_t low = 0, high = row->count;
     while (low < high) {
@@ -197,7 +198,8 @@ static void split(struct sim_caching *c, uint32_t index, uint64_t bytes)
     struct block *block = &c->blocks[index];
     uint64_t left = block->bytes - bytes;
     if (block->pool == POOL_SMALL ? left < BLOCK_MIN : left <= SMALL_MOST) return;
-    uint32_t rest = new_block(c, (struct block){block->address + bytes, left, index, block->behind, block->pool, false});
+    uint32_t rest = new_block(c,
+                              (struct block){block->address + bytes, left, index, block->behind, block->pool, false});
     if (block->behind != NONE) c->blocks[block->behind].before = rest;
     block->behind = rest;
     block->bytes = bytes;

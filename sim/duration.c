@@ -155,7 +155,8 @@ static uint32_t place_of(const struct plan *plan, uint32_t reservation)
 /* Marks the reservations that another one follows. */
 static void find_followed(const struct plan *plan, bool *followed)
 {
-    for (uint32_t r = 0; r < plan->reservation_count; r++) followed[place_of(plan, plan->reservations[r].follows)] = true;
+    for (uint32_t r = 0; r < plan->reservation_count; r++)
+        followed[place_of(plan, plan->reservations[r].follows)] = true;
 }
 
 static bool goes_on(const struct plan *plan, uint32_t job, const bool *followed)

@@ -62,8 +62,8 @@ static bool create_caching(struct sim_lifetimes *l, const struct hardware *hardw
     return l->caching != NULL;
 }
 
-enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, bool levels,
-                                 struct trace_writer *writer, const struct hardware *caching, struct sim_lifetimes **out, struct error *err)
+enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, bool levels, struct trace_writer *writer,
+                                 const struct hardware *caching, struct sim_lifetimes **out, struct error *err)
 {
     struct sim_lifetimes *l = alloc_zeroed(1, sizeof *l);
     if (!l) return error_memory(err, "memory in use", sizeof *l);

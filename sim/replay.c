@@ -98,7 +98,8 @@ static double seconds_of(const struct replay_state *r, const struct plan_walk_op
     const struct trace_span *span = &r->record->spans[op->number];
     const struct sim_replay_change *change = r->change;
     double seconds = (span->end_s - span->start_s) * change->scale[op->op->stream];
-    if (change->slow && op->op->kind == OP_COMPUTE && op->op->stream == STREAM_COMPUTE) seconds *= change->slow[op->device];
+    if (change->slow && op->op->kind == OP_COMPUTE && op->op->stream == STREAM_COMPUTE)
+        seconds *= change->slow[op->device];
     if (!change->hardware) return seconds;
     double before_s = alone_s(r, &r->before, op);
     return before_s > 0 ? seconds * (alone_s(r, &r->after, op) / before_s) : seconds;
@@ -164,7 +165,8 @@ static void run(struct replay_state *r, const struct plan_walk_op *last, const s
 static enum status check_span(const struct replay_state *r, const struct plan_walk_op *op, struct error *err)
 {
     const struct trace_span *span = &r->record->spans[op->number];
-    if (span->number == op->number && span->stream == op->stream && span->kind == op->op->kind) return check_way(r, op, err);
+    if (span->number == op->number && span->stream == op->stream && span->kind == op->op->kind)
+        return check_way(r, op, err);
     return error_set(err, STATUS_BAD_INPUT, "the trace's operation %" PRIu64 " is not the plan's", op->number);
 }
 

@@ -408,7 +408,8 @@ static enum status issue(struct sim *sim, struct error *err)
 
 static void settle(struct sim *sim)
 {
-    sim_interference_settle(sim->interference, sim->flows, sim->flows_changed, sim->slowing_changed, sim->slowed, sim->now_s);
+    sim_interference_settle(sim->interference, sim->flows, sim->flows_changed, sim->slowing_changed, sim->slowed,
+                            sim->now_s);
     sim->flows_changed = sim->slowing_changed = false;
 }
 
@@ -494,7 +495,8 @@ static enum status fill_reserved(const struct sim *sim, struct sim_result *resul
 {
     enum status status = STATUS_OK;
     if (!sim->options->caching) return STATUS_OK;
-    result->reserved = sim_allocate(&result->arena, sim->hardware->device_count, sizeof *result->reserved, &status, err);
+    result->reserved = sim_allocate(&result->arena, sim->hardware->device_count, sizeof *result->reserved, &status,
+                                    err);
     for (uint32_t d = 0; status == STATUS_OK && d < sim->hardware->device_count; d++)
         if (!sim_lifetimes_reserved(sim->lifetimes, d, &result->reserved[d]))
             status = error_memory(err, "the books of a caching allocator", 0);

@@ -128,7 +128,8 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     struct unit_counts *counts = sim_allocate(&scratch, plan->unit_count, sizeof *counts, &status, err);
     struct sim_lookahead_maker *maker = NULL;
     uint64_t kinds[STREAM_KIND_COUNT] = {0};
-    for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
+    for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++)
+        count_unit(plan, &plan->units[u], &counts[u]);
     if (status == STATUS_OK) count_kinds(plan, counts, kinds);
     if (status == STATUS_OK && !sim->live) status = sim_lookahead_maker_create(plan, kinds, &maker, err);
     if (status == STATUS_OK && maker) note_limited(plan, maker, counts);

@@ -163,7 +163,8 @@ static enum status pair_path(struct sim *sim, const struct sim_link *links, uint
                              struct error *err)
 {
     const struct sim_pair *pair = &sim->pairs[index];
-    uint32_t own_group = hardware_cpu(sim->hardware) + 1 + sim_collective_flows_path_count(sim->collective_flows) + index;
+    uint32_t own_group = hardware_cpu(sim->hardware) + 1 + sim_collective_flows_path_count(sim->collective_flows) +
+                         index;
     enum status status = sim_machine_p2p_path(&sim->arena, sim->hardware, sim->interference, links, pair->route_peer,
                                               pair->route_device, own_group, out, err);
     if (status != STATUS_OK || sim->symmetry.represented == 0) return status;
@@ -307,7 +308,8 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         bool files = host && (s - first_host) % of_host == plan_host_streams_before_files(sim->plan);
         stream->kind = (uint8_t)(files ? STREAM_FILE : kind);
         bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
-        if (stream->kind != STREAM_HOST && !files && !joins) fill_stream(sim, stream, host ? (s - first_host) / of_host : 0, paths);
+        if (stream->kind != STREAM_HOST && !files && !joins)
+            fill_stream(sim, stream, host ? (s - first_host) / of_host : 0, paths);
         if (joins) stream->slowed = sim_interference_by_collectives(sim->interference, stream->device);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {

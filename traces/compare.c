@@ -235,7 +235,8 @@ static enum status finish(struct compare_side *side, struct error *err)
  * Reads both traces to their ends. *differ reports the first span that differs. Errors of the predicted trace are
  * reported first, as if it were read before the measured one.
  */
-static enum status read_both(struct compare_side sides[SIDES], struct compare_result *out, struct error *differ, struct error *err)
+static enum status read_both(struct compare_side sides[SIDES], struct compare_result *out, struct error *differ,
+                             struct error *err)
 {
     struct error second = {0};
     while (sides[0].more || sides[1].more) {
@@ -256,7 +257,8 @@ static enum status read_both(struct compare_side sides[SIDES], struct compare_re
 
 /* --- public --------------------------------------------------------------------------------- */
 
-static enum status prepare(struct compare_side *side, struct trace_reader *reader, struct arena *scratch, struct error *err)
+static enum status prepare(struct compare_side *side, struct trace_reader *reader, struct arena *scratch,
+                           struct error *err)
 {
     *side = (struct compare_side){.reader = reader, .head = trace_reader_head(reader), .more = true};
     return ARENA_NEW(scratch, side->head->stream_count, side->sums, err);

@@ -23,7 +23,8 @@ static const char *const long_arrays[] = {[TRACE_SPANS] = "spans",
 
 /* --- the index ------------------------------------------------------------------------------ */
 
-static enum status fail_row(const struct trace_file *s, const struct json_element *element, size_t columns, struct error *err)
+static enum status fail_row(const struct trace_file *s, const struct json_element *element, size_t columns,
+                            struct error *err)
 {
     struct json_input *input = NULL;
     enum status status = json_stream_parse(s->json, element, &input, err);
@@ -35,8 +36,8 @@ static enum status fail_row(const struct trace_file *s, const struct json_elemen
     return status;
 }
 
-static enum status next_row(struct trace_file *s, size_t columns, double *numbers, struct json_element *element, bool *more,
-                            struct error *err)
+static enum status next_row(struct trace_file *s, size_t columns, double *numbers, struct json_element *element,
+                            bool *more, struct error *err)
 {
     enum status status = json_stream_next(s->json, element, more, err);
     if (status != STATUS_OK || !*more || json_element_numbers(element, columns, numbers)) return status;
@@ -121,14 +122,15 @@ static enum status add_level_row(struct trace_file *s, const struct json_element
     struct trace_level_block block = {.time_s = rows->row[5]};
     const double first = rows->row[0];
     if (!read_place(rows->row + 1, &block.at) || first > 0x1p53 ||
-        !follows(&s->ends.arrays[TRACE_LEVELS], rows->count, before->first, before->at.text, (uint64_t)first, &block.at))
+        !follows(&s->ends.arrays[TRACE_LEVELS], rows->count, before->first, before->at.text, (uint64_t)first,
+                 &block.at))
         return fail_row(s, element, TRACE_LEVEL_BLOCK_COLUMNS + (size_t)places * TRACE_PLACE_COLUMNS, err);
     block.first = (uint64_t)first;
     enum status status = array_reserve(&rows->blocks, &rows->capacity, rows->count, sizeof *rows->blocks,
                                        TRACE_LEVELS_MAX, "blocks", err);
     while (status == STATUS_OK && rows->held_capacity < (rows->count + 1) * places)
-        status = array_grow(&rows->held, &rows->held_capacity, rows->held_capacity, sizeof *rows->held, TRACE_LEVELS_MAX,
-                            "levels in the index", err);
+        status = array_grow(&rows->held, &rows->held_capacity, rows->held_capacity, sizeof *rows->held,
+                            TRACE_LEVELS_MAX, "levels in the index", err);
     if (status != STATUS_OK) return status;
     if (!read_held(rows->row + TRACE_LEVEL_BLOCK_COLUMNS, places, block.first, rows->held + rows->count * places))
         return fail_row(s, element, TRACE_LEVEL_BLOCK_COLUMNS + (size_t)places * TRACE_PLACE_COLUMNS, err);
@@ -210,7 +212,8 @@ enum status trace_file_open(struct trace_file *s, const char *path, struct error
     return open_file(s, file, err);
 }
 
-enum status trace_file_of_text(struct trace_file *s, const char *name, const char *text, size_t length, struct error *err)
+enum status trace_file_of_text(struct trace_file *s, const char *name, const char *text, size_t length,
+                               struct error *err)
 {
     struct file_in *file;
     TRY(file_in_of_text(name, text, length, &file, err));

@@ -140,7 +140,8 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
     enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX, &hosts, err);
     if (status != STATUS_OK) return status;
     trace->more_hosts = hosts - 1;
-    status = read_list(&trace->arena, root, "places", 2 * HARDWARE_DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
+    status = read_list(&trace->arena, root, "places", 2 * HARDWARE_DEVICES_MAX, sizeof *trace->places, &array,
+                       &trace->places, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         struct trace_place *place = &trace->places[i];
@@ -299,7 +300,8 @@ static enum status read_index(struct json_object *root, struct error *err)
     const json_t *array = NULL;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_COUNT(columns) && status == STATUS_OK; i++)
-        if (json_has(root, columns[i].key)) status = read_columns(root, columns[i].key, columns[i].names, columns[i].count, err);
+        if (json_has(root, columns[i].key))
+            status = read_columns(root, columns[i].key, columns[i].names, columns[i].count, err);
     if (status == STATUS_OK && json_has(root, "span_blocks")) status = read_long_array(root, "span_blocks", err);
     if (status == STATUS_OK && json_has(root, "level_blocks")) status = read_long_array(root, "level_blocks", err);
     return status == STATUS_OK ? json_take_array(root, "ends", JSON_OPTIONAL, &array, err) : status;

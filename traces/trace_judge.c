@@ -30,8 +30,8 @@ static enum status check_tables(const struct trace *trace, struct error *err)
                          trace->source);
     if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
     if (trace->more_hosts >= trace->place_count)
-        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts after the first among %" PRIu32 " places", trace->more_hosts,
-                         trace->place_count);
+        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts after the first among %" PRIu32 " places",
+                         trace->more_hosts, trace->place_count);
     uint32_t devices = trace_device_count(trace);
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         const struct trace_stream *stream = &trace->streams[i];
@@ -43,8 +43,8 @@ static enum status check_tables(const struct trace *trace, struct error *err)
                              " (there are %" PRIu32 " devices)",
                              stream->name, stream->kind, stream->device, devices);
         if (stream->host > (host ? trace->more_hosts : 0))
-            return error_set(err, STATUS_CHECK, "stream '%s' is of host %" PRIu32 " (there are %" PRIu32 ")", stream->name,
-                             stream->host, trace->more_hosts + 1);
+            return error_set(err, STATUS_CHECK, "stream '%s' is of host %" PRIu32 " (there are %" PRIu32 ")",
+                             stream->name, stream->host, trace->more_hosts + 1);
     }
     for (uint32_t j = 0; j < trace->job_count; j++) {
         const struct trace_job *job = &trace->jobs[j];
@@ -89,8 +89,8 @@ static enum status check_span(const struct trace *trace, const struct trace_span
                          span->bytes);
     const bool waits = span->waited_s > 0 || span->waited_s < 0 || isnan(span->waited_s);
     if (waits && (span->kind != OP_COLLECTIVE || !trace->has_waits || !time_ok(span->waited_s)))
-        return error_set(err, STATUS_CHECK, "span %" PRIu64 " waits %.9g s for members (expected 0%s)", n, span->waited_s,
-                         span->kind == OP_COLLECTIVE && trace->has_waits ? ", or more" : "");
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " waits %.9g s for members (expected 0%s)", n,
+                         span->waited_s, span->kind == OP_COLLECTIVE && trace->has_waits ? ", or more" : "");
     return STATUS_OK;
 }
 
@@ -145,9 +145,11 @@ enum status trace_judge_span(struct trace_judge *judge, const struct trace_span 
                          span->number, span->start_s, judge->trace->streams[span->stream].name, *end_s);
     if (span->start_s - span->waited_s < *end_s - wait_tolerance_s)
         return error_set(err, STATUS_CHECK,
-                         "span %" PRIu64 " waits for members from %.9g s on stream '%s', where the one before it ends at "
-                         "%.9g s", span->number, span->start_s - span->waited_s,
-                         judge->trace->streams[span->stream].name, *end_s);
+                         "span %" PRIu64
+                         " waits for members from %.9g s on stream '%s', where the one before it ends at "
+                         "%.9g s",
+                         span->number, span->start_s - span->waited_s, judge->trace->streams[span->stream].name,
+                         *end_s);
     *end_s = span->end_s;
     add_to_totals(judge, span);
     judge->last_number = span->number;

@@ -19,7 +19,8 @@ static enum status gather_spans(struct trace_reader *s, struct gathered *all, st
         struct trace_span span;
         enum status status = trace_reader_span(s, &span, &more, err);
         if (status != STATUS_OK || !more) return status;
-        status = array_reserve(&all->spans, &all->span_capacity, all->span_count, sizeof span, TRACE_SPANS_MAX, "spans", err);
+        status = array_reserve(&all->spans, &all->span_capacity, all->span_count, sizeof span, TRACE_SPANS_MAX, "spans",
+                               err);
         if (status != STATUS_OK) return status;
         all->spans[all->span_count++] = span;
     }

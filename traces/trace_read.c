@@ -91,7 +91,8 @@ static enum status prepare(struct trace_reader *s, struct error *err)
     return s->skips ? STATUS_OK : json_stream_begin(s->file.json, TRACE_SPANS, err);
 }
 
-enum status trace_reader_open(const char *path, const struct trace_part *part, struct trace_reader **out, struct error *err)
+enum status trace_reader_open(const char *path, const struct trace_part *part, struct trace_reader **out,
+                              struct error *err)
 {
     struct trace_reader *s = NULL;
     enum status status = create(part, &s, err);
@@ -185,8 +186,8 @@ static bool span_block_fits(const struct trace_reader *s)
 {
     const struct bounds *bounds = &s->bounds;
     const struct trace_span_block *block = &s->file.span_blocks[bounds->block - 1];
-    return block->minibatch == bounds->minibatch && !(block->from_s < bounds->from_s) && !(block->from_s > bounds->from_s) &&
-           !(block->to_s < bounds->to_s) && !(block->to_s > bounds->to_s);
+    return block->minibatch == bounds->minibatch && !(block->from_s < bounds->from_s) &&
+           !(block->from_s > bounds->from_s) && !(block->to_s < bounds->to_s) && !(block->to_s > bounds->to_s);
 }
 
 static void add_to_bounds(struct bounds *bounds, const struct trace_span *span, bool first)
@@ -220,8 +221,8 @@ static enum status prove_span(struct trace_reader *s, const struct json_element 
 }
 
 /* After the last element of an array. */
-static enum status prove_end(const struct trace_reader *s, int array, uint64_t count, const char *key, size_t block_count,
-                             struct error *err)
+static enum status prove_end(const struct trace_reader *s, int array, uint64_t count, const char *key,
+                             size_t block_count, struct error *err)
 {
     const struct trace_end *end = &s->file.ends.arrays[array];
     uint64_t at = count > 0 ? s->bounds.end : json_stream_first(s->file.json, (size_t)array);
@@ -241,8 +242,8 @@ static enum status end_spans(struct trace_reader *s, struct error *err)
     return status;
 }
 
-static enum status prove_level(struct trace_reader *s, const struct json_element *element, const struct trace_level *level,
-                               struct error *err)
+static enum status prove_level(struct trace_reader *s, const struct json_element *element,
+                               const struct trace_level *level, struct error *err)
 {
     struct bounds *bounds = &s->bounds;
     const struct trace_file *file = &s->file;

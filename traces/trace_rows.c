@@ -1,6 +1,6 @@
 /*
- * Rows of a trace file. A span as the writer has it is five or six numbers, which are read without a tree. Any other row is
- * parsed like the head, which says where and why it is wrong.
+ * Rows of a trace file. A span as the writer has it is five or six numbers, which are read without a tree. Any other
+ * row is parsed like the head, which says where and why it is wrong.
  */
 #include "base/try.h"
 #include "traces/trace_file.h"

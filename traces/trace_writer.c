@@ -14,8 +14,9 @@
  *      "span_blocks": [...], "level_blocks": [...], "ends": [...]}
  *
  * Values that are known only when the run ends stand after the spans. An operation that is repeated in every minibatch
- * is stored once, in "operations", and a span is five numbers, or six: about 45 bytes. Whether an operation is a copy follows
- * from its stream; a collective is one on another stream that has bytes. The blocks are the index (trace_index.h).
+ * is stored once, in "operations", and a span is five numbers, or six: about 45 bytes. Whether an operation is a copy
+ * follows from its stream; a collective is one on another stream that has bytes. The blocks are the index
+ * (trace_index.h).
  *
  * Levels come while spans come, but stand after them, so they are kept in a spool, as are the rows of the index.
  * Numbers have the shortest form that reads back to the same double, so the round trip is exact. A fingerprint is
@@ -43,7 +44,8 @@
 #include "traces/trace_judge.h"
 #include "traces/trace_operations.h"
 
-const char *const trace_operation_columns[TRACE_OPERATION_COLUMNS] = {"stream", "job", "shard", "pass", "index", "bytes"};
+const char *const trace_operation_columns[TRACE_OPERATION_COLUMNS] = {"stream", "job",   "shard",
+                                                                      "pass",   "index", "bytes"};
 const char *const trace_span_columns[TRACE_SPAN_COLUMNS] = {"number", "operation", "minibatch", "start_s",
                                                                "end_s", "waited_s"};
 const char *const trace_level_columns[TRACE_LEVEL_COLUMNS] = {"time_s", "place", "bytes"};

@@ -406,10 +406,10 @@ enum status file_out_commit(struct file_out *file, struct error *err)
     if (file->failed) {
         errno = file->failed;
         bool standard = strcmp(file->path, "-") == 0;
-        status = standard                ? error_io(err, "cannot write to standard output")
-                 : file->failed == ENXIO ? error_set(err, STATUS_IO, "cannot write '%s': no process reads from this pipe",
-                                                     file->path)
-                                         : error_io(err, "cannot write '%s'", file->path);
+        status = standard ? error_io(err, "cannot write to standard output")
+               : file->failed == ENXIO
+                   ? error_set(err, STATUS_IO, "cannot write '%s': no process reads from this pipe", file->path)
+                   : error_io(err, "cannot write '%s'", file->path);
     }
     file_out_free(file);
     return status;

@@ -101,7 +101,8 @@ static enum status read_packed(struct file_in *file, char *data, size_t capacity
         enum status status = fill(file, 1, err);
         if (status != STATUS_OK) return status;
         size_t held = file->last - file->first;
-        uInt in = held < UINT_MAX / 2 ? (uInt)held : UINT_MAX / 2, room = capacity < UINT_MAX / 2 ? (uInt)capacity : UINT_MAX / 2;
+        uInt in = held < UINT_MAX / 2 ? (uInt)held : UINT_MAX / 2,
+             room = capacity < UINT_MAX / 2 ? (uInt)capacity : UINT_MAX / 2;
         z->next_in = (Bytef *)file->raw + file->first; /* zlib does not write there */
         z->avail_in = in;
         z->next_out = (Bytef *)data;
@@ -295,9 +296,12 @@ static enum status begin_inflating(struct file_in *file, struct error *err)
 
 static enum status refuse_folder(const char *path, struct error *err)
 {
-    if (!file_kind_is_network_folder(path)) return error_set(err, STATUS_BAD_INPUT, "'%s' is a folder (expected a file)", path);
-    return error_set(err, STATUS_BAD_INPUT, "'%s' is a folder with a network's config.json (expected a file): try 'spillway jobs "
-                     "new %s -o jobs.json'", path, path);
+    if (!file_kind_is_network_folder(path))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a folder (expected a file)", path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%s' is a folder with a network's config.json (expected a file): try 'spillway jobs "
+                     "new %s -o jobs.json'",
+                     path, path);
 }
 
 static enum status open_file(struct file_in *file, const char *path, struct error *err)

@@ -138,7 +138,8 @@ static bool is_program(const struct start *start)
 /* A length of one byte, then the version, "1.0.0", as field 1. */
 static bool is_execution_trace(const struct start *start)
 {
-    return start->length > 6 && start->text[1] == '\n' && isdigit((unsigned char)start->text[3]) && start->text[4] == '.';
+    return start->length > 6 && start->text[1] == '\n' && isdigit((unsigned char)start->text[3]) &&
+           start->text[4] == '.';
 }
 
 /* An object of lists under numbers. */
@@ -173,8 +174,8 @@ static bool is_manifest(const struct start *start)
 
 /*
  * A form is what a file is found to be. A file is of the first form whose key it has, or else of the first that is
- * recognised. Keyed forms come first, and among them last the keys that two kinds of files have. Where several forms may be
- * replaced by one kind of output, the first names that kind.
+ * recognised. Keyed forms come first, and among them last the keys that two kinds of files have. Where several forms
+ * may be replaced by one kind of output, the first names that kind.
  */
 static const struct form {
     struct file_reading reading;
@@ -192,7 +193,8 @@ static const struct form {
     {{"spillway_timetable", "a schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
     {{"spillway_chain_schedule", "a chain's schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
     {{"spillway_spase_schedule", "a SPASE schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
-    {{"spillway_placement", "a placement", "spillway serve serving.json --placement %s", NULL}, NULL, REPLACED_BY(PLACEMENT)},
+    {{"spillway_placement", "a placement", "spillway serve serving.json --placement %s", NULL},
+     NULL, REPLACED_BY(PLACEMENT)},
     {{"spillway_swarm", "a swarm", "spillway swarm %s", NULL}, NULL, 0},
     {{"spillway_serving", "a serving file", "spillway serve %s", NULL}, NULL, 0},
     {{"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s", NULL}, NULL, 0},
@@ -240,7 +242,8 @@ static void inflate_start(struct start *start)
     const int code = inflate(&z, Z_SYNC_FLUSH);
     if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
         plain.length = START_BYTES - z.avail_out;
-        plain.damaged = start->length < START_BYTES && plain.length < START_BYTES && code != Z_STREAM_END; /* it is cut */
+        /* it is cut */
+        plain.damaged = start->length < START_BYTES && plain.length < START_BYTES && code != Z_STREAM_END;
         *start = plain;
     }
     inflateEnd(&z);
@@ -339,7 +342,8 @@ bool file_kind_look(const char *path, struct file_look *out)
     if (!read_start(path, &start)) return false;
     *out = (struct file_look){.json = is_json(&start), .database = is_database(&start),
                               .gzip = start.gzip && !start.damaged, .compiled = is_compiled(&start)};
-    out->text = is_text(&start) && !start.damaged && !out->json && !is_archive(&start) && !is_picture(&start) && !is_web_page(&start);
+    out->text = is_text(&start) && !start.damaged && !out->json && !is_archive(&start) && !is_picture(&start) &&
+                !is_web_page(&start);
     describe(&start, out->found);
     return true;
 }
@@ -375,7 +379,8 @@ const struct file_reading *file_reading_of_data(const char *data, size_t length)
 const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
                                  char text[FILE_READING_BYTES])
 {
-    int used = snprintf(text, FILE_READING_BYTES, "%s%s (expected %s)", found->noun, found->remark ? found->remark : "", expected);
+    int used = snprintf(text, FILE_READING_BYTES, "%s%s (expected %s)", found->noun, found->remark ? found->remark : "",
+                        expected);
     const bool begins_work = strstr(expected, "jobs") || strcmp(expected, "a plan") == 0; /* which needs a jobs file */
     const bool network = found->key && strcmp(found->key, "model_type") == 0;
     const char *const command = network && begins_work ? "spillway jobs new %s -o jobs.json" : found->command;
@@ -403,7 +408,8 @@ bool file_kind_is_network_folder(const char *path)
 
 bool file_reading_refusal_at(const char *path, const char *expected, char text[FILE_READING_BYTES])
 {
-    static const struct file_reading network = {"model_type", "a folder with a network's config.json", "spillway models show %s", NULL},
+    static const struct file_reading network = {"model_type", "a folder with a network's config.json",
+                                                "spillway models show %s", NULL},
                                      folder = {NULL, "a folder without a config.json", NULL, NULL};
     struct start start = {.length = 0};
     struct stat info;

@@ -114,7 +114,8 @@ static bool copy_below(int from_parent, const char *from, int to_parent, const c
     const int folder = openat(to_parent, to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = folder >= 0 ? open_list(from_parent, from) : NULL;
     bool copied = list != NULL;
-    for (const char *inner; copied && (inner = next_name(list));) copied = copy_below(dirfd(list), inner, folder, inner);
+    for (const char *inner; copied && (inner = next_name(list));)
+        copied = copy_below(dirfd(list), inner, folder, inner);
     if (copied) copied = fchmod(folder, info.st_mode & 07777) == 0;
     if (list) closedir(list);
     if (folder >= 0) close(folder);

@@ -92,7 +92,8 @@ static void locate(const char *path, struct outputs_place *place)
     struct stat info;
     const bool exists = stat(path, &info) == 0;
     resolve(path, place->resolved);
-    place->id = (struct identity){.hash = hash_bytes(HASH_BEGIN, place->resolved, strlen(place->resolved)), .exists = exists};
+    place->id = (struct identity){.hash = hash_bytes(HASH_BEGIN, place->resolved, strlen(place->resolved)),
+                                  .exists = exists};
     if (!exists) return;
     place->id.special = !S_ISREG(info.st_mode);
     place->id.device = info.st_dev;
@@ -110,7 +111,8 @@ static bool same(const struct outputs_entry *entry, const struct outputs_place *
 
 /* --- the register ----------------------------------------------------------------------------- */
 
-static const struct outputs_entry *find(const struct outputs_entry *entry, const struct outputs_place *place, bool by_path)
+static const struct outputs_entry *find(const struct outputs_entry *entry, const struct outputs_place *place,
+                                        bool by_path)
 {
     while (entry && !same(entry, place, by_path)) entry = entry->next;
     return entry;
@@ -134,8 +136,8 @@ static char *copy(const char *text)
     return out ? strcpy(out, text) : NULL;
 }
 
-static enum status add(struct outputs_entry **list, const char *path, const char *what, const struct outputs_place *place,
-                       struct error *err)
+static enum status add(struct outputs_entry **list, const char *path, const char *what,
+                       const struct outputs_place *place, struct error *err)
 {
     struct outputs_entry *const entry = alloc_zeroed(1, sizeof *entry);
     if (!entry) return error_memory(err, "the name of a file", sizeof *entry);
@@ -153,8 +155,10 @@ static enum status add(struct outputs_entry **list, const char *path, const char
 
 static enum status refuse_input(const char *what, const char *path, struct error *err)
 {
-    return error_set(err, STATUS_BAD_INPUT, "%s would replace '%s', which this command reads (expected another name, or "
-                     "--force)", what, path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s would replace '%s', which this command reads (expected another name, or "
+                     "--force)",
+                     what, path);
 }
 
 /* --- checks ----------------------------------------------------------------------------------- */
@@ -164,10 +168,11 @@ static enum status check_pair(const struct outputs_place *place, const char *pat
     const struct outputs_entry *const other = find(known.outputs, place, true);
     if (!other) return STATUS_OK;
     if (strcmp(other->path, path) == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write '%s' (expected different files)", other->what,
-                         what, path);
-    return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write one file: '%s' is '%s' (expected different files)",
-                     other->what, what, path, other->path);
+        return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write '%s' (expected different files)",
+                         other->what, what, path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s and %s would both write one file: '%s' is '%s' (expected different files)", other->what, what,
+                     path, other->path);
 }
 
 static bool is_in(const char *resolved, const char *folder)
@@ -178,11 +183,13 @@ static bool is_in(const char *resolved, const char *folder)
 
 static enum status refuse_in(const char *what, const char *path, const struct outputs_entry *folder, struct error *err)
 {
-    return error_set(err, STATUS_BAD_INPUT, "%s would write '%s' into the folder of %s, '%s' (expected a path outside of it)", what,
-                     path, folder->what, folder->path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s would write '%s' into the folder of %s, '%s' (expected a path outside of it)", what, path,
+                     folder->what, folder->path);
 }
 
-static enum status check_folders(const struct outputs_place *place, const char *path, const char *what, struct error *err)
+static enum status check_folders(const struct outputs_place *place, const char *path, const char *what,
+                                 struct error *err)
 {
     for (const struct outputs_entry *folder = known.folders; folder; folder = folder->next)
         if (is_in(place->resolved, folder->resolved)) return refuse_in(what, path, folder, err);
@@ -251,11 +258,13 @@ enum status outputs_declare(const char *path, enum file_kind kind, const char *w
     return status;
 }
 
-static enum status declare_folder(const char *path, const char *what, const struct outputs_place *place, struct error *err)
+static enum status declare_folder(const char *path, const char *what, const struct outputs_place *place,
+                                  struct error *err)
 {
     struct stat info;
     if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)", what, path);
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)",
+                         what, path);
     TRY(add(&known.folders, path, what, place, err));
     for (const struct outputs_entry *output = known.outputs; output; output = output->next)
         if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);
@@ -299,10 +308,12 @@ enum status outputs_check(const char *path, struct error *err)
     if (!place.id.exists || place.id.special) return STATUS_OK;
     pthread_mutex_lock(&known.lock);
     const struct outputs_entry *const input = find(known.inputs, &place, false);
-    const enum status status =
-        input ? error_set(err, STATUS_BAD_INPUT, "'%s' would be replaced, which this command reads (expected another name, "
-                          "or --force)", path)
-              : STATUS_OK;
+    const enum status status = input
+                                 ? error_set(err, STATUS_BAD_INPUT,
+                                             "'%s' would be replaced, which this command reads (expected another name, "
+                                             "or --force)",
+                                             path)
+                                 : STATUS_OK;
     pthread_mutex_unlock(&known.lock);
     return status;
 }

@@ -18,8 +18,8 @@ static enum status probe_pipe(const char *path, const char *what, struct error *
         return STATUS_OK;
     }
     if (errno == ENXIO)
-        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', a pipe that no process reads (expected a reader, or a file)",
-                         what, path);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s is '%s', a pipe that no process reads (expected a reader, or a file)", what, path);
     error_io(err, "cannot write '%s'", path);
     return error_add(err, "%s", what);
 }
@@ -32,7 +32,8 @@ enum status outputs_probe(const char *path, enum file_kind kind, const char *wha
     const bool exists = stat(path, &info) == 0;
     if (strcmp(path, "-") == 0) return STATUS_OK;
     if (exists && kind == FILE_KIND_WEIGHTS && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
-        return error_set(err, STATUS_BAD_INPUT, "%s cannot go into '%s', which is a pipe (expected a file)", what, path);
+        return error_set(err, STATUS_BAD_INPUT, "%s cannot go into '%s', which is a pipe (expected a file)", what,
+                         path);
     if (exists && S_ISFIFO(info.st_mode)) return probe_pipe(path, what, err);
     if (exists && S_ISREG(info.st_mode) && file_kind_in_place(kind)) {
         if (access(path, W_OK) == 0) return STATUS_OK;

@@ -27,9 +27,11 @@ enum status json_change(json_t *object, const char *key, const char *value, cons
         if (key[length] == '\0') break;
         json_t *inner = json_object_get(object, word);
         if (!inner && json_object_set_new(object, word, json_object()) == 0) inner = json_object_get(object, word);
-        if (!json_is_object(inner)) return error_set(err, STATUS_BAD_INPUT, "'%s' of '%s' is not an object", word, what);
+        if (!json_is_object(inner))
+            return error_set(err, STATUS_BAD_INPUT, "'%s' of '%s' is not an object", word, what);
         object = inner;
         key += length + 1;
     }
-    return json_object_set_new(object, word, json_of_text(value)) == 0 ? STATUS_OK : error_memory(err, "a changed value", 0);
+    return json_object_set_new(object, word, json_of_text(value)) == 0 ? STATUS_OK
+                                                                       : error_memory(err, "a changed value", 0);
 }

@@ -43,7 +43,8 @@ static void tell_missing(const struct json_lacking *lacking, bool with_near, con
     message_add(message, "missing key%s ", total == 1 ? "" : "s");
     for (size_t i = 0; i < lacking->count; i++) {
         message_add(message, "%s'%s'", separator(i, total), lacking->keys[i]);
-        if (with_near && lacking->near[i]) message_add(message, " (is '%.100s' a misspelling of it?)", lacking->near[i]);
+        if (with_near && lacking->near[i])
+            message_add(message, " (is '%.100s' a misspelling of it?)", lacking->near[i]);
     }
     for (size_t i = 0; i < count; i++) {
         message_add(message, "%s'%s'", separator(lacking->count + i, total), missing[i].key);
@@ -214,7 +215,8 @@ enum status json_object_close_missing(struct json_object *object, const struct j
         message_add(&message, "%s", misses ? "; " : "");
         tell_unknown(object, unknown, unknown_count, &message);
     }
-    const struct json_place place = {object->value, misses ? JSON_SELF : first, misses ? JSON_PLACE_VALUE : JSON_PLACE_KEY};
+    const struct json_place place = {object->value, misses ? JSON_SELF : first,
+                                     misses ? JSON_PLACE_VALUE : JSON_PLACE_KEY};
     return tell_lacking(object->input, place, &message, err);
 }
 

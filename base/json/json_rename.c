@@ -14,8 +14,8 @@ static const struct json_synonym *find(const struct json_synonym *synonyms, size
 }
 
 /* Finds out whether any key must be renamed, and whether that is possible. */
-static enum status look(const struct json_input *input, json_t *object, const struct json_synonym *synonyms, size_t count,
-                        bool *any, struct error *err)
+static enum status look(const struct json_input *input, json_t *object, const struct json_synonym *synonyms,
+                        size_t count, bool *any, struct error *err)
 {
     for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
         const struct json_synonym *found = find(synonyms, count, json_object_iter_key(at));
@@ -27,8 +27,9 @@ static enum status look(const struct json_input *input, json_t *object, const st
         for (size_t i = 0; i < count; i++)
             if (&synonyms[i] != found && strcmp(synonyms[i].ours, found->ours) == 0 &&
                 json_object_get(object, synonyms[i].theirs))
-                return json_fail_key(input, object, found->theirs, err, "'%s' and '%s' both mean '%s' (expected one of them)",
-                                     found->theirs, synonyms[i].theirs, found->ours);
+                return json_fail_key(input, object, found->theirs, err,
+                                     "'%s' and '%s' both mean '%s' (expected one of them)", found->theirs,
+                                     synonyms[i].theirs, found->ours);
     }
     return STATUS_OK;
 }

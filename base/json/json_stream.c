@@ -128,7 +128,8 @@ static enum status fail_here(const struct json_stream *s, struct error *err, con
 {
     bool end = s->first == s->last;
     return error_set(err, STATUS_BAD_INPUT, "%s:%zu:%zu: %s expected near %s%.1s%s", file_in_name(s->file), s->at.line,
-                     s->at.column, expected, end ? "end of file" : "'", end ? "" : s->buffer + s->first, end ? "" : "'");
+                     s->at.column, expected, end ? "end of file" : "'", end ? "" : s->buffer + s->first,
+                     end ? "" : "'");
 }
 
 /* --- brackets and quotes -------------------------------------------------------------------- */
@@ -328,8 +329,8 @@ enum status json_stream_next(struct json_stream *s, struct json_element *out, bo
     return STATUS_OK;
 }
 
-enum status json_stream_parse(const struct json_stream *stream, const struct json_element *element, struct json_input **out,
-                              struct error *err)
+enum status json_stream_parse(const struct json_stream *stream, const struct json_element *element,
+                              struct json_input **out, struct error *err)
 {
     const struct json_anchor anchor = {.line = element->line, .column = element->column};
     char *copy = alloc_zeroed(1, element->length + 1);

@@ -179,7 +179,8 @@ struct contain_received {
 };
 
 /* Receives data until the child has closed its end or its guard has ended (returns true), or until the time is up. */
-static bool receive(int file, int told, double until_s, size_t length_max, struct contain_received *r, struct error *err)
+static bool receive(int file, int told, double until_s, size_t length_max, struct contain_received *r,
+                    struct error *err)
 {
     for (;;) {
         double left_s = until_s - clock_s();
@@ -240,7 +241,8 @@ static enum status start_guard(const struct task *task, int here, struct guarded
 static bool wait_until(pid_t guard, double until_s)
 {
     siginfo_t info = {.si_pid = 0};
-    while (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0 && clock_s() < until_s)
+    while (waitid(P_PID, (id_t)guard, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0 &&
+           clock_s() < until_s)
         usleep(200);
     return info.si_pid == guard;
 }
@@ -287,7 +289,8 @@ enum status contain_run(contain_work work, void *context, const struct contain_l
     const struct task task = {.work = work, .context = context, .limits = limits, .mark = started_s, .file = ends[1]};
     const enum status status = start_guard(&task, ends[0], &guarded, err);
     close(ends[1]);
-    const bool closed = status == STATUS_OK && receive(ends[0], guarded.told, started_s + limits->seconds, length_max, &r, err);
+    const bool closed = status == STATUS_OK &&
+                        receive(ends[0], guarded.told, started_s + limits->seconds, length_max, &r, err);
     close(ends[0]);
     if (status != STATUS_OK) return status;
     /* a guard that closed the pipe but still runs gets the remaining time */
@@ -295,7 +298,8 @@ enum status contain_run(contain_work work, void *context, const struct contain_l
     *end = (struct contain_end){.in_time = false};
     finish(&guarded, in_time, end);
     end->seconds = clock_s() - started_s;
-    const bool complete = in_time && !end->killed_parent && end->signal == 0 && end->exit_code == 0 && r.length >= sizeof started_s &&
+    const bool complete = in_time && !end->killed_parent && end->signal == 0 && end->exit_code == 0 &&
+                          r.length >= sizeof started_s &&
                           memcmp(r.bytes + r.length - sizeof started_s, &started_s, sizeof started_s) == 0;
     if (complete && !err->status) {
         *result = r.bytes;

@@ -82,7 +82,8 @@ static const char *quantity_example(const struct option_spec *spec, char buffer[
         size_t length = strcspn(word, separators);
         snprintf(copy, sizeof copy, "%.*s", (int)(length < sizeof copy ? length : 0), word);
         if (quantity_parse(copy, spec->dimension, &value, &unread) == STATUS_OK && value > 0) {
-            snprintf(buffer, EXAMPLE_BYTES, "%.*s such as %s", such - usual < 16 ? (int)(such - usual) : 16, usual, copy);
+            snprintf(buffer, EXAMPLE_BYTES, "%.*s such as %s", such - usual < 16 ? (int)(such - usual) : 16, usual,
+                     copy);
             return buffer;
         }
         word += length;
@@ -364,7 +365,8 @@ static enum status check_spec(const struct option_spec *spec, struct error *err)
         return error_set(err, STATUS_CHECK, "option '%s' has no help", name);
     size_t length = strlen(spec->help);
     if (length > OPTION_HELP_MAX)
-        return error_set(err, STATUS_CHECK, "the help of option '%s' has more than %d bytes", name, (int)OPTION_HELP_MAX);
+        return error_set(err, STATUS_CHECK, "the help of option '%s' has more than %d bytes", name,
+                         (int)OPTION_HELP_MAX);
     if (spec->help[length - 1] == '.')
         return error_set(err, STATUS_CHECK, "the help of option '%s' ends in a full stop", name);
     if (isupper((unsigned char)spec->help[0]) && islower((unsigned char)spec->help[1]))

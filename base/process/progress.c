@@ -108,10 +108,10 @@ static void print_line(struct progress *progress, const char *note)
     progress->line_s = now_s;
     quantity_text(share > 0 ? ceil(elapsed_s * (1 - share) / share) : floor(elapsed_s), DIMENSION_SECONDS, time);
     int length = progress->total > 0
-                     ? snprintf(line, sizeof line, "%s: %.0f %%, %s %s%s%s\n", progress->label, floor(100 * share), time,
-                                share > 0 ? "left" : "so far", note ? ", " : "", note ? note : "")
-                     : snprintf(line, sizeof line, "%s: %.6g, %s so far%s%s\n", progress->label, progress->done, time,
-                                note ? ", " : "", note ? note : "");
+                   ? snprintf(line, sizeof line, "%s: %.0f %%, %s %s%s%s\n", progress->label, floor(100 * share), time,
+                              share > 0 ? "left" : "so far", note ? ", " : "", note ? note : "")
+                   : snprintf(line, sizeof line, "%s: %.6g, %s so far%s%s\n", progress->label, progress->done, time,
+                              note ? ", " : "", note ? note : "");
     if (length > 0) put(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 

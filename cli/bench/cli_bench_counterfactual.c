@@ -36,7 +36,8 @@ static enum status read_numbers(const char *text, struct counterfactual *c, stru
         numbers[i] = digit ? strtoull(text, &end, 10) : 0;
         if (numbers[i] == 0 || *end != (i == 0 ? ':' : '\0'))
             return error_set(err, STATUS_BAD_INPUT,
-                             "option '--counterfactual' has no run and decision (expected RUN:DECISION, from 1, such as 17:4)");
+                             "option '--counterfactual' has no run and decision (expected RUN:DECISION, from 1, "
+                             "such as 17:4)");
     }
     c->run = numbers[0];
     c->decision = numbers[1];
@@ -48,26 +49,30 @@ static enum status find_run(struct counterfactual *c, struct error *err)
     const struct bench *bench = c->bench;
     uint64_t runs = (uint64_t)bench->workload_count * bench->seeds * bench->policy_count;
     if (c->run > runs)
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual': there is no run %" PRIu64 " (there are %" PRIu64 ")",
-                         c->run, runs);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--counterfactual': there is no run %" PRIu64 " (there are %" PRIu64 ")", c->run,
+                         runs);
     c->policy = (uint32_t)((c->run - 1) % bench->policy_count);
     c->round = bench_round_of(bench, (size_t)((c->run - 1) / bench->policy_count));
     if (bench->workloads[c->round.workload].kind == BENCH_JOBS)
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual' is for instances, but run %" PRIu64 " is of jobs",
-                         c->run);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--counterfactual' is for instances, but run %" PRIu64 " is of jobs", c->run);
     if (bench_is_search(bench->policies[c->policy]))
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual': run %" PRIu64 " is of '%s', which makes no decisions",
-                         c->run, bench->policies[c->policy]);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--counterfactual': run %" PRIu64 " is of '%s', which makes no decisions", c->run,
+                         bench->policies[c->policy]);
     return STATUS_OK;
 }
 
 /* --- trials ------------------------------------------------------------------------------------------- */
 
 /* Runs a trial in which `other` decides; NULL: the policy itself. */
-static enum status try_it(const struct counterfactual *c, const char *other, struct policy_trial *out, struct error *err)
+static enum status try_it(const struct counterfactual *c, const char *other, struct policy_trial *out,
+                          struct error *err)
 {
     const struct policy_trial_options options = {
-        .run = {.seed = c->round.seed, .live = c->live, .actual = c->live ? &c->round.actual : NULL, .decision = c->decision},
+        .run = {.seed = c->round.seed, .live = c->live, .actual = c->live ? &c->round.actual : NULL,
+                .decision = c->decision},
         .other = other,
         .limits = {.seconds = c->bench->options.limit_s, .memory_bytes = memory_limit}};
     TRY(policy_trial(c->bench->policies[c->policy], &c->round.in, &options, out, err));
@@ -85,8 +90,8 @@ static enum status try_itself(struct counterfactual *c, struct error *err)
     policy_trial_release(&trial);
     if (!status && !c->decided.made)
         status = error_set(err, STATUS_BAD_INPUT,
-                           "option '--counterfactual': run %" PRIu64 " has no decision %" PRIu64 " (it has %" PRIu64 ")", c->run,
-                           c->decision, c->decisions);
+                           "option '--counterfactual': run %" PRIu64 " has no decision %" PRIu64
+                           " (it has %" PRIu64 ")", c->run, c->decision, c->decisions);
     return status;
 }
 
@@ -143,11 +148,13 @@ static void add_row(const struct counterfactual *c, const char *policy, const st
         cli_table_cell(table, "%" PRIu32, decided->choice.device);
     }
     cli_table_cell(table, "%.10g", value);
-    cli_table_cell(table, "%s", same_choice(decided, &c->decided) ? "the same" : cli_signed_percent(value / c->value - 1, percent));
+    cli_table_cell(table, "%s",
+                   same_choice(decided, &c->decided) ? "the same" : cli_signed_percent(value / c->value - 1, percent));
     cli_table_cell(table, "%.4f", value / c->bound);
 }
 
-static enum status try_all(const struct counterfactual *c, struct bench_counterfactual_answer *answer, struct error *err)
+static enum status try_all(const struct counterfactual *c, struct bench_counterfactual_answer *answer,
+                           struct error *err)
 {
     for (uint32_t p = 0; p < c->bench->policy_count; p++) {
         const char *policy = c->bench->policies[p];

@@ -77,7 +77,8 @@ static enum status print_real(FILE *out, const struct bench *bench, struct error
 {
     char simulated[QUANTITY_TEXT_BYTES], measured[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES];
     struct cli_table table;
-    fprintf(out, "\nrun on this machine%s, with jobs in the order of the file:\n\n", bench->options.dispatch ? " as dispatched live" : "");
+    fprintf(out, "\nrun on this machine%s, with jobs in the order of the file:\n\n",
+            bench->options.dispatch ? " as dispatched live" : "");
     cli_table_begin(&table, (const char *const[]){"WORKLOAD", "POLICY", ">SIMULATED", ">MEASURED", ">ERROR",
                                                   NULL});
     for (size_t w = 0; w < bench->workload_count; w++)

@@ -86,7 +86,8 @@ static const char *trained_text(const struct network *n, char out[TRAINED_BYTES]
 {
     char count[QUANTITY_TEXT_BYTES];
     if (!n->trained) return "";
-    snprintf(out, TRAINED_BYTES, ", %s trained", quantity_text((double)network_trained_parameters(n), DIMENSION_COUNT_OF, count));
+    snprintf(out, TRAINED_BYTES, ", %s trained",
+             quantity_text((double)network_trained_parameters(n), DIMENSION_COUNT_OF, count));
     return out;
 }
 
@@ -97,7 +98,8 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     const struct device_type *type = &mem->hardware->types[mem->hardware->devices[0].type];
     const struct tensor_spec largest = largest_tensor(n);
     uint32_t hosts = hardware_host_count(mem->hardware);
-    char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
+    char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES],
+        bytes[QUANTITY_TEXT_BYTES];
     char trained[TRAINED_BYTES];
     fprintf(out,
             "%s (%s): %s parameters in %" PRIu64 " layers%s\n"
@@ -172,7 +174,8 @@ static void print_reasons(FILE *out, const struct cli_mem *mem)
     for (uint32_t n = 0; n < mem->count; n++) {
         uint32_t i = mem->order[n];
         const struct feasibility *f = &mem->fits[i];
-        if (f->verdict != FEASIBILITY_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) || strcmp(f->reason, last) == 0)
+        if (f->verdict != FEASIBILITY_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) ||
+            strcmp(f->reason, last) == 0)
             continue;
         last = f->reason;
         fprintf(out, "\nnever: %s\n", last);
@@ -183,8 +186,8 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"WAY", ">DEVICES", ">MINIBATCH", ">AT LEAST", ">DEVICE", ">HOST",
-                                                  ">STORAGE", ">MARGIN", "FITS", "BOUND BY", mem->largest ? ">LARGEST" : NULL,
-                                                  ">PARAMETERS", NULL});
+                                                  ">STORAGE", ">MARGIN", "FITS", "BOUND BY",
+                                                  mem->largest ? ">LARGEST" : NULL, ">PARAMETERS", NULL});
     for (uint32_t n = 0; n < mem->count; n++)
         if (!mem->only_chosen || mem->order[n] == mem->chosen) way_cells(&table, mem, mem->order[n]);
     return cli_table_end(&table, out, err);
@@ -216,9 +219,10 @@ static enum status print_parts(FILE *out, const struct cli_mem *mem, struct erro
 {
     const struct feasibility *f = &mem->fits[mem->chosen];
     fprintf(out, "\n%s%s, at the peak of the fullest device: %s\n\n", mem->ways[mem->chosen].name,
-            mem->only_chosen          ? ""
-            : f->verdict == FEASIBILITY_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
-                                      : ", the way that lacks the least memory",
+            mem->only_chosen ? ""
+            : f->verdict == FEASIBILITY_YES
+                ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
+                : ", the way that lacks the least memory",
             f->moment);
     TRY(cli_breakdown_table(out, &f->device, &f->host, err));
     if (f->verdict != FEASIBILITY_YES || f->host_bytes == 0) return STATUS_OK;
@@ -320,7 +324,8 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     TRY(cli_report_begin(cli, "mem", &json, err));
     json_out_string(json, "network", mem->job->network.name);
     json_out_u64(json, "parameter_count", network_parameters(&mem->job->network));
-    if (mem->job->network.trained) json_out_u64(json, "trained_parameter_count", network_trained_parameters(&mem->job->network));
+    if (mem->job->network.trained)
+        json_out_u64(json, "trained_parameter_count", network_trained_parameters(&mem->job->network));
     job_set_write(mem->job, 1, NULL, json, "jobs");
     json_out_string(json, "machine", h->name);
     json_out_u64(json, "device_count", h->device_count);

@@ -211,7 +211,8 @@ static enum status find_effects(const struct job_set *jobs, struct what_if_answe
         if (like(jobs, j) != j) continue;
         for (uint32_t k = j; k < jobs->count; k++) alike += like(jobs, k) == j;
         const struct what_if *search = &a->searches[j];
-        TRY(what_if_effects_of_job(&jobs->jobs[j], best_way(a, jobs, j), alike * search->tries[search->best].run_s, a, err));
+        TRY(what_if_effects_of_job(&jobs->jobs[j], best_way(a, jobs, j), alike * search->tries[search->best].run_s, a,
+                                   err));
     }
     return STATUS_OK;
 }

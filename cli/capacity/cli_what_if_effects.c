@@ -47,7 +47,8 @@ static double factor_of(void *context, const struct machine_place *place)
     return place->what == change->what ? machine_draw_factor(place->spread, change->share) : 1;
 }
 
-static enum status simulate(const struct plan *plan, struct what_if_effects_change change, double *seconds, struct error *err)
+static enum status simulate(const struct plan *plan, struct what_if_effects_change change, double *seconds,
+                            struct error *err)
 {
     struct hardware moved = {0};
     struct sim_result result = {0};

@@ -26,8 +26,8 @@ static enum status find_given(const struct option_list *given, const char *name,
         const char *item = given->items[i], *equals = strrchr(item, '='), *end;
         double value;
         if (!equals || !number_read(equals + 1, &end, &value) || *end || !(value > 0))
-            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s' (expected MACHINE=USD, such as p4d.24xlarge=21.96)",
-                             item);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--price' is '%.80s' (expected MACHINE=USD, such as p4d.24xlarge=21.96)", item);
         if (!is_price_of(item, equals, name)) continue;
         *found = true;
         *usd = value;
@@ -35,8 +35,8 @@ static enum status find_given(const struct option_list *given, const char *name,
     return STATUS_OK;
 }
 
-static enum status add_part(const struct what_if_prices *prices, const char *text, struct what_if_price *sum, bool *known,
-                            struct error *err)
+static enum status add_part(const struct what_if_prices *prices, const char *text, struct what_if_price *sum,
+                            bool *known, struct error *err)
 {
     struct machine_name part;
     double usd;

@@ -109,8 +109,8 @@ static void deadline_text(const struct what_if_report *report, const struct what
 {
     char limit[QUANTITY_TEXT_BYTES];
     quantity_text(report->deadline_s, DIMENSION_SECONDS, limit);
-    bool misses = misses_deadline(report, a), sure = misses == (what_if_time_s(report, a, misses ? a->low_s : a->high_s) >
-                                                                report->deadline_s);
+    bool misses = misses_deadline(report, a),
+         sure = misses == (what_if_time_s(report, a, misses ? a->low_s : a->high_s) > report->deadline_s);
     snprintf(text, bytes, "%s %s%s", misses ? "MISSES" : "makes", limit, sure ? "" : ", not for sure");
 }
 
@@ -169,7 +169,9 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
     char one[QUANTITY_TEXT_BYTES], two[QUANTITY_TEXT_BYTES];
     switch (row) {
     case ROW_TOKENS: range_text(a->tokens / a->run_s, a->tokens / a->high_s, a->tokens / a->low_s, text, bytes); break;
-    case ROW_SAMPLES: range_text(a->samples / a->run_s, a->samples / a->high_s, a->samples / a->low_s, text, bytes); break;
+    case ROW_SAMPLES:
+        range_text(a->samples / a->run_s, a->samples / a->high_s, a->samples / a->low_s, text, bytes);
+        break;
     case ROW_MFU:
         if (!(a->peak_flops_per_s > 0)) snprintf(text, bytes, "no peak is known");
         else if (mfu(a) > 1)
@@ -197,7 +199,8 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
 static void what_if_cell(const struct what_if_report *report, const struct what_if_answer *a, enum row row,
                          char text[CLI_CELL_BYTES])
 {
-    bool costs = row == ROW_PRICE || row == ROW_COST || row == ROW_MILLION || row == ROW_BUDGET || row == ROW_BREAK_EVEN;
+    bool costs = row == ROW_PRICE || row == ROW_COST || row == ROW_MILLION || row == ROW_BUDGET ||
+                 row == ROW_BREAK_EVEN;
     if (row == ROW_PLAN) snprintf(text, CLI_CELL_BYTES, "%s", a->fits ? a->plan : "does not fit");
     else if (!a->fits && row != ROW_PRICE) snprintf(text, CLI_CELL_BYTES, "-");
     else if (costs) cost_cell(report, a, row, text, CLI_CELL_BYTES);
@@ -279,7 +282,8 @@ static enum status print_machines(FILE *out, const struct what_if_report *report
     static const enum row shown[] = {ROW_PLAN, ROW_TIME, ROW_DEADLINE, ROW_PRICE, ROW_COST};
     char cell[CLI_CELL_BYTES];
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"MACHINE", "BEST PLAN", "TIME", "DEADLINE", "USD/H", "USD IN ALL", NULL});
+    cli_table_begin(&table,
+                    (const char *const[]){"MACHINE", "BEST PLAN", "TIME", "DEADLINE", "USD/H", "USD IN ALL", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         cli_table_cell(&table, "%s", report->answers[i].name);
         for (size_t c = 0; c < ARRAY_COUNT(shown); c++) {
@@ -326,7 +330,8 @@ static enum status print_effects(FILE *out, const struct what_if_report *report,
     struct cli_table table;
     char percent[CLI_PERCENT_BYTES];
     bool some = false;
-    cli_table_begin(&table, (const char *const[]){"PROPERTY THAT MOVES THE TIME", "OF", "KIND", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
+    cli_table_begin(&table, (const char *const[]){"PROPERTY THAT MOVES THE TIME", "OF", "KIND", ">SPREAD", ">AT BEST",
+                                                  ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
         for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
@@ -383,14 +388,19 @@ static enum status print_lines(FILE *out, const struct what_if_report *report, s
 {
     print_refused(out, report);
     if (!report->search) TRY(print_confidence(out, report, err));
-    fputs("assumptions: intervals cover 90 % of the values' spreads, with each value moved to 5 % and 95 % of its error,\n"
-          "    independently; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
-          "    energy is the power of all boards at their limit times the time, without the host; minibatches are as in the jobs,\n"
+    fputs("assumptions: intervals cover 90 % of the values' spreads, "
+          "with each value moved to 5 % and 95 % of its error,\n"
+          "    independently; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, "
+          "sums in fp32;\n"
+          "    energy is the power of all boards at their limit times the time, without the host; "
+          "minibatches are as in the jobs,\n"
           "    for any parallelism\n"
-          "not modelled: data loaders, checkpoints, failures and restarts, start-up of machines, billed storage and traffic\n",
+          "not modelled: data loaders, checkpoints, failures and restarts, start-up of machines, "
+          "billed storage and traffic\n",
           out);
     if (lacks_bf16(report))
-        fputs("not modelled: fp16 on the tensor cores of devices without bf16: their products run at fp32's rate\n", out);
+        fputs("not modelled: fp16 on the tensor cores of devices without bf16: their products run at fp32's rate\n",
+              out);
     if (report->verbose)
         for (uint32_t i = 0; i < report->count; i++) print_ways(out, report, &report->answers[i]);
     return STATUS_OK;
@@ -425,7 +435,8 @@ enum status what_if_text(struct cli *cli, const struct what_if_report *report, b
 static void csv_numbers(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
 {
     fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
-            what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s), what_if_time_s(report, a, a->high_s));
+            what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s),
+            what_if_time_s(report, a, a->high_s));
     if (mfu(a) <= 1) fprintf(out, "%.9g", mfu(a));
     fprintf(out, ",%.9g,", a->peak_flops_per_s);
     if (a->price.usd_per_h > 0)

@@ -73,7 +73,8 @@ static enum status unknown(const char *name, struct error *err)
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) names[count++] = machine_value_names[f];
     return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity': unknown property '%.40s'%s", name,
                      suggest_ending_or(name, names, count,
-                                       " (expected all, price, bw, mfu, or properties such as link or matmul_efficiency)", ending));
+                                       " (expected all, price, bw, mfu, "
+                                       "or properties such as link or matmul_efficiency)", ending));
 }
 
 static enum status parse_name(const char *name, struct what_if_wanted *out, struct error *err)
@@ -286,8 +287,8 @@ static int by_bar(const void *left, const void *right)
     return by_width(&((const struct labelled *)left)->bar, &((const struct labelled *)right)->bar);
 }
 
-static uint32_t collect_bars(const struct what_if_wanted *wanted, const struct what_if_report *report, struct labelled *all,
-                             uint32_t room)
+static uint32_t collect_bars(const struct what_if_wanted *wanted, const struct what_if_report *report,
+                             struct labelled *all, uint32_t room)
 {
     uint32_t count = 0, machines = 0;
     for (uint32_t i = 0; i < report->count; i++) machines += report->answers[i].fits;
@@ -304,16 +305,19 @@ static uint32_t collect_bars(const struct what_if_wanted *wanted, const struct w
     return min_u32(count, PLOT_EFFECTS_MAX);
 }
 
-enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wanted, const struct what_if_report *report,
-                              struct error *err)
+enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wanted,
+                              const struct what_if_report *report, struct error *err)
 {
     struct labelled all[8 * WHAT_IF_BARS_MAX];
     struct plot_effect effects[PLOT_EFFECTS_MAX];
     uint32_t count = collect_bars(wanted, report, all, sizeof all / sizeof *all);
     if (count == 0)
-        return error_set(err, STATUS_INFEASIBLE, "nothing that moves time or cost has a known spread: '%s' is not drawn", path);
+        return error_set(err, STATUS_INFEASIBLE,
+                         "nothing that moves time or cost has a known spread: '%s' is not drawn", path);
     for (uint32_t b = 0; b < count; b++)
         effects[b] = (struct plot_effect){all[b].label, min_s(all[b].bar.better, all[b].bar.worse),
                                           max_s(all[b].bar.better, all[b].bar.worse)};
-    return plot_tornado(effects, count, path, &(struct plot_options){.title = "Figures that move the time, and prices that move the cost"}, err);
+    return plot_tornado(effects, count, path,
+                        &(struct plot_options){.title = "Figures that move the time, and prices that move the cost"},
+                        err);
 }

@@ -75,8 +75,9 @@ static enum status count_microbatches(const struct mem_request *request, const s
     if (request->microbatches > 0 && request->steps > 0 && request->microbatches != steps * replicas)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
-                         " replicas, %" PRIu64 " in all (found --microbatches %" PRIu64 ", the number for all replicas)", steps, replicas,
-                         steps * replicas, request->microbatches);
+                         " replicas, %" PRIu64 " in all (found --microbatches %" PRIu64
+                         ", the number for all replicas)",
+                         steps, replicas, steps * replicas, request->microbatches);
     if (request->samples == 0 || (said && samples == request->samples)) return STATUS_OK;
     if (said)
         return error_set(err, STATUS_BAD_INPUT,
@@ -90,7 +91,8 @@ static enum status count_microbatches(const struct mem_request *request, const s
     return STATUS_OK;
 }
 
-static void write_jobs(const struct mem_request *request, uint64_t microbatches, uint64_t minibatches, struct json_out *json)
+static void write_jobs(const struct mem_request *request, uint64_t microbatches, uint64_t minibatches,
+                       struct json_out *json)
 {
     json_out_object_begin(json, NULL, true);
     json_out_u64(json, "spillway_jobs", 1);
@@ -205,7 +207,8 @@ static void next_number(struct next_words *out, const char *name, uint64_t value
 /* Adds a quantity in the largest unit that it is a multiple of. Does nothing if it was not given. */
 static void next_quantity(struct next_words *out, const char *name, double value, bool is_rate)
 {
-    static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"}, *const rates[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+    static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const rates[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
     char *text = out->texts[out->count];
     double step = is_rate ? 1000 : 1024;
     size_t unit = 0;
@@ -272,7 +275,9 @@ static enum status find_way(struct cli_mem *mem, struct feasibility_way *ways, c
 /* Weighs a device's shortage more than the host's, and that more than storage's. */
 static uint64_t lack_of(const struct feasibility *f)
 {
-    return f->verdict == FEASIBILITY_DEVICE ? f->least_bytes : f->verdict == FEASIBILITY_HOST ? f->host_bytes : f->stored_bytes;
+    return f->verdict == FEASIBILITY_DEVICE ? f->least_bytes
+         : f->verdict == FEASIBILITY_HOST   ? f->host_bytes
+                                            : f->stored_bytes;
 }
 
 static bool better(const struct feasibility *a, const struct feasibility *b)
@@ -366,7 +371,8 @@ static enum status answer(struct cli *cli, const struct mem_request *request, st
         found->order[i] = i;
         if (mem->only_chosen && i != mem->chosen) continue;
         TRY(feasibility_find(mem->hardware, mem->job, &found->ways[i], &found->fits[i], err));
-        if (request->largest) TRY(feasibility_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
+        if (request->largest)
+            TRY(feasibility_find_largest(mem->hardware, mem->job, &found->ways[i], &found->largest[i], err));
         if (found->fits[i].verdict == FEASIBILITY_YES) TRY(time_way(mem, i, &found->times[i], err));
         if (!mem->only_chosen) rank_way(mem, i, i, found->order);
     }
@@ -437,12 +443,12 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),
-        .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
-                                          "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
-                                          "spillway mem ./my-network/config.json --way spilled-cpu --json",
-                                          "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
-                                          "spillway mem llama-3.1-8b --hw rtx-3090-24gb --lora-rank 16 --sequence 2048",
-                                          NULL},
+        .examples =
+            (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
+                                  "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
+                                  "spillway mem ./my-network/config.json --way spilled-cpu --json",
+                                  "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
+                                  "spillway mem llama-3.1-8b --hw rtx-3090-24gb --lora-rank 16 --sequence 2048", NULL},
         .details = "Prints the memory of devices, host and storage for every way to train the network on the "
                    "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "
                    "with --largest, if not even one block fits.",

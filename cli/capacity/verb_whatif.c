@@ -45,8 +45,8 @@ static enum status parse_number(const char *text, const char *option, const char
     if (number_read(text, &end, &value) && !*end && value > NUMBER_MAX)
         return error_set(err, STATUS_LIMIT, "option '--%s' is '%.40s' (limit is %g)", option, text, NUMBER_MAX);
     if (!number_read(text, &end, &value) || *end || !(value > 0))
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%.40s' (expected a number above 0, such as %s)", option,
-                         text, example);
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%.40s' (expected a number above 0, such as %s)",
+                         option, text, example);
     *out = value;
     return STATUS_OK;
 }
@@ -57,7 +57,8 @@ static enum status parse_today(const char *given, char today[DATE_BYTES], struct
     time_t now = time(NULL);
     struct tm parts;
     if (given && (strlen(given) + 1 > DATE_BYTES || !price_days_between(given, given, &days)))
-        return error_set(err, STATUS_BAD_INPUT, "option '--today' is '%.40s' (expected a date such as 2026-11-22)", given);
+        return error_set(err, STATUS_BAD_INPUT, "option '--today' is '%.40s' (expected a date such as 2026-11-22)",
+                         given);
     if (given) snprintf(today, DATE_BYTES, "%s", given);
     else if (!gmtime_r(&now, &parts) || strftime(today, DATE_BYTES, "%Y-%m-%d", &parts) == 0)
         return error_set(err, STATUS_IO, "cannot read the date");
@@ -139,10 +140,13 @@ static enum status verdict(const struct what_if_report *report, struct error *er
     if (what_if_best(report) < report->count) return STATUS_OK;
     if (fitting == 0) return error_set(err, STATUS_INFEASIBLE, "the jobs fit none of the machines");
     if (report->cost_max_usd >= 0 && priced == 0)
-        return error_set(err, STATUS_MISSED, "no machine is known to be within the cost: none has a price (expected --prices FILE "
-                                             "with a row of it, --price or --usd-per-gpu-hour)");
+        return error_set(err, STATUS_MISSED,
+                         "no machine is known to be within the cost: none has a price (expected --prices FILE "
+                         "with a row of it, --price or --usd-per-gpu-hour)");
     return error_set(err, STATUS_MISSED, "no machine keeps %s",
-                     report->deadline_s < 0 ? "the cost" : report->cost_max_usd < 0 ? "the deadline" : "deadline and cost");
+                     report->deadline_s < 0     ? "the cost"
+                     : report->cost_max_usd < 0 ? "the deadline"
+                                                : "deadline and cost");
 }
 
 static enum status report(struct cli *cli, const struct whatif_request *request, const struct what_if_report *content,
@@ -181,8 +185,8 @@ static void warn_apart(struct cli *cli, const struct job_set *jobs)
 {
     uint64_t minibatches = what_if_minibatches(jobs);
     if (jobs->count > 1 && minibatches > WHAT_IF_TOGETHER_MAX)
-        cli_warn(cli, "jobs are tried in turn, not together: they have %" PRIu64 " minibatches (limit is %d)", minibatches,
-                 WHAT_IF_TOGETHER_MAX);
+        cli_warn(cli, "jobs are tried in turn, not together: they have %" PRIu64 " minibatches (limit is %d)",
+                 minibatches, WHAT_IF_TOGETHER_MAX);
 }
 
 static enum status answer_all(struct cli *cli, const struct whatif_request *request, const struct cli_source *source,
@@ -208,8 +212,9 @@ static enum status answer_all(struct cli *cli, const struct whatif_request *requ
     TRY(check_basis(request, list, err));
     TRY(find_machines(request, &prices, answers, &content.count, err));
     if (content.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is searched, but no machine has a price "
-                                                "(expected --prices FILE, --price or --usd-per-gpu-hour)");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "without --hw the cheapest machine is searched, but no machine has a price "
+                         "(expected --prices FILE, --price or --usd-per-gpu-hour)");
     TRY(what_if_prices_check(&request->given, answers, content.count, err));
     if (prices.usd_per_kwh > 0) warn_watts(cli, answers, content.count);
     warn_prices(cli, answers, content.count, today);
@@ -243,8 +248,9 @@ static enum status check_request(const struct cli *cli, const struct whatif_requ
     if (request->machines.count > MACHINES_MAX)
         return error_set(err, STATUS_LIMIT, "too many machines (limit is %d)", MACHINES_MAX);
     if (request->machines.count == 0 && request->deadline_s < 0)
-        return error_set(err, STATUS_BAD_INPUT, "no machine is named (expected --hw, or --deadline for the cheapest that "
-                                                "makes it)");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "no machine is named (expected --hw, or --deadline for the cheapest that "
+                         "makes it)");
     if (request->deadline_s >= 0 && !(request->deadline_s > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--deadline' is 0 (expected a time above 0, such as 72h)");
     if ((request->sensitivity || request->plot) && request->machines.count == 0)

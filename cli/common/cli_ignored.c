@@ -35,7 +35,8 @@ void cli_warn_tf32(struct cli *cli, const struct hardware *hardware, const struc
         if (hardware->types[hardware->devices[d].type].peak_tf32.value > 0) return;
     for (uint32_t j = 0; j < jobs->count; j++) {
         if (!jobs->jobs[j].tf32) continue;
-        cli_warn(cli, "job '%s' has precision 'tf32', which these devices do not have: its products are fp32", jobs->jobs[j].name);
+        cli_warn(cli, "job '%s' has precision 'tf32', which these devices do not have: its products are fp32",
+                 jobs->jobs[j].name);
         return;
     }
 }

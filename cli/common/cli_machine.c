@@ -93,8 +93,8 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
             return error_set(err, STATUS_BAD_INPUT, "--dilate is %g (expected 1 to %d)", machine->dilation,
                              HARDWARE_DILATION_MAX);
         if (machine->threads > 1)
-            return error_set(err, STATUS_BAD_INPUT, "--dilate gives each device one thread, and --threads says %" PRIu64,
-                             machine->threads);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "--dilate gives each device one thread, and --threads says %" PRIu64, machine->threads);
         options.dilation = machine->dilation;
     }
     TRY(cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes, err));

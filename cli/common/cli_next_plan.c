@@ -48,7 +48,8 @@ static bool name_file(const char *network, char file[FILE_BYTES])
 {
     char name[NAMED_MAX] = "";
     const char *last = strrchr(network, '/');
-    snprintf(name, sizeof name, "%s", last && last[1] && strcmp(last + 1, "config.json") != 0 ? last + 1 : last ? "new" : network);
+    const bool named = last && last[1] && strcmp(last + 1, "config.json") != 0;
+    snprintf(name, sizeof name, "%s", named ? last + 1 : last ? "new" : network);
     for (char *at = name; *at; at++)
         if (!isalnum((unsigned char)*at) && !strchr("-_.", *at)) *at = '-';
     snprintf(file, FILE_BYTES, "%s", usual_file);

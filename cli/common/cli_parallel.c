@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "pipedream", "2bw", "terapipe",
-                                            NULL};
+const char *const cli_schedule_choices[] = {"gpipe", "1f1b",      "interleaved", "zb-h1",    "zb-h2",
+                                            "zb-v",  "pipedream", "2bw",         "terapipe", NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", "stage", NULL};
 #define ALGORITHM_NAME(algorithm, name) name,
 const char *const cli_collective_choices[] = {"fastest", COLLECTIVE_ALGORITHMS(ALGORITHM_NAME) NULL};

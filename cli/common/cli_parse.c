@@ -32,7 +32,8 @@ static void say_machines(struct cli *cli, const struct options *options)
         for (size_t k = 0; list && k < list->count; k++) say_machine(cli, list->items[k]);
     }
     const char *arguments = options->arguments + (options->arguments[0] == '[');
-    if (strncmp(arguments, value, strlen(value)) == 0 && options->operand_count > 0) say_machine(cli, options->operands[0]);
+    if (strncmp(arguments, value, strlen(value)) == 0 && options->operand_count > 0)
+        say_machine(cli, options->operands[0]);
 }
 
 enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
@@ -59,7 +60,8 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     if (cli->quiet) progress_disable();
     say_machines(cli, options);
     if (options->former)
-        cli_warn(cli, "option '--%s' will be gone in the next release; type: --%s", options->former->theirs, options->former->ours);
+        cli_warn(cli, "option '--%s' will be gone in the next release; type: --%s", options->former->theirs,
+                 options->former->ours);
     if (cli->advice) cli_warn(cli, "%s", cli->advice);
     if (cli->history_path) setenv("SPILLWAY_HISTORY", cli->history_path, 1);
     if (cli->report_path && cli->begin_document(cli, err) != STATUS_OK) return err->status;

@@ -83,7 +83,8 @@ static void see_table(void *context, const struct cli_table *table, long from, l
                       TABLES_MAX, "tables in a report", failed) != STATUS_OK)
         return;
     struct seen_table *seen = &document->tables[document->table_count];
-    *seen = (struct seen_table){.from = from, .to = to, .column_count = table->column_count, .cell_count = table->cell_count};
+    *seen = (struct seen_table){.from = from, .to = to, .column_count = table->column_count,
+                                .cell_count = table->cell_count};
     if (copy_strings(&document->arena, table->headings, table->column_count, &seen->headings, failed) != STATUS_OK ||
         copy_strings(&document->arena, table->cells, table->cell_count, &seen->cells, failed) != STATUS_OK)
         return;
@@ -103,7 +104,8 @@ static enum status check_target(const char *path, struct error *err)
 enum status cli_document_begin(struct cli *cli, struct error *err)
 {
     if (cli->json)
-        return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text and cannot be used with '--json'");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--report' makes a page of the text and cannot be used with '--json'");
     TRY(check_target(cli->report_path, err));
     struct cli_document *document = alloc_zeroed(1, sizeof *document);
     if (!document) return error_memory(err, "a report", sizeof *document);
@@ -167,8 +169,8 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
 {
     if (!cli->document) return false;
     if (operations <= SPANS_MAX) return true;
-    cli_warn(cli, "the report has no timeline: %" PRIu64 " operations are too many to be seen (limit is %d)", operations,
-             SPANS_MAX);
+    cli_warn(cli, "the report has no timeline: %" PRIu64 " operations are too many to be seen (limit is %d)",
+             operations, SPANS_MAX);
     return false;
 }
 
@@ -242,9 +244,11 @@ static void assume_devices(struct cli_document *document, const struct hardware 
                                                                      : &hardware_default_matmul_efficiency;
         const struct sourced_value *memory = type->memory_efficiency.source ? &type->memory_efficiency
                                                                      : &hardware_default_memory_efficiency;
-        assume(document, "Single kernels were not measured on %s: products run at %.0f %% of its peak (%s), kernels that only "
-               "move memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, source_kind_names[matmul->kind],
-               100 * memory->value, source_kind_names[memory->kind]);
+        assume(document,
+               "Single kernels were not measured on %s: products run at %.0f %% of its peak (%s), kernels that only "
+               "move memory at %.0f %% of its bandwidth (%s).",
+               type->name, 100 * matmul->value, source_kind_names[matmul->kind], 100 * memory->value,
+               source_kind_names[memory->kind]);
     }
 }
 
@@ -254,10 +258,13 @@ void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
     if (!document) return;
     assume_devices(document, hardware);
     uint32_t measured = 0;
-    for (uint32_t l = 0; l < hardware->link_count; l++) measured += hardware->links[l].bandwidth.kind == SOURCE_MEASURED;
+    for (uint32_t l = 0; l < hardware->link_count; l++)
+        measured += hardware->links[l].bandwidth.kind == SOURCE_MEASURED;
     if (hardware->link_count > 0)
-        assume(document, "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that use a link at the same "
-               "time share it equally.", measured, hardware->link_count);
+        assume(document,
+               "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that use a link at the same "
+               "time share it equally.",
+               measured, hardware->link_count);
     assume(document, "Not modelled: other programs on the machine, lower clocks of a warm machine, and input data that "
            "arrives late.");
 }
@@ -370,7 +377,8 @@ static enum status write_page(const struct cli *cli, struct error *err)
 {
     const struct cli_document *document = cli->document;
     char title[CLI_COMMAND_BYTES];
-    if (document->failed.status != STATUS_OK) return error_set(err, document->failed.status, "%s", document->failed.text);
+    if (document->failed.status != STATUS_OK)
+        return error_set(err, document->failed.status, "%s", document->failed.text);
     /* split into lines */
     char *text = alloc_resize(NULL, document->length + 1);
     struct document *page = document_create(cli_command(cli->verb, title));
@@ -417,7 +425,8 @@ enum status cli_document_end(struct cli *cli, enum status status, struct error *
     } else {
         fwrite(document->text, 1, document->length, cli->out);
         /* "no" is an answer too */
-        bool answer = document->length > 0 && (status == STATUS_OK || status == STATUS_CHECK || status == STATUS_INFEASIBLE);
+        bool answer = document->length > 0 &&
+                      (status == STATUS_OK || status == STATUS_CHECK || status == STATUS_INFEASIBLE);
         struct error page_error = {0};
         if (answer && write_page(cli, &page_error) != STATUS_OK && status == STATUS_OK) {
             *err = page_error;

@@ -36,8 +36,8 @@ static size_t sequence_length(const unsigned char *text)
                                                          : 0;
     for (size_t i = 1; i < length; i++)
         if ((text[i] & 0xC0) != 0x80) return 0; /* also at the final NUL */
-    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) || (text[0] == 0xF0 && text[1] < 0x90) ||
-        (text[0] == 0xF4 && text[1] > 0x8F))
+    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
         return 0;
     return length;
 }
@@ -127,8 +127,8 @@ static struct document_node *add(struct document *document, enum document_node_k
 {
     assert(!document->in_table);
     if (document->failed.status != STATUS_OK ||
-        array_reserve(&document->nodes, &document->node_capacity, document->node_count, sizeof *document->nodes, NODES_MAX,
-                      "parts of a document", &document->failed) != STATUS_OK)
+        array_reserve(&document->nodes, &document->node_capacity, document->node_count, sizeof *document->nodes,
+                      NODES_MAX, "parts of a document", &document->failed) != STATUS_OK)
         return NULL;
     struct document_node *node = &document->nodes[document->node_count++];
     *node = (struct document_node){.kind = kind, .text = text};
@@ -178,8 +178,8 @@ static void add_cell(struct document *document, const char *text)
 {
     if (document->failed.status != STATUS_OK) return;
     struct document_node *table = &document->nodes[document->node_count - 1];
-    if (array_reserve(&table->cells, &table->cell_capacity, table->cell_count, sizeof *table->cells, CELLS_MAX, "table cells",
-                      &document->failed) == STATUS_OK)
+    if (array_reserve(&table->cells, &table->cell_capacity, table->cell_count, sizeof *table->cells, CELLS_MAX,
+                      "table cells", &document->failed) == STATUS_OK)
         table->cells[table->cell_count++] = text;
 }
 
@@ -284,7 +284,8 @@ static bool is_html(const char *ending)
 }
 
 /* Writes "out/NAME-1.svg" for the first picture of "out/NAME.md". */
-static enum status name_picture(const char *path, size_t number, uint32_t form, char beside[PATH_MAX], struct error *err)
+static enum status name_picture(const char *path, size_t number, uint32_t form, char beside[PATH_MAX],
+                                struct error *err)
 {
     int length = snprintf(beside, PATH_MAX, "%.*s-%zu.%s", (int)(path_ending(path) - path), path, number,
                           document_picture_endings[form]);

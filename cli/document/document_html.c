@@ -60,7 +60,8 @@ static void put_base64(struct file_out *file, const unsigned char *data, size_t 
     }
 }
 
-static void put_cells(struct file_out *file, const struct document_node *table, const char *const *cells, const char *tag)
+static void put_cells(struct file_out *file, const struct document_node *table, const char *const *cells,
+                      const char *tag)
 {
     put(file, "<tr>");
     for (size_t c = 0; c < table->column_count; c++) {

@@ -38,7 +38,8 @@ const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "measure interference again (spillway measure): copies and computations use the same memory",
     "check that host memory is pinned (ulimit -l) and on the device's NUMA node, and that the link has its full width",
     "check that peer access is on, and its route (spillway measure); plan without it (--no-p2p) to compare",
-    "optimizers have the speed of host memory: fill its channels, or keep optimizers on the devices (--optimizer device)",
+    "optimizers have the speed of host memory: fill its channels, "
+    "or keep optimizers on the devices (--optimizer device)",
     "a faster disk, or more host memory, so that fewer states are stored",
     "a faster disk, or more host memory, so that it holds more jobs at a time",
     "the network of the devices is slower than its value, or busy: measure it again",
@@ -120,21 +121,25 @@ static void look_beside(struct causes_finder *f)
         for (uint32_t b = 0; b < trace->stream_count; b++) {
             const struct trace_stream *with = &trace->streams[b];
             if (a == b) continue;
-            if (with->device == of->device && copy && with->kind == STREAM_COMPUTE) overlap(f, a, b, f->beside_compute_s);
+            if (with->device == of->device && copy && with->kind == STREAM_COMPUTE)
+                overlap(f, a, b, f->beside_compute_s);
             if (with->device == of->device && !copy && is_host_copy(with->kind)) overlap(f, a, b, f->beside_copy_s);
-            if (copy && is_host_copy(with->kind) && share_link(&f->plan->hardware, of, with)) overlap(f, a, b, f->shared_s);
+            if (copy && is_host_copy(with->kind) && share_link(&f->plan->hardware, of, with))
+                overlap(f, a, b, f->shared_s);
         }
     }
 }
 
 /* --- causes ---------------------------------------------------------------------------------- */
 
-static uint8_t cause_of_copy(const struct causes_finder *f, const struct trace_span *span, const struct trace_stream *stream)
+static uint8_t cause_of_copy(const struct causes_finder *f, const struct trace_span *span,
+                             const struct trace_stream *stream)
 {
     enum copy_direction direction = stream->kind == STREAM_H2D ? COPY_H2D : COPY_D2H;
     double half_s = (span->end_s - span->start_s) / 2;
     double latency_s = cost_copy_latency_s(&f->plan->hardware, stream->device, direction);
-    if (latency_s >= cost_copy_s(&f->plan->hardware, stream->device, direction, span->bytes) / 2) return EXPLAIN_COPY_SMALL;
+    if (latency_s >= cost_copy_s(&f->plan->hardware, stream->device, direction, span->bytes) / 2)
+        return EXPLAIN_COPY_SMALL;
     if (f->shared_s[span->number] >= half_s) return EXPLAIN_COPY_SHARED;
     return f->beside_compute_s[span->number] >= half_s ? EXPLAIN_COPY_BESIDE_COMPUTE : EXPLAIN_COPY_ALONE;
 }

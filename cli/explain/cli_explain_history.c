@@ -70,10 +70,13 @@ static enum status find_record(const struct history_record *records, size_t coun
     if (!*out && last)
         return error_set(err, STATUS_BAD_INPUT, "there is no run in the history yet (see 'spillway history')");
     if (!*out)
-        return error_set(err, STATUS_BAD_INPUT, "no row '%.20s' in the history (expected last, or the \"id\" of a run in "
-                         "'spillway history --json')", row);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "no row '%.20s' in the history (expected last, or the \"id\" of a run in "
+                         "'spillway history --json')",
+                         row);
     if (strcmp((*out)->verb, "run") == 0) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "row %" PRId64 " of the history is of '%s' (expected a run)", (*out)->id, (*out)->verb);
+    return error_set(err, STATUS_BAD_INPUT, "row %" PRId64 " of the history is of '%s' (expected a run)", (*out)->id,
+                     (*out)->verb);
 }
 
 static enum status read_files(struct history *history, const char *row, struct arena *arena, const char **plan_path,
@@ -85,12 +88,14 @@ static enum status read_files(struct history *history, const char *row, struct a
     size_t count = 0;
     TRY(history_read(history, &(struct history_filter){0}, arena, &records, &count, &wrong, err));
     if (find_record(records, count, row, &record, err) != STATUS_OK && wrong.rows > 0)
-        return error_add(err, "%" PRIu64 " wrong row%s (see 'spillway history')", wrong.rows, wrong.rows == 1 ? "" : "s");
+        return error_add(err, "%" PRIu64 " wrong row%s (see 'spillway history')", wrong.rows,
+                         wrong.rows == 1 ? "" : "s");
     TRY(err->status);
     TRY(trace_of(record->command, arena, trace_path, err));
     *plan_path = record->file;
     if (record->file && *trace_path) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "run %" PRId64 " of the history kept no trace (expected 'spillway run PLAN --trace FILE')",
+    return error_set(err, STATUS_BAD_INPUT,
+                     "run %" PRId64 " of the history kept no trace (expected 'spillway run PLAN --trace FILE')",
                      record->id);
 }
 

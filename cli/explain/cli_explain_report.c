@@ -53,7 +53,8 @@ static void say_path(FILE *out, const struct cli_explain_report *report)
     const struct explain_path *path = report->path;
     double by_kind[STREAM_KIND_COUNT] = {0};
     char text[QUANTITY_TEXT_BYTES];
-    for (uint32_t s = 0; s < path->stream_count; s++) by_kind[report->trace->streams[s].kind] += path->streams[s].seconds;
+    for (uint32_t s = 0; s < path->stream_count; s++)
+        by_kind[report->trace->streams[s].kind] += path->streams[s].seconds;
     fprintf(out, "Of the %s %s, ", quantity_text(path->makespan_s, DIMENSION_SECONDS, text),
             report->trace->source == TRACE_MEASURED ? "that were measured" : "that are simulated");
     double named = 0;
@@ -122,7 +123,8 @@ static void say_purchases(FILE *out, const struct cli_explain_report *report)
     char gain[CLI_PERCENT_BYTES];
     uint32_t named = 0;
     double percent = 100 * report->more;
-    for (; named < report->purchase_count && named < NAMED_MAX && report->purchases[named].gain >= worth_naming; named++) {
+    for (; named < report->purchase_count && named < NAMED_MAX && report->purchases[named].gain >= worth_naming;
+         named++) {
         const struct explain_purchase *purchase = &report->purchases[named];
         if (named == 0)
             fprintf(out, "%.4g %% more of %s (%s) would bring %s throughput", percent, purchase->name,
@@ -149,8 +151,9 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
         fputs("The run took as long as predicted.\n", out);
         return;
     }
-    fprintf(out, "The run was %s %s than predicted (%+.1f %%)", quantity_text(fabs(difference_s), DIMENSION_SECONDS, text),
-            difference_s > 0 ? "slower" : "faster", 100 * share(difference_s, causes->predicted_s));
+    fprintf(out, "The run was %s %s than predicted (%+.1f %%)",
+            quantity_text(fabs(difference_s), DIMENSION_SECONDS, text), difference_s > 0 ? "slower" : "faster",
+            100 * share(difference_s, causes->predicted_s));
     if (causes->parts[worst].seconds > 0.001 * causes->predicted_s)
         fprintf(out, "; most of it is %s, %s.\nTo change that: %s", explain_cause_names[worst],
                 quantity_text(causes->parts[worst].seconds, DIMENSION_SECONDS, text), explain_cause_remedies[worst]);
@@ -166,7 +169,8 @@ static void say_members(FILE *out, const struct cli_explain_report *report)
     fprintf(out, "Members of collectives waited %s for the last member, %s by the prediction.",
             quantity_text(part->measured_s, DIMENSION_SECONDS, text),
             quantity_text(part->predicted_s < rounding_s ? 0 : part->predicted_s, DIMENSION_SECONDS, other));
-    fprintf(out, " %s cost the others most: it came last %" PRIu64 " of %" PRIu64 " times, and they waited %s for it.\n",
+    fprintf(out,
+            " %s cost the others most: it came last %" PRIu64 " of %" PRIu64 " times, and they waited %s for it.\n",
             report->trace->places[1 + late->items[0].device].name, late->items[0].times, late->collectives,
             quantity_text(late->items[0].seconds, DIMENSION_SECONDS, text));
 }
@@ -219,8 +223,8 @@ static enum status print_jobs(FILE *out, const struct cli_explain_report *report
     struct cli_table table;
     uint32_t shown = 0;
     const char *what = report->foreign ? "OPERATION" : "JOB";
-    cli_table_begin(&table, (const char *const[]){what, ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS", ">LOST TO SHARING",
-                                                  NULL});
+    cli_table_begin(&table, (const char *const[]){what, ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS",
+                                                  ">LOST TO SHARING", NULL});
     for (uint32_t j = 0; j < path->job_count && shown < CLI_ROWS_MAX; j++) {
         if (path->jobs[j].operations == 0) continue;
         share_cells(&table, report, report->trace->jobs[j].name, &path->jobs[j]);
@@ -250,12 +254,14 @@ static enum status print_purchases(FILE *out, const struct cli_explain_report *r
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES], heading[64];
     snprintf(heading, sizeof heading, "%.4g %% MORE OF", 100 * report->more);
-    cli_table_begin(&table, (const char *const[]){heading, "KIND", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
+    cli_table_begin(&table,
+                    (const char *const[]){heading, "KIND", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
     for (uint32_t i = 0; i < report->purchase_count; i++) {
         const struct explain_purchase *purchase = &report->purchases[i];
         cli_table_cell(&table, "%s", purchase->name);
         cli_table_cell(&table, "%s", explain_resource_names[purchase->resource]);
-        cli_table_cell(&table, "%s", purchase->value > 0 ? quantity_text(purchase->value, purchase->dimension, text) : "-");
+        cli_table_cell(&table, "%s",
+                       purchase->value > 0 ? quantity_text(purchase->value, purchase->dimension, text) : "-");
         cli_table_cell(&table, "%s", quantity_text(purchase->after_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%+.2f %%", 100 * purchase->gain);
         cli_table_cell(&table, "%.2f", fabs(purchase->derivative) < 0.005 ? 0.0 : purchase->derivative);
@@ -267,19 +273,21 @@ static enum status print_causes(FILE *out, const struct explain_causes *causes, 
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"SLOWER BY CAUSE", ">OF THE MAKESPAN", ">OPERATIONS", ">PREDICTED", ">MEASURED",
-                                                  ">RATE", "WHAT TO CHANGE", NULL});
+    cli_table_begin(&table, (const char *const[]){"SLOWER BY CAUSE", ">OF THE MAKESPAN", ">OPERATIONS", ">PREDICTED",
+                                                  ">MEASURED", ">RATE", "WHAT TO CHANGE", NULL});
     for (uint32_t c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
         const struct explain_cause_part *part = &causes->parts[c];
         if (part->operations == 0) continue;
         cli_table_cell(&table, "%s", explain_cause_names[c]);
         cli_table_cell(&table, "%+.2f %%", 100 * share(part->seconds, causes->measured_s));
         cli_table_cell(&table, "%" PRIu64, part->operations);
-        cli_table_cell(&table, "%s", quantity_text(part->predicted_s < rounding_s ? 0 : part->predicted_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s",
+                       quantity_text(part->predicted_s < rounding_s ? 0 : part->predicted_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(part->measured_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%s", part->bytes > 0 && part->measured_s > 0
-                                         ? quantity_text((double)part->bytes / part->measured_s, DIMENSION_BYTES_PER_S, text)
-                                         : "-");
+        cli_table_cell(&table, "%s",
+                       part->bytes > 0 && part->measured_s > 0
+                           ? quantity_text((double)part->bytes / part->measured_s, DIMENSION_BYTES_PER_S, text)
+                           : "-");
         cli_table_cell(&table, "%s", part->seconds > 0.01 * causes->measured_s ? explain_cause_remedies[c] : "");
     }
     return cli_table_end(&table, out, err);
@@ -326,18 +334,20 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->plan) TRY(print_purchases(out, report, err));
     if (report->purchase_count > 0) fputc('\n', out);
     if (!report->plan) {
-        fputs("by times    an operation is assumed to have waited for the one that ended last before it began. A plan would give the\n"
+        fputs("by times    an operation is assumed to have waited for the one that ended last before it began. "
+              "A plan would give the\n"
               "            actual waits, times without contention, and the gain of a larger machine\n", out);
         if (!report->foreign) cli_next(cli, (const char *const[]){"trace", "show", report->trace_path, NULL});
         return STATUS_OK;
     }
     fputs("simulated   the same plan, with one value changed at a time\n", out);
-    if (report->memory_known) fputs("memory      the jobs planned again, compared with a new plan without more memory\n", out);
+    if (report->memory_known)
+        fputs("memory      the jobs planned again, compared with a new plan without more memory\n", out);
     if (report->causes)
         fputs("not known   other programs on the machine; causes come from the overlap of operations\n", out);
     cli_next(cli, report->trace_path
-                      ? (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", "&&", "spillway",
-                                              "compare", "predicted.json.gz", report->trace_path, NULL}
+                      ? (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", "&&",
+                                              "spillway", "compare", "predicted.json.gz", report->trace_path, NULL}
                       : (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", NULL});
     return STATUS_OK;
 }

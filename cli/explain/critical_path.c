@@ -64,8 +64,8 @@ static enum status make_room(struct explain_path *path, struct error *err)
     return STATUS_OK;
 }
 
-enum status explain_path_begin(const struct trace *trace, double makespan_s, struct arena *arena, struct explain_path *out,
-                               struct error *err)
+enum status explain_path_begin(const struct trace *trace, double makespan_s, struct arena *arena,
+                               struct explain_path *out, struct error *err)
 {
     *out = (struct explain_path){.makespan_s = makespan_s,
                                  .stream_count = trace->stream_count,

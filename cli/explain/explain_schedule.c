@@ -44,9 +44,10 @@ static void wait_for(struct explain_schedule_front *front, uint64_t number, doub
     front->decisive = number;
 }
 
-/* Finds when the operation could begin by itself, *own_s. Returns true at a group's last operation; `front` then has the
- * awaited one. */
-static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s, double *own_s)
+/* Finds when the operation could begin by itself, *own_s. Returns true at a group's last operation; `front` then has
+ * the awaited one. */
+static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s,
+                   double *own_s)
 {
     *own_s = front->base_s;
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]], own_s);
@@ -65,7 +66,8 @@ static void leave(struct explain_schedule_front *front, double begun_s)
 
 /* --- times of a trace ----------------------------------------------------------------------------- */
 
-double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds)
+double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op,
+                       double seconds)
 {
     if (op->op->kind == OP_COLLECTIVE) return seconds;
     if (op->op->stream == STREAM_P2P) return cost_p2p_s(&plan->hardware, op->peer, op->device, op->op->bytes);
@@ -77,17 +79,19 @@ double explain_alone_s(const struct plan *plan, struct sim_durations *durations,
 static enum status check_trace(const struct plan *plan, const struct trace *trace, struct error *err)
 {
     if (!plan_has_fingerprint(plan, trace->plan_fingerprint))
-        return error_set(err, STATUS_BAD_INPUT, "the trace is of another plan (fingerprint %016" PRIx64 ", expected %016" PRIx64
-                         ")", trace->plan_fingerprint, plan_fingerprint(plan));
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the trace is of another plan (fingerprint %016" PRIx64 ", expected %016" PRIx64 ")",
+                         trace->plan_fingerprint, plan_fingerprint(plan));
     if (trace->span_count == 0) return error_set(err, STATUS_BAD_INPUT, "the trace has no operations");
     if (trace->complete && trace->span_count == plan_operations(plan)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "the trace ends before the plan does: it has %" PRIu64 " of %" PRIu64 " operations",
+    return error_set(err, STATUS_BAD_INPUT,
+                     "the trace ends before the plan does: it has %" PRIu64 " of %" PRIu64 " operations",
                      trace->span_count, plan_operations(plan));
 }
 
 /* Notes the gap, spread and waits of operations that begin together. waited_s has the times when each could begin. */
-static void note_group(const struct explain_schedule_front *front, const struct plan_walk_op *last, const struct trace *trace,
-                       struct explain_times *out)
+static void note_group(const struct explain_schedule_front *front, const struct plan_walk_op *last,
+                       const struct trace *trace, struct explain_times *out)
 {
     const double gap_s = max_s(trace->spans[last->number].start_s - front->ready_s, 0);
     for (uint64_t n = last->number + 1 - last->join_count; n <= last->number; n++) {
@@ -97,8 +101,9 @@ static void note_group(const struct explain_schedule_front *front, const struct 
     }
 }
 
-static enum status read_seconds(const struct plan *plan, const struct trace *trace, struct arena *arena, struct plan_walk *walk,
-                                struct explain_schedule_front *front, struct explain_times *out, struct error *err)
+static enum status read_seconds(const struct plan *plan, const struct trace *trace, struct arena *arena,
+                                struct plan_walk *walk, struct explain_schedule_front *front, struct explain_times *out,
+                                struct error *err)
 {
     struct sim_durations *durations;
     struct plan_walk_op op;

@@ -87,7 +87,8 @@ static enum status read_back(struct explain_plan_path *p, uint64_t number, struc
     if (number < p->block_first || number >= p->block_end) {
         p->block_end = number + 1;
         p->block_first = p->block_end > BLOCK_ROWS ? p->block_end - BLOCK_ROWS : 0;
-        TRY(spool_read(p->spool, p->block_first * sizeof *out, p->block, (p->block_end - p->block_first) * sizeof *out, err));
+        TRY(spool_read(p->spool, p->block_first * sizeof *out, p->block, (p->block_end - p->block_first) * sizeof *out,
+                       err));
     }
     *out = p->block[number - p->block_first];
     return STATUS_OK;

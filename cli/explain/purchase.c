@@ -19,7 +19,8 @@
 #include "sim/engine/allocate.h"
 #include "sim/sim.h"
 
-const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT] = {"compute", "link", "host memory rate", "storage", "memory"};
+const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT] = {"compute", "link", "host memory rate", "storage",
+                                                                    "memory"};
 
 /* --- improved machines --------------------------------------------------------------------------- */
 
@@ -148,7 +149,8 @@ static enum status try_compute(const struct plan *plan, double more, struct aren
     const struct hardware *hardware = &plan->hardware;
     double *slow = sim_allocate(arena, hardware->device_count, sizeof *slow, &status, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t d = 0; d < hardware->device_count; d++) slow[d] = hardware->devices[d].type == out->first ? 1 / (1 + more) : 1;
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        slow[d] = hardware->devices[d].type == out->first ? 1 / (1 + more) : 1;
     return simulate(plan, NULL, slow, &out->after_s, err);
 }
 
@@ -189,7 +191,8 @@ static enum status list_links(const struct hardware *hardware, struct arena *are
         }
         if (first < l) continue; /* listed with the first of its kind */
         struct explain_purchase purchase = {.resource = EXPLAIN_LINK, .first = l, .name = hardware->links[l].name,
-                                            .value = hardware->links[l].bandwidth.value, .dimension = DIMENSION_BYTES_PER_S};
+                                            .value = hardware->links[l].bandwidth.value,
+                                            .dimension = DIMENSION_BYTES_PER_S};
         char name[200];
         snprintf(name, sizeof name, "%s and %" PRIu32 " like it", hardware->links[l].name, members - 1);
         if (members > 1) TRY(arena_string(arena, name, &purchase.name, err));
@@ -213,7 +216,8 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
         uint32_t d = 0;
         while (d < hardware->device_count && hardware->devices[d].type != t) d++;
         if (d < hardware->device_count)
-            list(out, count, (struct explain_purchase){.resource = EXPLAIN_COMPUTE, .first = t, .name = hardware->types[t].name,
+            list(out, count, (struct explain_purchase){.resource = EXPLAIN_COMPUTE, .first = t,
+                                                       .name = hardware->types[t].name,
                                                        .value = plan_peak_flops_per_s(plan, &hardware->types[t]) *
                                                                  cost_host_share(hardware, d),
                                                        .dimension = DIMENSION_FLOP_PER_S});

@@ -38,7 +38,8 @@ static enum status plan_again(const char *path, double factor, double *makespan_
     struct trace trace = {0};
     enum status status = plan_read(path, &read, err);
     if (status == STATUS_OK) {
-        const struct planner_options options = {.policy = read.gang_count > 0 || has_devices(&read) ? NULL : read.policy,
+        const struct planner_options options = {.policy = read.gang_count > 0 || has_devices(&read) ? NULL
+                                                                                                    : read.policy,
                                                 .resident = has_devices(&read),
                                                 .seed = read.seed,
                                                 .activations = PLANNER_AUTO,
@@ -64,7 +65,8 @@ enum status explain_memory_purchase(const char *path, double more, struct explai
     *known = false;
     enum status status = plan_read(path, &plan, err);
     if (status == STATUS_OK && can_plan(&plan)) {
-        *out = (struct explain_purchase){.resource = EXPLAIN_MEMORY, .name = "device memory", .dimension = DIMENSION_BYTES,
+        *out = (struct explain_purchase){.resource = EXPLAIN_MEMORY, .name = "device memory",
+                                         .dimension = DIMENSION_BYTES,
                                          .value = (double)plan.hardware.devices[0].memory_bytes};
         status = plan_again(path, 1, &out->before_s, &why);
         if (status == STATUS_OK) status = plan_again(path, 1 + more, &out->after_s, &why);

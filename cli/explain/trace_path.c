@@ -68,7 +68,8 @@ static enum status next_operation(struct trace_path *p, struct ended *out, bool 
     do TRY(trace_reader_span(p->reader, &span, more, err));
     while (*more && !(span.end_s > span.start_s));
     if (*more)
-        *out = (struct ended){.start_s = span.start_s, .end_s = span.end_s, .number = span.number, .stream = span.stream,
+        *out = (struct ended){.start_s = span.start_s, .end_s = span.end_s, .number = span.number,
+                              .stream = span.stream,
                               .job = span.job};
     return STATUS_OK;
 }
@@ -125,13 +126,15 @@ static bool is_known(const struct trace_path *p, size_t count)
     return count > 0 && p->items[count - 1].end_s - same_s >= p->from_s;
 }
 
-/* Moves the window to the latest ends up to to_s: doubles its length, or halves steps between too short and too long. */
+/* Moves the window to the latest ends up to to_s: doubles its length, or halves steps between too short and too
+ * long. */
 static enum status move_window(struct trace_path *p, double to_s, struct error *err)
 {
     double short_s = 0, long_s = HUGE_VAL;
     for (int tries = 0;; tries++) {
         bool full;
-        TRY(load(p, max_s(to_s - p->length_s, 0), to_s, tries < LENGTHS_TRIED ? p->window_spans : UINT64_MAX, &full, err));
+        TRY(load(p, max_s(to_s - p->length_s, 0), to_s, tries < LENGTHS_TRIED ? p->window_spans : UINT64_MAX, &full,
+                 err));
         if (full) long_s = p->length_s;
         else if (is_known(p, p->count)) break;
         else short_s = p->length_s;
@@ -175,7 +178,8 @@ static enum status find_awaited(struct trace_path *p, const struct ended *at, st
     if (count == 0) return STATUS_OK;
     const struct ended *items = p->items;
     size_t best = count - 1;
-    for (size_t i = best; i-- > 0 && count - i <= EXPLAIN_ALIKE_MOST && items[i].end_s >= items[count - 1].end_s - same_s;)
+    for (size_t i = best;
+         i-- > 0 && count - i <= EXPLAIN_ALIKE_MOST && items[i].end_s >= items[count - 1].end_s - same_s;)
         if (closeness(p->head, &items[i], at) > closeness(p->head, &items[best], at)) best = i;
     *out = items[best];
     return STATUS_OK;
@@ -200,8 +204,8 @@ static enum status follow(struct trace_path *p, struct explain_path *out, struct
     return STATUS_OK;
 }
 
-enum status explain_trace_path(struct trace_reader *reader, const char *name, uint64_t window_spans, struct arena *arena,
-                               struct explain_path *out, struct error *err)
+enum status explain_trace_path(struct trace_reader *reader, const char *name, uint64_t window_spans,
+                               struct arena *arena, struct explain_path *out, struct error *err)
 {
     struct trace_path p = {.reader = reader, .head = trace_reader_head(reader), .window_spans = window_spans};
     assert(window_spans >= EXPLAIN_ALIKE_MOST);

@@ -88,7 +88,8 @@ static enum status check_chrome(const char *path, char *text, size_t bytes, stru
     struct trace trace = {0};
     enum status status = chrome_read(path, &trace, err);
     if (status == STATUS_OK)
-        snprintf(text, bytes, "%s on %s", CLI_COUNT(trace.span_count, "operation"), CLI_COUNT(trace.stream_count, "stream"));
+        snprintf(text, bytes, "%s on %s", CLI_COUNT(trace.span_count, "operation"),
+                 CLI_COUNT(trace.stream_count, "stream"));
     trace_release(&trace);
     return status;
 }
@@ -296,7 +297,8 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
     if (strcmp(path, "-") == 0) /* read twice */
         return error_set(err, STATUS_BAD_INPUT, "standard input cannot be checked (expected a file's name)");
     if (file_kind_is_stream(path))
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is a pipe or a device, which cannot be checked (expected a file)", path);
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a pipe or a device, which cannot be checked (expected a file)",
+                         path);
     if (find_kind(path, &kind, err) != STATUS_OK || kind->check(path, holds, sizeof holds, err) != STATUS_OK)
         return err->status;
     if (!cli->json) {

@@ -163,11 +163,14 @@ static void warn_load(struct cli *cli, const struct pair *pair)
 {
     double slowed_s;
     if (cli_load_slows(pair->measured->load, pair->measured->makespan_s, pair->predicted->makespan_s, &slowed_s))
-        cli_warn(cli, "other programs took %.0f %% of the processors during the measured run, so it may have taken up to %.2g "
-                 "times as long as on an idle machine", 100 * pair->measured->load, slowed_s / pair->predicted->makespan_s);
+        cli_warn(cli,
+                 "other programs took %.0f %% of the processors during the measured run, "
+                 "so it may have taken up to %.2g times as long as on an idle machine",
+                 100 * pair->measured->load, slowed_s / pair->predicted->makespan_s);
     cli_load_warn_late(cli, pair->measured->late);
     if (cli_load_slows(pair->predicted->load, pair->measured->makespan_s, 1, &slowed_s))
-        cli_warn(cli, "the profile of the prediction is not clean: other programs took %.0f %% of the processors while it was "
+        cli_warn(cli, "the profile of the prediction is not clean: "
+                      "other programs took %.0f %% of the processors while it was "
                  "measured", 100 * pair->predicted->load);
 }
 
@@ -330,7 +333,8 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
             (const char *const[]){"spillway compare predicted.json.gz measured.json.gz",
                                   "spillway compare predicted.json.gz measured.json.gz "
                                   "--max-error 10% --json", NULL},
-        .details = "PREDICTED is the trace of 'spillway simulate --trace', MEASURED the trace of 'spillway run --trace', "
+        .details = "PREDICTED is the trace of 'spillway simulate --trace', "
+                   "MEASURED the trace of 'spillway run --trace', "
                    "both of the same plan.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);

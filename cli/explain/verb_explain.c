@@ -29,8 +29,9 @@ struct explain_request {
 };
 
 /* Finds all gains, with memory: `out` has room for one more than explain_purchases() fills in. */
-static enum status buy(struct cli *cli, const struct explain_request *request, const struct plan *plan, struct arena *arena,
-                       struct explain_purchase *out, struct cli_explain_report *report, struct error *err)
+static enum status buy(struct cli *cli, const struct explain_request *request, const struct plan *plan,
+                       struct arena *arena, struct explain_purchase *out, struct cli_explain_report *report,
+                       struct error *err)
 {
     uint32_t count = 0;
     if (request->no_purchases) return STATUS_OK;
@@ -55,8 +56,10 @@ static enum status check_measured(const char *path, struct error *err)
     bool measured = trace_reader_head(reader)->source == TRACE_MEASURED;
     trace_reader_close(reader);
     if (measured) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a measurement; the prediction is made from "
-                     "the plan)", path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s: this trace is a prediction (expected a measurement; the prediction is made from "
+                     "the plan)",
+                     path);
 }
 
 /* What is explained. */
@@ -70,8 +73,8 @@ struct explain_case {
     struct arena arena;               /* of these times */
 };
 
-static enum status find_path(const struct plan *plan, const struct trace *trace, struct arena *arena, struct explain_path *out,
-                             struct error *err)
+static enum status find_path(const struct plan *plan, const struct trace *trace, struct arena *arena,
+                             struct explain_path *out, struct error *err)
 {
     struct arena scratch = {0};
     struct explain_times times;
@@ -163,7 +166,8 @@ static enum status open_pipe(struct file_in *pipe, const char *path, struct expl
     file_in_close(file);
     if (status == STATUS_OK && out->kind == EXPLAIN_OURS)
         status = trace_reader_of_text(path, out->text, length, NULL, &out->reader, err);
-    if (status == STATUS_OK && out->kind == EXPLAIN_FOREIGN) status = chrome_parse(path, out->text, length, &out->trace, err);
+    if (status == STATUS_OK && out->kind == EXPLAIN_FOREIGN)
+        status = chrome_parse(path, out->text, length, &out->trace, err);
     return status;
 }
 
@@ -175,7 +179,8 @@ static enum status open_source(const char *path, struct explain_source *out, str
     bool seeks = file_in_seeks(file);
     enum status status = seeks ? find_kind(file, &out->kind, err) : open_pipe(file, path, out, err);
     file_in_close(file);
-    if (status == STATUS_OK && seeks && out->kind == EXPLAIN_OURS) status = trace_reader_open(path, NULL, &out->reader, err);
+    if (status == STATUS_OK && seeks && out->kind == EXPLAIN_OURS)
+        status = trace_reader_open(path, NULL, &out->reader, err);
     if (status == STATUS_OK && seeks && out->kind == EXPLAIN_FOREIGN) status = chrome_read(path, &out->trace, err);
     if (status == STATUS_OK && out->kind == EXPLAIN_FOREIGN) status = trace_reader_of(&out->trace, &out->reader, err);
     return status;
@@ -302,7 +307,8 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         return error_set(err, STATUS_BAD_INPUT, "option '--more' is '%s' (expected more than 0%% and at most 1000%%)",
                          request.more_text);
     if (strcmp(request.plan_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "the plan must be a file, because it is read more than once (found '-')");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan must be a file, because it is read more than once (found '-')");
 
     if (cli_explain_is_row(request.plan_path)) return explain_row(cli, &request, err);
     bool alone = false;

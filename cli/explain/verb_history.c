@@ -78,8 +78,8 @@ static enum status print_errors(FILE *out, const struct history_answer *answer, 
     return cli_table_end(&table, out, err);
 }
 
-static enum status print_text(struct cli *cli, const struct history_request *request, const struct history_answer *answer,
-                              struct error *err)
+static enum status print_text(struct cli *cli, const struct history_request *request,
+                              const struct history_answer *answer, struct error *err)
 {
     FILE *out = cli->out;
     if (request->by < HISTORY_BY_COUNT) {
@@ -137,8 +137,8 @@ static void record_json(struct json_out *json, const struct history_record *reco
     json_out_object_end(json);
 }
 
-static enum status print_json(struct cli *cli, const struct history_request *request, const struct history_answer *answer,
-                              struct error *err)
+static enum status print_json(struct cli *cli, const struct history_request *request,
+                              const struct history_answer *answer, struct error *err)
 {
     struct json_out *json;
     TRY(cli_report_begin(cli, "history", &json, err));

@@ -70,8 +70,8 @@ static void pair_release(struct plot_trace_pair *pair)
 }
 
 /* Opens the traces, of which only the part that is drawn is read. */
-static enum status open_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
-                             struct error *err)
+static enum status open_pair(const struct options *options, const struct plot_options *plot,
+                             struct plot_trace_pair *pair, struct error *err)
 {
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
     for (size_t i = 0; i < options->operand_count; i++) {
@@ -146,8 +146,8 @@ static enum status read_policy(const struct json_input *in, const json_t *array,
                                struct policies *out, struct error *err)
 {
     static const char *const others[] = {"estimated_makespan_s", "lower_bound_s", "gap",
-                                         "samples_per_s", "compute_utilisation", "reason", "over_best", "runnable", "verdict",
-                                         NULL};
+                                         "samples_per_s", "compute_utilisation", "reason", "over_best", "runnable",
+                                         "verdict", NULL};
     struct json_object object;
     struct plot_policy policy = {0};
     bool feasible = false;

@@ -11,7 +11,8 @@ enum { BUSY_MS = 2000 };
 
 enum status database_complain(const struct database *database, struct error *err)
 {
-    return error_set(err, STATUS_IO, "%s'%s': %s", database->kind->title, database->path, sqlite3_errmsg(database->handle));
+    return error_set(err, STATUS_IO, "%s'%s': %s", database->kind->title, database->path,
+                     sqlite3_errmsg(database->handle));
 }
 
 enum status database_open(const char *path, const struct database_kind *kind, bool create, struct database *out,
@@ -33,7 +34,9 @@ void database_close(struct database *database)
 
 enum status database_execute(const struct database *database, const char *sql, struct error *err)
 {
-    if (!sql) return error_set(err, STATUS_NO_MEMORY, "no memory for statements to %s'%s'", database->kind->title, database->path);
+    if (!sql)
+        return error_set(err, STATUS_NO_MEMORY, "no memory for statements to %s'%s'", database->kind->title,
+                         database->path);
     if (sqlite3_exec(database->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
     return database_complain(database, err);
 }
@@ -90,8 +93,8 @@ static enum status check_or_create(struct database *database, const char *create
         return error_set(err, STATUS_BAD_INPUT, "'%s' is not a %s (it is another program's database)", database->path,
                          kind->name);
     if (version > kind->version || version < (kind->oldest > 0 ? kind->oldest : kind->version))
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is a %s of version %lld (expected %d)", database->path, kind->name,
-                         (long long)version, kind->version);
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a %s of version %lld (expected %d)", database->path,
+                         kind->name, (long long)version, kind->version);
     database->version = (int)version;
     return STATUS_OK;
 }

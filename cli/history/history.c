@@ -63,9 +63,10 @@ static const char *const rules[] = {
     [REAL] = "%1$s REAL CHECK(%1$s IS NULL OR (typeof(%1$s)='real' AND %1$s>=1e-15 AND %1$s<=1e18))"};
 
 /* Constraints of whole records. */
-static const char more_rules[] = "CHECK(made_at IS NOT NULL AND made_at GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T"
-                                 "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'),"
-                                 "CHECK(verb IS NOT NULL AND verb IN ('plan','simulate','run')),CHECK(complete IN (0,1))";
+static const char more_rules[] =
+    "CHECK(made_at IS NOT NULL AND made_at GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T"
+    "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'),"
+    "CHECK(verb IS NOT NULL AND verb IN ('plan','simulate','run')),CHECK(complete IN (0,1))";
 
 static const char *const *text_of(const struct history_record *record, const struct column *column)
 {
@@ -256,7 +257,8 @@ static enum status read_text(sqlite3_stmt *statement, int c, struct history_reco
 }
 
 /* Reads a row; `record` is zeroed before. */
-static enum status read_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
+static enum status read_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena,
+                            struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
         const char *expected = NULL;

@@ -47,7 +47,8 @@ static int compare_groups(const void *a, const void *b)
 
 static int compare_absolute(const void *a, const void *b)
 {
-    double x = fabs(((const struct history_error_run *)a)->error), y = fabs(((const struct history_error_run *)b)->error);
+    double x = fabs(((const struct history_error_run *)a)->error),
+           y = fabs(((const struct history_error_run *)b)->error);
     return (x > y) - (x < y);
 }
 

@@ -80,7 +80,8 @@ static struct sourced_value *link_sourced(struct hardware_link *link, uint32_t w
 {
     bool nic = which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NIC_LATENCY;
     if (strncmp(link->name, nic ? "nic-" : "nvlink-", nic ? 4 : 7) != 0) return NULL;
-    return which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
+    return which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NVLINK_BANDWIDTH ? &link->bandwidth
+                                                                                       : &link->latency;
 }
 
 static void read_values(struct hardware *hardware, double out[CALIBRATION_VALUES])
@@ -102,7 +103,8 @@ static void put(struct sourced_value *sourced, double value, double spread, cons
                                       .as_of = sourced->as_of ? sourced->as_of : "2026-11"};
 }
 
-void calibration_put(struct hardware *hardware, const double values[CALIBRATION_VALUES], double spread, const char *source)
+void calibration_put(struct hardware *hardware, const double values[CALIBRATION_VALUES], double spread,
+                     const char *source)
 {
     for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         for (uint32_t t = 0; t < hardware->type_count; t++)
@@ -122,11 +124,13 @@ enum status calibration_job(const struct measured_run *run, struct job_set *out,
          of[RUN_PIPELINE] > 1 && !of[RUN_SEQUENCE_PARALLEL];
     int length = snprintf(
         text, sizeof text,
-        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"gpt\", \"network\": {\"model_type\": \"gpt2\", \"n_embd\": %" PRIu32
-        ", \"n_head\": %" PRIu32 ", \"n_layer\": %" PRIu32 ", \"n_positions\": %" PRIu32 ", \"vocab_size\": %" PRIu32
-        "}, \"sequence\": %" PRIu32 ", \"microbatch\": %" PRIu32 ", \"microbatches\": %" PRIu32 ", \"minibatches\": 1, "
-        "\"precision\": \"bf16\", \"optimizer\": \"adamw\", \"parallel\": {\"tensor\": %" PRIu32 ", \"pipeline\": %" PRIu32
-        ", \"data\": %" PRIu32 ", \"chunks\": %" PRIu32 ", \"schedule\": \"%s\", \"recompute\": \"%s\", \"sequence\": %s, "
+        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"gpt\", \"network\": {\"model_type\": \"gpt2\", \"n_embd\": "
+        "%" PRIu32 ", \"n_head\": %" PRIu32 ", \"n_layer\": %" PRIu32 ", \"n_positions\": %" PRIu32
+        ", \"vocab_size\": %" PRIu32 "}, \"sequence\": %" PRIu32 ", \"microbatch\": %" PRIu32
+        ", \"microbatches\": %" PRIu32 ", \"minibatches\": 1, "
+        "\"precision\": \"bf16\", \"optimizer\": \"adamw\", \"parallel\": {\"tensor\": %" PRIu32
+        ", \"pipeline\": %" PRIu32 ", \"data\": %" PRIu32 ", \"chunks\": %" PRIu32
+        ", \"schedule\": \"%s\", \"recompute\": \"%s\", \"sequence\": %s, "
         "\"scatter\": %s, \"exposed\": %s}}]}",
         of[RUN_WIDTH], of[RUN_HEADS], of[RUN_LAYERS], of[RUN_SEQUENCE], of[RUN_VOCABULARY], of[RUN_SEQUENCE],
         of[RUN_MICROBATCH], of[RUN_BATCH] / of[RUN_MICROBATCH], of[RUN_TENSOR], of[RUN_PIPELINE], of[RUN_DATA],
@@ -194,8 +198,8 @@ static enum status simulate(struct hardware *hardware, struct job_set *jobs, dou
     return status;
 }
 
-enum status calibration_predict(const char *name, const double values[CALIBRATION_VALUES], const struct measured_run *run,
-                                double *out_s, struct error *err)
+enum status calibration_predict(const char *name, const double values[CALIBRATION_VALUES],
+                                const struct measured_run *run, double *out_s, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};

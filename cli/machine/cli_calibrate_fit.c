@@ -113,7 +113,8 @@ static double value_of(const struct fit *fit, uint32_t value, double moved)
 static void values_of(const struct fit *fit, const gsl_vector *moved, double out[CALIBRATION_VALUES])
 {
     memcpy(out, fit->start, sizeof fit->start);
-    for (uint32_t i = 0; i < fit->free_count; i++) out[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
+    for (uint32_t i = 0; i < fit->free_count; i++)
+        out[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
 }
 
 /* Returns the signed root of rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), which is squared later. */
@@ -190,7 +191,8 @@ static enum status solve(struct fit *fit, gsl_multifit_nlinear_workspace *work, 
         .f = evaluate, .n = fit->run_count + fit->free_count, .p = fit->free_count, .params = fit};
     int info;
     gsl_multifit_nlinear_init(moved, &system, work);
-    if (fit->error.status == STATUS_OK) gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-3, 1e-6, 1e-5, NULL, NULL, &info, work);
+    if (fit->error.status == STATUS_OK)
+        gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-3, 1e-6, 1e-5, NULL, NULL, &info, work);
     if (fit->error.status != STATUS_OK) {
         *err = fit->error;
         return err->status;
@@ -200,8 +202,8 @@ static enum status solve(struct fit *fit, gsl_multifit_nlinear_workspace *work, 
 }
 
 /* best: zeroed before. */
-static enum status run_rounds(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved, gsl_vector *best,
-                              struct error *err)
+static enum status run_rounds(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved,
+                              gsl_vector *best, struct error *err)
 {
     double best_sum, sum;
     TRY(simulate(fit, best, &best_sum, err));
@@ -236,11 +238,12 @@ static enum status fit_all(struct fit *fit, double values[CALIBRATION_VALUES], s
     gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
     parameters.h_df = 0.02; /* skips steps of tiles and schedules */
     gsl_multifit_nlinear_workspace *work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters,
-                                                                      fit->run_count + fit->free_count, fit->free_count);
+                                                                      fit->run_count + fit->free_count,
+                                                                      fit->free_count);
     gsl_vector *moved = gsl_vector_calloc(fit->free_count), *best = gsl_vector_calloc(fit->free_count);
-    enum status status = work && moved && best
-                             ? run_rounds(fit, work, moved, best, err)
-                             : error_set(err, STATUS_NO_MEMORY, "no memory for a fit to %" PRIu32 " runs", fit->run_count);
+    enum status status = work && moved && best ? run_rounds(fit, work, moved, best, err)
+                                               : error_set(err, STATUS_NO_MEMORY,
+                                                           "no memory for a fit to %" PRIu32 " runs", fit->run_count);
     if (status == STATUS_OK) values_of(fit, best, values);
     if (work) gsl_multifit_nlinear_free(work);
     if (moved) gsl_vector_free(moved);

@@ -72,7 +72,8 @@ enum status calibration_report_text(struct cli *cli, const struct calibration_ou
         error_cells(&table, &outcome->of[s].held);
     }
     TRY(cli_table_end(&table, cli->out, err));
-    fprintf(cli->out, "\nerror: mean of |predicted / measured - 1| of an iteration's time; bias: the same with its sign\n");
+    fprintf(cli->out,
+            "\nerror: mean of |predicted / measured - 1| of an iteration's time; bias: the same with its sign\n");
     if (outcome->folds.count > 0) fprintf(cli->out, "each run is predicted by the fit in which it was held out\n");
     if (outcome->output) fprintf(cli->out, "written to %s\n", outcome->output);
     return STATUS_OK;

@@ -35,7 +35,8 @@ bool calibration_is_fitted(const struct calibration_split *split, const struct m
 enum status calibration_half_parse(const char *text, struct calibration_split *out, struct error *err)
 {
     static const char *const names[] = {
-        [CALIBRATION_HALF_ALL] = "all", [CALIBRATION_HALF_EVEN] = "even", [CALIBRATION_HALF_ODD] = "odd", [CALIBRATION_HALF_NONE] = "none"};
+        [CALIBRATION_HALF_ALL] = "all", [CALIBRATION_HALF_EVEN] = "even", [CALIBRATION_HALF_ODD] = "odd",
+        [CALIBRATION_HALF_NONE] = "none"};
     for (uint32_t i = 0; i < ARRAY_COUNT(names); i++)
         if (names[i] && strcmp(text, names[i]) == 0) {
             out->half = CALIBRATION_HALF_ALL + i;
@@ -54,13 +55,16 @@ enum status calibration_held_parse(const char *text, struct calibration_split *o
     const char *sign = strchr(text, '=');
     struct calibration_group group;
     if (out->held_count == CALIBRATION_HELD_MAX)
-        return error_set(err, STATUS_LIMIT, "option '--hold-out' is given too often (limit is %d)", CALIBRATION_HELD_MAX);
+        return error_set(err, STATUS_LIMIT, "option '--hold-out' is given too often (limit is %d)",
+                         CALIBRATION_HELD_MAX);
     snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
     if (!sign || !measured_runs_column(name, &group.column))
         return error_set(err, STATUS_BAD_INPUT,
-                         "option '--hold-out' is '%s' (expected a column and its value, such as 'micro batch=4')", text);
+                         "option '--hold-out' is '%s' (expected a column and its value, such as 'micro batch=4')",
+                         text);
     if (!measured_runs_value(group.column, sign + 1, &group.value))
-        return error_set(err, STATUS_BAD_INPUT, "option '--hold-out' is '%s' (expected a value of column '%s')", text, name);
+        return error_set(err, STATUS_BAD_INPUT, "option '--hold-out' is '%s' (expected a value of column '%s')", text,
+                         name);
     out->held[out->held_count++] = group;
     return STATUS_OK;
 }
@@ -87,7 +91,8 @@ static enum status fold_by_column(const struct measured_runs *sets, uint32_t set
     for (uint32_t s = 0; s < set_count; s++)
         for (uint32_t i = 0; i < sets[s].count; i++)
             if (!add_value(out, sets[s].runs[i].of[out->column]))
-                return error_set(err, STATUS_LIMIT, "column '%s' has too many values (limit is %d)", name, CALIBRATION_FOLDS_MAX);
+                return error_set(err, STATUS_LIMIT, "column '%s' has too many values (limit is %d)", name,
+                                 CALIBRATION_FOLDS_MAX);
     if (out->count > 1) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "option '--folds' is '%s', which is the same in all runs", name);
 }
@@ -103,8 +108,8 @@ enum status calibration_folds_parse(const char *text, const struct measured_runs
         return fold_by_column(sets, set_count, out, err);
     }
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || count < 2 || count > CALIBRATION_FOLDS_MAX)
-        return error_set(err, STATUS_BAD_INPUT, "option '--folds' is '%s' (expected a number from 2 to %d or a column)", text,
-                         CALIBRATION_FOLDS_MAX);
+        return error_set(err, STATUS_BAD_INPUT, "option '--folds' is '%s' (expected a number from 2 to %d or a column)",
+                         text, CALIBRATION_FOLDS_MAX);
     out->count = (uint32_t)count;
     return STATUS_OK;
 }
@@ -112,8 +117,10 @@ enum status calibration_folds_parse(const char *text, const struct measured_runs
 struct calibration_split calibration_fold(const struct calibration_folds *folds, uint32_t index)
 {
     assert(index < folds->count);
-    if (!folds->by_column) return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .fold = index, .folds = folds->count};
-    return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .held = {{folds->column, folds->values[index]}}, .held_count = 1};
+    if (!folds->by_column)
+        return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .fold = index, .folds = folds->count};
+    return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .held = {{folds->column, folds->values[index]}},
+                                      .held_count = 1};
 }
 
 void calibration_fold_label(const struct calibration_folds *folds, uint32_t index, char label[CALIBRATION_LABEL_BYTES])

@@ -37,9 +37,10 @@ static const double least_capability = 7.5;
 /* --- findings -------------------------------------------------------------------------------- */
 
 /* Precedes repair(). */
-static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
-    PRINTF_LIKE(4, 5);
-static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
+static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format,
+                                ...) PRINTF_LIKE(4, 5);
+static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format,
+                                ...)
 {
     static struct cli_finding beyond; /* beyond the array */
     struct cli_finding *finding = doctor->count < CLI_FINDINGS_MAX ? &doctor->findings[doctor->count++] : &beyond;
@@ -206,7 +207,8 @@ static void look_collectives(struct cli_doctor *doctor, const char *devices, uin
     else if (gpu_count < 2)
         find(doctor, "nccl", CLI_HEALTH_OK, "not needed: there are no two GPUs (%.*s)", length, line);
     else
-        repair(find(doctor, "nccl", CLI_HEALTH_WARN, "collectives between GPUs go through host memory: %.*s", length, line),
+        repair(find(doctor, "nccl", CLI_HEALTH_WARN, "collectives between GPUs go through host memory: %.*s", length,
+                    line),
                "install NCCL 2 (libnccl.so.2) or name it with SPILLWAY_NCCL");
 }
 
@@ -234,7 +236,8 @@ static void look_cuda(struct cli_doctor *doctor, char *executor, bool built, uin
         find(doctor, "cuda", CLI_HEALTH_OK, "no GPU: plans run on the host's cores");
     } else {
         repair(find(doctor, "cuda", CLI_HEALTH_FAIL, "%.*s, but the bus has %" PRIu32 " GPUs", length, line, gpu_count),
-               "update the driver to one for the CUDA that the executor was built with; check that /dev/nvidia* may be opened");
+               "update the driver to one for the CUDA that the executor was built with; "
+               "check that /dev/nvidia* may be opened");
     }
     look_collectives(doctor, text, gpu_count);
 }
@@ -275,8 +278,8 @@ static void look_architecture(struct cli_doctor *doctor, uint32_t gpu_count)
         if (capability >= least_capability)
             find(doctor, "architecture", CLI_HEALTH_OK, "%.200s: compute capability %.1f", line, capability);
         else
-            repair(find(doctor, "architecture", CLI_HEALTH_FAIL, "%.200s: compute capability %.1f is older than %.1f", line,
-                        capability, least_capability),
+            repair(find(doctor, "architecture", CLI_HEALTH_FAIL, "%.200s: compute capability %.1f is older than %.1f",
+                        line, capability, least_capability),
                    "leave this GPU out (CUDA_VISIBLE_DEVICES); CUDA 12 and newer compile for 7.5 and newer here");
     }
 }
@@ -288,7 +291,8 @@ static void look_links(struct cli_doctor *doctor, const struct gpus *gpus)
     for (uint32_t i = 0; i < gpus->count; i++) {
         const struct gpu *gpu = &gpus->all[i];
         if (gpu->width == 0 || gpu->width >= gpu->width_max) continue;
-        repair(find(doctor, "link", CLI_HEALTH_WARN, "GPU %s has %u of its %u lanes", gpu->address, gpu->width, gpu->width_max),
+        repair(find(doctor, "link", CLI_HEALTH_WARN, "GPU %s has %u of its %u lanes", gpu->address, gpu->width,
+                    gpu->width_max),
                "put it into a slot with all lanes; some cards reduce lanes when idle: check again during a run");
     }
 }
@@ -308,7 +312,8 @@ static void look_locked(struct cli_doctor *doctor, uint32_t gpu_count)
     }
     repair(find(doctor, "pinned memory", CLI_HEALTH_WARN,
                 "only %s may be locked (ulimit -l): copies may go through pageable memory", text),
-           "'ulimit -l unlimited', or '* - memlock unlimited' in /etc/security/limits.conf; containers: --ulimit memlock=-1");
+           "'ulimit -l unlimited', or '* - memlock unlimited' in /etc/security/limits.conf; containers: "
+           "--ulimit memlock=-1");
 }
 
 static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
@@ -321,8 +326,9 @@ static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
     }
     for (uint32_t i = 0; i < gpus->count; i++) unknown += gpus->all[i].node < 0;
     if (nodes > 1 && unknown > 0)
-        repair(find(doctor, "numa", CLI_HEALTH_WARN, "%" PRIu32 " nodes; the nearest node is unknown for %" PRIu32 " of %" PRIu32
-                    " GPUs", nodes, unknown, gpus->count),
+        repair(find(doctor, "numa", CLI_HEALTH_WARN,
+                    "%" PRIu32 " nodes; the nearest node is unknown for %" PRIu32 " of %" PRIu32 " GPUs", nodes,
+                    unknown, gpus->count),
                "check the firmware's settings for NUMA; run with 'numactl --cpunodebind' near each GPU");
     else if (nodes > 1 && gpus->count > 0)
         find(doctor, "numa", CLI_HEALTH_OK, "%" PRIu32 " nodes; the first GPU is on node %d", nodes, gpus->all[0].node);
@@ -354,8 +360,8 @@ static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
         }
     }
     if (without > 0)
-        repair(find(doctor, "p2p", CLI_HEALTH_WARN, "%" PRIu32 " of %" PRIu32 " pairs of GPUs do not reach each other", without,
-                    with + without),
+        repair(find(doctor, "p2p", CLI_HEALTH_WARN, "%" PRIu32 " of %" PRIu32 " pairs of GPUs do not reach each other",
+                    without, with + without),
                "copies between such pairs go through host memory; plan for that with --no-p2p");
     else
         find(doctor, "p2p", CLI_HEALTH_OK, "%" PRIu32 " pairs of GPUs reach each other", with);
@@ -465,7 +471,9 @@ static void look_profile(struct cli_doctor *doctor)
 static void look_gnuplot(struct cli_doctor *doctor)
 {
     if (on_path("gnuplot")) find(doctor, "gnuplot", CLI_HEALTH_OK, "on PATH");
-    else repair(find(doctor, "gnuplot", CLI_HEALTH_WARN, "not on PATH: no pictures"), "install it: apt install gnuplot-nox");
+    else
+        repair(find(doctor, "gnuplot", CLI_HEALTH_WARN, "not on PATH: no pictures"),
+               "install it: apt install gnuplot-nox");
 }
 
 static void look_history(struct cli_doctor *doctor)

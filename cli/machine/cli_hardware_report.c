@@ -142,7 +142,8 @@ static enum status print_values(struct cli *cli, const struct hardware *hardware
     return cli_table_end(&table, cli->out, err);
 }
 
-/* Prints the shortest collective of each kind and the bytes of the largest over its seconds; nothing without collectives. */
+/* Prints the shortest collective of each kind and the bytes of the largest over its seconds; nothing without
+ * collectives. */
 static enum status print_collectives(FILE *out, const struct hardware *hardware, struct error *err)
 {
     struct cli_table table;
@@ -150,8 +151,9 @@ static enum status print_collectives(FILE *out, const struct hardware *hardware,
     uint32_t rows = 0;
     for (uint32_t t = 0; t < hardware->type_count; t++) rows += hardware->types[t].collective_count;
     if (rows == 0) return STATUS_OK;
-    cli_table_begin(&table, (const char *const[]){"MEASURED COLLECTIVES", "OF", ">MEMBERS", ">PROCESSES", ">COMPUTING MEANWHILE", ">SMALLEST",
-                                                  ">TAKES", ">LARGEST", ">RATE", NULL});
+    cli_table_begin(&table,
+                    (const char *const[]){"MEASURED COLLECTIVES", "OF", ">MEMBERS", ">PROCESSES",
+                                          ">COMPUTING MEANWHILE", ">SMALLEST", ">TAKES", ">LARGEST", ">RATE", NULL});
     for (uint32_t t = 0; t < hardware->type_count; t++)
         for (uint32_t i = 0; i < hardware->types[t].collective_count; i++) {
             const struct collective_rate *rate = &hardware->types[t].collectives[i];
@@ -164,7 +166,8 @@ static enum status print_collectives(FILE *out, const struct hardware *hardware,
             cli_table_cell(&table, "%s", quantity_text((double)first->bytes, DIMENSION_BYTES, text));
             cli_table_cell(&table, "%s", quantity_text(first->seconds, DIMENSION_SECONDS, text));
             cli_table_cell(&table, "%s", quantity_text((double)last->bytes, DIMENSION_BYTES, text));
-            cli_table_cell(&table, "%s", quantity_text((double)last->bytes / last->seconds, DIMENSION_BYTES_PER_S, text));
+            cli_table_cell(&table, "%s",
+                           quantity_text((double)last->bytes / last->seconds, DIMENSION_BYTES_PER_S, text));
         }
     TRY(cli_table_end(&table, out, err));
     fputc('\n', out);

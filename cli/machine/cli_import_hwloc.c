@@ -85,15 +85,18 @@ static enum status ask(const char *path, struct facts **out, struct error *err)
     if (result && length == sizeof(struct facts)) return STATUS_OK;
     free(result);
     *out = NULL;
-    return error_set(err, STATUS_BAD_INPUT, "%s: no topology that hwloc can load (expected XML of 'lstopo --of xml')", path);
+    return error_set(err, STATUS_BAD_INPUT, "%s: no topology that hwloc can load (expected XML of 'lstopo --of xml')",
+                     path);
 }
 
-static struct sourced_value sourced_of(double value, double spread, enum source_kind kind, const char *source, const char *as_of)
+static struct sourced_value sourced_of(double value, double spread, enum source_kind kind, const char *source,
+                                       const char *as_of)
 {
     return (struct sourced_value){.value = value, .spread = spread, .kind = kind, .source = source, .as_of = as_of};
 }
 
-static void set_host(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
+static void set_host(const struct facts *facts, const char *as_of, struct hardware *machine,
+                     struct import_report *report)
 {
     char text[QUANTITY_TEXT_BYTES];
     double bytes = facts->memory_bytes;
@@ -107,7 +110,8 @@ static void set_host(const struct facts *facts, const char *as_of, struct hardwa
 }
 
 /* Sets links. hwloc has GB/s of the whole link, as negotiated. */
-static void set_links(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
+static void set_links(const struct facts *facts, const char *as_of, struct hardware *machine,
+                      struct import_report *report)
 {
     for (uint32_t d = 0; d < facts->gpus; d++) {
         struct hardware_device *device = &machine->devices[d];
@@ -131,8 +135,9 @@ enum status cli_import_hwloc(const char *path, const char *as_of, struct hardwar
     uint32_t gpus = facts->gpus;
     enum status status = STATUS_OK;
     if (gpus > 0 && gpus != machine->device_count)
-        status = error_set(err, STATUS_BAD_INPUT, "%s: the topology has %" PRIu32 " GPUs (expected %" PRIu32 ", as '%s')", path,
-                           gpus, machine->device_count, machine->name);
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "%s: the topology has %" PRIu32 " GPUs (expected %" PRIu32 ", as '%s')", path, gpus,
+                           machine->device_count, machine->name);
     if (!status) {
         set_host(facts, date, machine, report);
         set_links(facts, date, machine, report);

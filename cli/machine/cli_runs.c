@@ -67,7 +67,8 @@ bool measured_runs_value(enum run_column column, const char *text, uint32_t *out
         *out = r;
         return true;
     }
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value < least_of(column) || value > columns[column].most) return false;
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value < least_of(column) || value > columns[column].most)
+        return false;
     *out = (uint32_t)value;
     return true;
 }
@@ -107,8 +108,9 @@ static enum status split(struct runs_place at, const char *line, size_t length, 
         while (first < last && line[first] == ' ') first++;
         while (last > first && line[last - 1] == ' ') last--;
         if (*count == FIELDS_MAX || last - first >= FIELD_BYTES)
-            return error_set(err, STATUS_LIMIT, "%s:%" PRIu32 ":%zu: too many or too long fields (limits are %d of %d bytes)",
-                             at.path, at.line, first + 1, FIELDS_MAX, FIELD_BYTES - 1);
+            return error_set(err, STATUS_LIMIT,
+                             "%s:%" PRIu32 ":%zu: too many or too long fields (limits are %d of %d bytes)", at.path,
+                             at.line, first + 1, FIELDS_MAX, FIELD_BYTES - 1);
         struct runs_field *field = &fields[(*count)++];
         memcpy(field->text, line + first, last - first);
         field->text[last - first] = '\0';
@@ -132,12 +134,13 @@ static enum status find_column(struct runs_place at, const struct runs_field *fi
     if (strcmp(field->text, ignored_name) == 0) return STATUS_OK;
     if (strcmp(field->text, time_name) == 0) *out = TIME_COLUMN;
     else if (measured_runs_column(field->text, &column)) *out = (int)column;
-    return *out == NO_COLUMN ? fail(at, field, err, "unknown column", "a column of measured runs, such as 'global batch'")
-                             : STATUS_OK;
+    return *out == NO_COLUMN
+             ? fail(at, field, err, "unknown column", "a column of measured runs, such as 'global batch'")
+             : STATUS_OK;
 }
 
-static enum status read_layout(struct runs_place at, const struct runs_field *fields, uint32_t count, struct runs_layout *out,
-                               struct error *err)
+static enum status read_layout(struct runs_place at, const struct runs_field *fields, uint32_t count,
+                               struct runs_layout *out, struct error *err)
 {
     bool there[RUN_COLUMNS] = {false}, timed = false;
     out->count = count;
@@ -150,7 +153,8 @@ static enum status read_layout(struct runs_place at, const struct runs_field *fi
     }
     for (int c = 0; c < RUN_COLUMNS; c++)
         if (!there[c] && !columns[c].optional)
-            return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: missing column '%s'", at.path, at.line, columns[c].name);
+            return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: missing column '%s'", at.path, at.line,
+                             columns[c].name);
     if (!timed)
         return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: missing column '%s'", at.path, at.line, time_name);
     return STATUS_OK;
@@ -158,8 +162,8 @@ static enum status read_layout(struct runs_place at, const struct runs_field *fi
 
 /* --- the other lines ---------------------------------------------------------------------------- */
 
-static enum status parse_value(struct runs_place at, const struct runs_field *field, enum run_column column, uint32_t *out,
-                               struct error *err)
+static enum status parse_value(struct runs_place at, const struct runs_field *field, enum run_column column,
+                               uint32_t *out, struct error *err)
 {
     char expected[64];
     if (measured_runs_value(column, field->text, out)) return STATUS_OK;
@@ -184,16 +188,17 @@ static enum status check_run(struct runs_place at, const struct measured_run *ru
     uint64_t devices = (uint64_t)run->of[RUN_TENSOR] * run->of[RUN_DATA] * run->of[RUN_PIPELINE];
     uint64_t step = (uint64_t)run->of[RUN_MICROBATCH] * run->of[RUN_DATA];
     if (devices != run->of[RUN_DEVICES])
-        return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: %" PRIu32 " GPUs, but tensor x data x pipeline is %" PRIu64,
-                         at.path, at.line, run->of[RUN_DEVICES], devices);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s:%" PRIu32 ":1: %" PRIu32 " GPUs, but tensor x data x pipeline is %" PRIu64, at.path,
+                         at.line, run->of[RUN_DEVICES], devices);
     if (run->of[RUN_BATCH] % step != 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s:%" PRIu32 ":1: global batch %" PRIu32 " is not a multiple of micro batch x data, %" PRIu64,
                          at.path, at.line, run->of[RUN_BATCH], step);
     if (run->of[RUN_WIDTH] % run->of[RUN_HEADS] != 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s:%" PRIu32 ":1: hidden size %" PRIu32 " is not a multiple of %" PRIu32 " attention heads", at.path,
-                         at.line, run->of[RUN_WIDTH], run->of[RUN_HEADS]);
+                         "%s:%" PRIu32 ":1: hidden size %" PRIu32 " is not a multiple of %" PRIu32 " attention heads",
+                         at.path, at.line, run->of[RUN_WIDTH], run->of[RUN_HEADS]);
     return STATUS_OK;
 }
 
@@ -201,8 +206,8 @@ static enum status read_run(struct runs_place at, const struct runs_layout *layo
                             uint32_t count, struct measured_run *out, struct error *err)
 {
     if (count != layout->count)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: %" PRIu32 " fields (expected %" PRIu32 ")", at.path, at.line,
-                         count, layout->count);
+        return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: %" PRIu32 " fields (expected %" PRIu32 ")", at.path,
+                         at.line, count, layout->count);
     *out = (struct measured_run){.line = at.line};
     for (int c = 0; c < RUN_COLUMNS; c++) out->of[c] = columns[c].absent;
     for (uint32_t i = 0; i < count; i++) {
@@ -252,8 +257,8 @@ enum status measured_runs_read(const char *path, struct arena *arena, struct mea
     for (const char *c = text; *c; c++) lines += *c == '\n';
     struct measured_runs read = {.path = path};
     enum status status = lines <= MEASURED_RUNS_MAX
-                             ? ARENA_NEW(arena, lines, read.runs, err)
-                             : error_set(err, STATUS_LIMIT, "%s: too many lines (limit is %d)", path, MEASURED_RUNS_MAX);
+                           ? ARENA_NEW(arena, lines, read.runs, err)
+                           : error_set(err, STATUS_LIMIT, "%s: too many lines (limit is %d)", path, MEASURED_RUNS_MAX);
     if (status == STATUS_OK) {
         status = read_lines(path, text, &read, err);
     }

@@ -23,8 +23,8 @@ struct calibrate_request {
 /* --- the command line --------------------------------------------------------------------------- */
 
 /* Keeps "FIGURE", fixes "FIGURE=VALUE"; spaces or dashes separate words. */
-static enum status keep_value(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
-                               struct error *err)
+static enum status keep_value(const char *text, struct calibration_outcome *outcome,
+                              struct calibration_problem *problem, struct error *err)
 {
     char name[64];
     const char *sign = strchr(text, '=');
@@ -34,8 +34,8 @@ static enum status keep_value(const char *text, struct calibration_outcome *outc
         if (*c == '-' || *c == '_') *c = ' ';
     while (value < CALIBRATION_VALUES && strcmp(name, calibration_value_names[value]) != 0) value++;
     if (value == CALIBRATION_VALUES || outcome->start[value] <= 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a property of %s, such as '%s')", text,
-                         outcome->machine, calibration_value_names[CALIBRATION_MATMUL_EFFICIENCY]);
+        return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a property of %s, such as '%s')",
+                         text, outcome->machine, calibration_value_names[CALIBRATION_MATMUL_EFFICIENCY]);
     problem->keep[value] = true;
     if (!sign) return STATUS_OK;
     if (quantity_parse(sign + 1, calibration_value_dimensions[value], &outcome->start[value], err) != STATUS_OK)
@@ -52,15 +52,16 @@ static enum status parse_weight(const char *text, const struct calibration_outco
     char *end = NULL;
     double weight = sign ? strtod(sign + 1, &end) : 0;
     if (!sign || end == sign + 1 || *end != '\0' || !isfinite(weight) || weight <= 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--weight' is '%s' (expected FILE=WEIGHT, a weight above 0)", text);
+        return error_set(err, STATUS_BAD_INPUT, "option '--weight' is '%s' (expected FILE=WEIGHT, a weight above 0)",
+                         text);
     for (uint32_t s = 0; s < outcome->set_count; s++) {
         const char *slash = strrchr(outcome->sets[s].path, '/'), *name = slash ? slash + 1 : outcome->sets[s].path;
         if (strncmp(name, text, (size_t)(sign - text)) != 0 || strcspn(name, ".") != (size_t)(sign - text)) continue;
         weights[s] = weight;
         return STATUS_OK;
     }
-    return error_set(err, STATUS_BAD_INPUT, "option '--weight' is '%s' (expected one of the files, without folder and ending)",
-                     text);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--weight' is '%s' (expected one of the files, without folder and ending)", text);
 }
 
 /* Refuses a value that no run has. */
@@ -75,13 +76,15 @@ static enum status parse_held(const char *text, struct calibration_outcome *outc
 }
 
 static enum status parse_options(const struct calibrate_request *request, struct calibration_outcome *outcome,
-                                 struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
+                                 struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX],
+                                 struct error *err)
 {
     if (request->half) TRY(calibration_half_parse(request->half, &outcome->split, err));
     for (size_t i = 0; i < request->held.count; i++) TRY(parse_held(request->held.items[i], outcome, err));
     if (request->folds)
         TRY(calibration_folds_parse(request->folds, outcome->sets, outcome->set_count, &outcome->folds, err));
-    for (size_t i = 0; i < request->weights.count; i++) TRY(parse_weight(request->weights.items[i], outcome, weights, err));
+    for (size_t i = 0; i < request->weights.count; i++)
+        TRY(parse_weight(request->weights.items[i], outcome, weights, err));
     for (size_t i = 0; i < request->keep.count; i++) TRY(keep_value(request->keep.items[i], outcome, problem, err));
     if (request->folds && (request->half || request->held.count > 0))
         return error_set(err, STATUS_BAD_INPUT, "options '--folds' and '--%s' exclude each other: both hold out runs",
@@ -109,8 +112,8 @@ static void end_error(struct calibration_error *error)
     error->mean_absolute /= error->runs;
 }
 
-static enum status predict(struct calibration_outcome *out, const double values[CALIBRATION_VALUES], uint32_t s, uint32_t i,
-                           double *error, struct error *err)
+static enum status predict(struct calibration_outcome *out, const double values[CALIBRATION_VALUES], uint32_t s,
+                           uint32_t i, double *error, struct error *err)
 {
     const struct measured_runs *set = &out->sets[s];
     if (calibration_predict(out->machine, values, &set->runs[i], &out->of[s].seconds[i], err) != STATUS_OK)
@@ -119,7 +122,8 @@ static enum status predict(struct calibration_outcome *out, const double values[
     return STATUS_OK;
 }
 
-static enum status fit_once(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
+static enum status fit_once(const struct calibration_problem *problem, struct calibration_outcome *out,
+                            struct error *err)
 {
     double error;
     memcpy(out->end, out->start, sizeof out->end);
@@ -152,7 +156,8 @@ static enum status fit_fold(const struct calibration_problem *problem, uint32_t 
     return STATUS_OK;
 }
 
-static enum status fit_folds(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
+static enum status fit_folds(const struct calibration_problem *problem, struct calibration_outcome *out,
+                             struct error *err)
 {
     char label[CALIBRATION_LABEL_BYTES];
     TRY(ARENA_NEW(&out->arena, out->folds.count, out->fold_errors, err));
@@ -164,7 +169,8 @@ static enum status fit_folds(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-static enum status calibrate(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
+static enum status calibrate(const struct calibration_problem *problem, struct calibration_outcome *out,
+                             struct error *err)
 {
     for (uint32_t s = 0; s < out->set_count; s++) {
         TRY(ARENA_NEW(&out->arena, out->sets[s].count, out->of[s].seconds, err));

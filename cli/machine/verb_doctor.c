@@ -70,8 +70,9 @@ enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *er
     struct options options = {
         OPTIONS_TABLE(specs, 0, 0),
         .examples = (const char *const[]){"spillway doctor", "spillway doctor --storage /mnt/nvme --json", NULL},
-        .details = "Each line says ok, warn or fail, and how to repair what is wrong. Exit code 1 if a check failed, 3 if "
-                   "nothing here can carry out a plan.",
+        .details =
+            "Each line says ok, warn or fail, and how to repair what is wrong. Exit code 1 if a check failed, 3 if "
+            "nothing here can carry out a plan.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     cli_doctor_look(&doctor);

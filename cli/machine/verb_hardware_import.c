@@ -57,13 +57,15 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     if (!machine.name || !output)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is missing", machine.name ? "output" : "hw");
     if (as_of && !price_days_between(as_of, as_of, &days))
-        return error_set(err, STATUS_BAD_INPUT, "option '--as-of' is '%.40s' (expected a date such as 2026-11-22)", as_of);
+        return error_set(err, STATUS_BAD_INPUT, "option '--as-of' is '%.40s' (expected a date such as 2026-11-22)",
+                         as_of);
     if (!as_of) as_of = "not stated";
     struct hardware hardware = {0};
     struct import_report report = {.count = 0};
     enum status status = cli_machine_read(&machine, &hardware, err);
     if (!status)
-        status = (text_ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report, err);
+        status = (text_ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report,
+                                                                                   err);
     if (!status) status = hardware_write_file(&hardware, output, err);
     if (!status) status = print(cli, file, output, &hardware, &report, err);
     hardware_release(&hardware);

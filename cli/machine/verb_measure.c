@@ -62,7 +62,8 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
                 quantity_text(hardware->storage.read_rate.value, DIMENSION_BYTES_PER_S, text),
                 quantity_text(hardware->storage.write_rate.value, DIMENSION_BYTES_PER_S, other));
     if (hardware->load.others.source)
-        fprintf(cli->out, "meanwhile other programs took %.0f %% of the processors; %.0f %% of the samples were disturbed\n",
+        fprintf(cli->out,
+                "meanwhile other programs took %.0f %% of the processors; %.0f %% of the samples were disturbed\n",
                 100 * hardware_load_taken(hardware), 100 * hardware->load.disturbed.value);
     fprintf(cli->out, "written to %s%s\n", path,
             is_default ? ", where 'spillway plan' finds it" : "");

@@ -236,10 +236,11 @@ static enum status show_text(struct cli *cli, const struct network *network,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
             "microbatch %" PRIu64 ", %s %" PRIu64 "%s, %s, %s\n\n",
             network->name, network_family_names[network->family],
-            quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters),
-            network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
-            network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
-            precision_names[request->precision], optimizer_names[request->optimizer]);
+            quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters), network->layer_count,
+            request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
+            network->graph && network->image > 0 ? network->image : request->sequence,
+            decoder_text(network, request, decoder), precision_names[request->precision],
+            optimizer_names[request->optimizer]);
     if (network->experts > 0)
         fprintf(cli->out, "%s of these parameters are used by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
                 quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),

@@ -201,7 +201,8 @@ static enum status write_file(const char *policy, const char *folder, uint32_t i
     struct error unknown = {0};
     cli_include_folder(include);
     /* not on PATH in a build tree */
-    if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK) snprintf(program, sizeof program, "spillway");
+    if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK)
+        snprintf(program, sizeof program, "spillway");
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
     TRY(file_out_create(path, &file, err));
     fill_in(file, files[index].text, policy, include, program);

@@ -193,8 +193,9 @@ out:
 static enum status write_files(const struct solve_instance_answer *a, struct error *err)
 {
     char text[CERTIFICATE_TEXT_BYTES];
-    if (a->request->output) TRY(timetable_write(a->in, &a->timetable, a->certificate.bound,
-                                                certificate_text(a->in, &a->certificate, text), a->request->output, err));
+    if (a->request->output)
+        TRY(timetable_write(a->in, &a->timetable, a->certificate.bound, certificate_text(a->in, &a->certificate, text),
+                            a->request->output, err));
     return a->request->lp || a->request->mps ? write_model(a, err) : STATUS_OK;
 }
 

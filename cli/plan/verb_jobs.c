@@ -22,7 +22,9 @@
 
 enum { HARDWARE_NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 
-static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL}, *const gradients_choices[] = {"fp32", "bf16", NULL};
+static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL}, *const gradients_choices[] = {"fp32",
+                                                                                                                 "bf16",
+                                                                                                                 NULL};
 
 struct jobs_request {
     const char *output; /* NULL: standard output */
@@ -99,7 +101,8 @@ static void number_job(struct new_job *jobs, size_t index)
 
 static uint64_t usual_sequence(const struct network *network)
 {
-    if (network->family == NETWORK_VIT || network->family == NETWORK_CNN || network->family == NETWORK_PROFILE) return 0;
+    if (network->family == NETWORK_VIT || network->family == NETWORK_CNN || network->family == NETWORK_PROFILE)
+        return 0;
     return network->positions > 0 && network->positions < SEQUENCE_USUAL ? network->positions : SEQUENCE_USUAL;
 }
 
@@ -172,7 +175,8 @@ static enum status check_text(const char *text, size_t length, const char *folde
     static const char name[] = "the new jobs file";
     struct json_input *in = NULL;
     struct job_set set = {0};
-    if (json_input_parse(name, text, length, &in, err) == STATUS_OK && job_set_parse(in, json_input_root(in), folder, &set, err)) {
+    if (json_input_parse(name, text, length, &in, err) == STATUS_OK &&
+        job_set_parse(in, json_input_root(in), folder, &set, err)) {
         const char *message = strncmp(err->text, name, strlen(name)) == 0 ? strstr(err->text, ": ") : NULL;
         if (message) memmove(err->text, message + 2, strlen(message + 2) + 1);
     }
@@ -246,15 +250,18 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
 {
     struct jobs_request request = {.minibatches = 100, .microbatch = 1};
     const struct option_spec specs[] = {
-        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output, "jobs file to write (default: standard output)"),
-        OPTION_U64("minibatches", 0, "N", 1, UINT32_MAX, &request.minibatches, "optimizer steps of each job (default 100)"),
+        OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output,
+                      "jobs file to write (default: standard output)"),
+        OPTION_U64("minibatches", 0, "N", 1, UINT32_MAX, &request.minibatches,
+                   "optimizer steps of each job (default 100)"),
         OPTION_U64("microbatch", 0, "N", 1, UINT32_MAX, &request.microbatch, "samples per pass (default 1)"),
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
                    "microbatches per minibatch, over all replicas (default 1)"),
         OPTION_U64("sequence", 0, "N", 1, UINT32_MAX, &request.sequence,
                    "tokens per sample (default: the network's, at most 1024)"),
         CLI_OTHER_SIZES(&request.decoder_sequence, &request.image),
-        OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision, "precision of training (default fp32)"),
+        OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
+                      "precision of training (default fp32)"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "precision of weight gradients on several devices (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
@@ -266,8 +273,9 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, HARDWARE_NETWORKS_MAX),
-        .examples = (const char *const[]){"spillway jobs new gpt2 -o jobs.json",
-                                          "spillway jobs new gpt2 docs/examples/llama-tiny/config.json --minibatches 20", NULL},
+        .examples =
+            (const char *const[]){"spillway jobs new gpt2 -o jobs.json",
+                                  "spillway jobs new gpt2 docs/examples/llama-tiny/config.json --minibatches 20", NULL},
         .details = "Writes a jobs file with a job for each network, which can be planned as it is. Comments in it say "
                    "what to change. A network is a name of 'spillway models list', a config.json or a folder with one.",
     };

@@ -82,8 +82,8 @@ static enum status print_stages(const struct partition_answer *a, FILE *out, str
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *[]){"STAGE", "LAYERS", ">WORKERS", ">COMPUTES", ">A WORKER'S SHARE", ">WEIGHTS",
-                                             ">SENDS", "ENDS WITH", NULL});
+    cli_table_begin(&table, (const char *[]){"STAGE", "LAYERS", ">WORKERS", ">COMPUTES", ">A WORKER'S SHARE",
+                                             ">WEIGHTS", ">SENDS", "ENDS WITH", NULL});
     for (uint32_t s = 0; s < a->partition.count; s++) {
         const struct stage *stage = &a->partition.stages[s];
         struct stage_layer sum = sum_of(a->chain, stage);
@@ -111,7 +111,8 @@ static enum status report_text(struct cli *cli, const struct partition_answer *a
     fprintf(cli->out, "%s: %s%s%s on %s\n\n", a->path, named ? a->chain->name : "", named ? ", " : "",
             CLI_COUNT(a->chain->count, "layer"), CLI_COUNT(p->workers, "worker"));
     TRY(print_stages(a, cli->out, err));
-    fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name), stage_method_names[a->request->method]);
+    fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name),
+            stage_method_names[a->request->method]);
     fprintf(cli->out, "interval   %s between minibatches; %s %s (a factor of %.3g)\n",
             quantity_text(p->interval_s, DIMENSION_SECONDS, text),
             a->request->method == STAGE_BALANCED ? "even shares of all computation:" : "only data parallelism:",
@@ -191,8 +192,8 @@ static enum status read_chain(struct arena *arena, const struct partition_reques
     return status;
 }
 
-static enum status write_network(struct arena *arena, const struct partition_request *request, const struct stage_chain *chain,
-                                 struct error *err)
+static enum status write_network(struct arena *arena, const struct partition_request *request,
+                                 const struct stage_chain *chain, struct error *err)
 {
     struct network network;
     struct json_file file;
@@ -214,12 +215,14 @@ static enum status answer_request(struct cli *cli, const struct partition_reques
     TRY(parse_levels(request->levels, &wanted, err));
     if (request->memory_bytes != CLI_NOT_GIVEN) {
         if (wanted.method != STAGE_BALANCED)
-            return error_set(err, STATUS_BAD_INPUT, "option '--memory' is for balanced partitions, but the method is '%s'",
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--memory' is for balanced partitions, but the method is '%s'",
                              stage_method_names[wanted.method]);
         wanted.memory_bytes = (uint64_t)request->memory_bytes;
     }
     if (!(request->scale > 0 && request->scale <= 1e6))
-        return error_set(err, STATUS_BAD_INPUT, "option '--scale' is %g (expected above 0, at most 1e6)", request->scale);
+        return error_set(err, STATUS_BAD_INPUT, "option '--scale' is %g (expected above 0, at most 1e6)",
+                         request->scale);
     if (request->network && is_jobs(request->path))
         return error_set(err, STATUS_BAD_INPUT, "option '--network' is for profiles, but '%s' has jobs", request->path);
     enum status status = read_chain(&arena, request, &chain, err);

@@ -339,7 +339,8 @@ static enum status plan_as_asked(struct cli *cli, const struct plan_request *req
     enum saturn_rule rule;
     if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
     bool several = !request->policy || asks_for(request, "all") || asks_for(request, "optimal");
-    return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err) : plan_one(cli, request, err);
+    return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err)
+                                                             : plan_one(cli, request, err);
 }
 
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
@@ -411,7 +412,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                 "spillway plan jobs.json --devices 2 --device-memory 96MiB --policy all",
                 "spillway plan jobs.json --hw '4x rtx-3090-24gb' --json", NULL},
         .details = "Prints the simulated makespan of the plan, a lower bound that no plan of these jobs can "
-                   "beat, and its proof; then the plan's own bound, where plans like it have a higher one. Policy 'all' compares all ways and policies. Policy 'saturn' and its rivals "
+                   "beat, and its proof; then the plan's own bound, where plans like it have a higher one. "
+                   "Policy 'all' compares all ways and policies. Policy 'saturn' and its rivals "
                    "max-heuristic, min-heuristic, optimus, optimus-dynamic and randomized also choose the "
                    "parallelism and the devices of each job. A shared object (./mine.so) runs in a process of its "
                    "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "

@@ -28,7 +28,8 @@ static enum status unknown_kind(const struct json_input *input, struct error *er
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) names[i] = kinds[i].key;
     suggest_list(names, ARRAY_COUNT(kinds), list, sizeof list);
     if (!json_is_object(root))
-        return json_fail_key(input, root, NULL, err, "not a problem to solve (expected an object with the key %s)", list);
+        return json_fail_key(input, root, NULL, err, "not a problem to solve (expected an object with the key %s)",
+                             list);
     TRY(json_refuse_kind(input, "an instance, a chain of layers or a SPASE problem", err));
     json_object_foreach((json_t *)root, key, value) {
         const char *near = suggest(key, names, ARRAY_COUNT(kinds));
@@ -113,11 +114,11 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),
         .examples = (const char *const[]){"spillway solve instance.json --time-limit 20s -o timetable.json",
-                                          "spillway solve instance.json --solver cbc --write-mps model.mps",
-                                          NULL},
-        .details = "Prints the value of the schedule, a lower bound that no schedule can beat, and who proved it. If "
-                   "a solver is missing or fails, the schedule is printed without its proof, and the exit code says so. "
-                   "Exit code 1 if there is no schedule at all.",
+                                          "spillway solve instance.json --solver cbc --write-mps model.mps", NULL},
+        .details =
+            "Prints the value of the schedule, a lower bound that no schedule can beat, and who proved it. If "
+            "a solver is missing or fails, the schedule is printed without its proof, and the exit code says so. "
+            "Exit code 1 if there is no schedule at all.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.path = options.operands[0];

@@ -33,10 +33,12 @@ enum status cli_try_apart(const char *policy, cli_apart_work work, void *context
     if (contain_run(do_and_tell, &attempt, &limits, sizeof found, &result, &length, &end, err)) {
         if (err->status != STATUS_LIMIT) return err->status;
         *err = (struct error){.status = STATUS_OK};
-        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy wrote its own data into the pipe", policy);
+        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy wrote its own data into the pipe",
+                         policy);
     }
     if (!result)
-        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy %s", policy, contain_text(&end, &limits, why));
+        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy %s", policy,
+                         contain_text(&end, &limits, why));
     bool sound = length == sizeof found;
     if (sound) memcpy(&found, result, sizeof found);
     free(result);

@@ -131,7 +131,8 @@ enum status cli_child_run(const char *const argv[], struct cli_child_end *end, s
     enum status status = reason == 0 ? launch_wait(pid, &ended, err) : launch_fail(argv[0], reason, err);
     child = 0;
     if (reason == 0)
-        *end = (struct cli_child_end){.wall_s = clock_s() - started_s, .exit_code = ended.exit_code, .signal = ended.signal,
+        *end = (struct cli_child_end){.wall_s = clock_s() - started_s, .exit_code = ended.exit_code,
+                                      .signal = ended.signal,
                                       .interrupted = stop_asked || (ended.signal == 0 && ended.exit_code == 130)};
     unwatch_signals(old);
     return status;

@@ -28,6 +28,7 @@ bool cli_load_limited(double late)
 void cli_load_warn_late(struct cli *cli, double late)
 {
     if (!cli_load_limited(late)) return;
-    cli_warn(cli, "the measured run is not valid: the work of its dilated devices was late by %.2g %%, because the cores were "
+    cli_warn(cli, "the measured run is not valid: the work of its dilated devices was late by %.2g %%, "
+                  "because the cores were "
              "the limit (use a larger --dilate, or fewer devices)", 100 * late);
 }

@@ -5,7 +5,8 @@
 #include "base/try.h"
 #include "cli/common/cli_table.h"
 
-enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out, struct error *err)
+enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out,
+                               struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
     out->fullest = 0;

@@ -120,7 +120,8 @@ enum status cli_route_parse(const char *text, const struct hardware *hardware, s
     const char *at = text;
     uint32_t count = hardware->device_count;
     if (count == 1)
-        return error_set(err, STATUS_BAD_INPUT, "route '%.100s' in machine '%s', which has one device (expected several)", text,
+        return error_set(err, STATUS_BAD_INPUT,
+                         "route '%.100s' in machine '%s', which has one device (expected several)", text,
                          hardware->name);
     if (!device_at(&at, count, ',', &out->from) || !device_at(&at, count, '\0', &out->to) || out->from == out->to)
         return error_set(err, STATUS_BAD_INPUT,

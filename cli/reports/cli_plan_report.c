@@ -329,7 +329,8 @@ static enum status is_optimal(const struct cli_plan_report *report, bool *optima
     double makespan_s = report->prediction->result.makespan_s;
     TRY(cli_proven(report->plan, makespan_s, optimal, err));
     for (size_t i = 0; i < report->outcome_count; i++)
-        if (report->outcomes[i].kind == CLI_OUTCOME_PLAN && report->outcomes[i].makespan_s < makespan_s) *optimal = false;
+        if (report->outcomes[i].kind == CLI_OUTCOME_PLAN && report->outcomes[i].makespan_s < makespan_s)
+            *optimal = false;
     return STATUS_OK;
 }
 
@@ -358,7 +359,8 @@ static enum status print_bounds(FILE *out, const struct cli_plan_report *report,
             100 * cli_gap_over(makespan_s, all.any_s), optimal ? ": this plan is optimal" : "");
     fprintf(out, "proof        %s: %s\n", plan_bound_names[all.any_kind], all.any_text);
     if (!own) return STATUS_OK;
-    fprintf(out, "own bound    %s, gap %.1f %%: the bound %s\n", quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text),
+    fprintf(out, "own bound    %s, gap %.1f %%: the bound %s\n",
+            quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text),
             100 * cli_gap_over(makespan_s, plan->lower_bound_s), own);
     fprintf(out, "its proof    %s: %s\n", plan_bound_names[plan->bound_kind], plan->bound_text ? plan->bound_text : "");
     return STATUS_OK;

@@ -58,7 +58,8 @@ static void print_reasons(FILE *out, const struct cli_plan_report *report)
         const struct cli_policy_outcome *outcome = &report->outcomes[i];
         bool told = outcome->kind == CLI_OUTCOME_PLAN;
         for (size_t k = 0; k < i && !told; k++)
-            told = report->outcomes[k].kind == outcome->kind && strcmp(report->outcomes[k].reason, outcome->reason) == 0;
+            told = report->outcomes[k].kind == outcome->kind &&
+                   strcmp(report->outcomes[k].reason, outcome->reason) == 0;
         if (told) continue;
         fprintf(out, "%s%s", begun ? "" : "\n", outcome->policy);
         begun = true;
@@ -83,13 +84,14 @@ static void print_choice(FILE *out, const struct cli_plan_report *report)
 {
     const struct cli_policy_outcome *best = &report->outcomes[report->best];
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "\nThe best%s is %s:", best->runnable && report->best > 0 && must_run(report) ? " that 'run' can carry out" : "",
-            best->policy);
+    fprintf(out, "\nThe best%s is %s:",
+            best->runnable && report->best > 0 && must_run(report) ? " that 'run' can carry out" : "", best->policy);
     if (!best->runnable) {
         size_t other = fastest_to_run(report);
         fprintf(out, " %s", best->reason);
         if (other < report->outcome_count)
-            fprintf(out, ";\nof the plans that can be run %s is the fastest, %s (--runnable)", report->outcomes[other].policy,
+            fprintf(out, ";\nof the plans that can be run %s is the fastest, %s (--runnable)",
+                    report->outcomes[other].policy,
                     quantity_text(report->outcomes[other].makespan_s, DIMENSION_SECONDS, text));
     }
     fputs("\n\n", out);
@@ -111,14 +113,16 @@ void cli_ranking_search_text(FILE *out, const struct cli_plan_report *report)
 {
     char limit[QUANTITY_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
     if (!report->search || !report->search->cut_short) return;
-    fprintf(out, "search       cut short by the time limit of %s after %s iterations (--iterations does not go by the clock)\n",
+    fprintf(out, "search       cut short by the time limit of %s after %s iterations (--iterations does not go by the "
+                 "clock)\n",
             quantity_text(report->time_limit_s, DIMENSION_SECONDS, limit),
             quantity_text((double)report->search->iterations, DIMENSION_COUNT_OF, count));
 }
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static void outcome_json(struct json_out *json, const struct cli_plan_report *report, const struct cli_policy_outcome *outcome)
+static void outcome_json(struct json_out *json, const struct cli_plan_report *report,
+                         const struct cli_policy_outcome *outcome)
 {
     const struct cli_policy_outcome *best = &report->outcomes[report->best];
     bool feasible = outcome->kind == CLI_OUTCOME_PLAN;

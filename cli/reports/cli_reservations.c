@@ -65,7 +65,8 @@ enum status cli_reservations_text(FILE *out, const struct plan *plan, struct err
         const struct plan_reservation *reservation = &plan->reservations[plan->job_reservation[j]];
         cli_table_cell(&table, "%s", job->name);
         cli_table_cell(&table, "%s", cli_network_label(job->network.name));
-        cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network), DIMENSION_COUNT_OF, text));
+        cli_table_cell(&table, "%s",
+                       quantity_text((double)network_parameters(&job->network), DIMENSION_COUNT_OF, text));
         cli_table_cell(&table, "%" PRIu64, job->minibatches);
         cli_table_cell(&table, "%s", cli_runs_as(plan, j, how));
         cli_table_cell(&table, "%s", devices_text(plan, plan->job_reservation[j], devices));
@@ -86,7 +87,8 @@ void cli_reservations_json(struct json_out *json, const struct plan *plan)
         const struct plan_reservation *reservation = &plan->reservations[l];
         json_out_object_begin(json, NULL, true);
         json_out_array_begin(json, "devices", true);
-        for (uint32_t i = 0; i < reservation->device_count; i++) json_out_u64(json, NULL, plan_reservation_devices(plan, l)[i]);
+        for (uint32_t i = 0; i < reservation->device_count; i++)
+            json_out_u64(json, NULL, plan_reservation_devices(plan, l)[i]);
         json_out_array_end(json);
         json_out_array_begin(json, "jobs", true);
         for (uint32_t j = 0; j < plan->jobs.count; j++) {

@@ -99,7 +99,8 @@ enum status cli_papers_ids(const char *given, void (*take)(void *context, const 
 static enum status read_one(struct cli_papers *papers, const char *path, const char *name, bool real, struct error *err)
 {
     struct figure *figure;
-    if ((real ? figure_read_real(path, &figure, err) : figure_read(path, &figure, err)) != STATUS_OK) return err->status;
+    if ((real ? figure_read_real(path, &figure, err) : figure_read(path, &figure, err)) != STATUS_OK)
+        return err->status;
     papers->figures[papers->count++] = figure;
     if (!name || strcmp(figure->id, name) == 0) return STATUS_OK;
     return json_fail_key(figure->input, json_input_root(figure->input), "id", err,
@@ -118,7 +119,8 @@ static enum status read_named(struct cli_papers *papers, const char *name, bool 
 enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err)
 {
     struct papers_names names = {0};
-    if (cli_papers_folder(given, papers->folder, err) == STATUS_OK && list_names(papers->folder, &names, err) == STATUS_OK)
+    if (cli_papers_folder(given, papers->folder, err) == STATUS_OK &&
+        list_names(papers->folder, &names, err) == STATUS_OK)
         for (size_t i = 0; i < names.count && !err->status; i++) (void)read_named(papers, names.items[i], false, err);
     release_names(&names);
     return err->status;
@@ -129,7 +131,8 @@ static enum status open_one(const char *given, const char *id, bool real, struct
     struct papers_names names = {0};
     size_t length = strlen(id);
     if (length > 5 && strcmp(id + length - 5, ".json") == 0) return read_one(papers, id, NULL, real, err);
-    if (cli_papers_folder(given, papers->folder, err) != STATUS_OK || list_names(papers->folder, &names, err) != STATUS_OK)
+    if (cli_papers_folder(given, papers->folder, err) != STATUS_OK ||
+        list_names(papers->folder, &names, err) != STATUS_OK)
         goto out;
     for (size_t i = 0; i < names.count; i++)
         if (strcmp(names.items[i], id) == 0) {
@@ -159,7 +162,8 @@ static enum status refuse_simulated(const char *given, struct error *err)
     if (cli_papers_open(given, &all, &ignored) == STATUS_OK)
         for (size_t i = 0, used = 0; i < all.count && used < sizeof names; i++)
             if (all.figures[i]->real.offered)
-                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", all.figures[i]->id);
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
+                                         all.figures[i]->id);
     cli_papers_close(&all);
     char text[sizeof err->text];
     snprintf(text, sizeof text, "%s", err->text);

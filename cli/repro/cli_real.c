@@ -82,7 +82,8 @@ void cli_real_warn_load(struct cli *cli, const struct run_set *set)
         cli_warn(cli, "%" PRIu32 " %s of dilated devices %s not valid: the cores were the limit", limited,
                  limited == 1 ? "run" : "runs", limited == 1 ? "is" : "are");
     if (all_s > 0 && cli_load_slows(taken_s / all_s, all_s, 1, &slowed_s))
-        cli_warn(cli, "the machine was busy: other programs took %.0f %% of the processors during the runs, so these may have taken "
+        cli_warn(cli, "the machine was busy: other programs took %.0f %% of the processors during the runs, "
+                      "so these may have taken "
                  "up to %.2g times as long as on an idle machine", 100 * taken_s / all_s, slowed_s);
 }
 

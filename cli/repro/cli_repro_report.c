@@ -108,8 +108,9 @@ enum status repro_report_show(struct cli *cli, const struct figure *figure, stru
     fprintf(cli->out, "%s, %s: %s\n%s. %s, %s\n", figure->paper.id, figure->figure, figure->title,
             figure->paper.authors, figure->paper.title, figure->paper.version);
     fprintf(cli->out, "%s, %s, %s; %s%s%s%s; from %s\n", CLI_COUNT(figure->row_count, "row"),
-            CLI_COUNT(count_published(figure), "published value"), CLI_COUNT(figure->claim_count, "claim"), figure->quantity.name,
-            *figure->quantity.unit ? " (" : "", figure->quantity.unit, *figure->quantity.unit ? ")" : "", figure->path);
+            CLI_COUNT(count_published(figure), "published value"), CLI_COUNT(figure->claim_count, "claim"),
+            figure->quantity.name, *figure->quantity.unit ? " (" : "", figure->quantity.unit,
+            *figure->quantity.unit ? ")" : "", figure->path);
     print_texts(cli->out, "set-up", &figure->set_up);
     print_texts(cli->out, "assumed", &figure->assumptions);
     print_texts(cli->out, "not modelled", &figure->not_modelled);
@@ -225,8 +226,8 @@ static enum status points_table(struct cli *cli, const struct figure_result *res
     struct cli_table table;
     char label[FIGURE_LABEL_BYTES], text[FIGURE_NUMBER_BYTES];
     bool real = figure->real.read;
-    cli_table_begin(&table, real ? (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">MEASURED", ">SIMULATED", ">ERROR", "",
-                                                    NULL}
+    cli_table_begin(&table, real ? (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">MEASURED", ">SIMULATED",
+                                                    ">ERROR", "", NULL}
                                  : (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">SIMULATED", ">ERROR", "", NULL});
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
@@ -250,8 +251,9 @@ enum status repro_report_figure(struct cli *cli, const struct figure_result *res
     if (cli->json) return figure_json(cli, result, err);
     if (csv) return figure_write_csv(result, cli->out), STATUS_OK;
     if (figure->real.read) fputs("carried out on this machine: ", cli->out);
-    fprintf(cli->out, "%s, %s: %s\n%s%s%s%s\n\n", figure->paper.id, figure->figure, figure->title, figure->quantity.name,
-            *figure->quantity.unit ? " (" : "", figure->quantity.unit, *figure->quantity.unit ? ")" : "");
+    fprintf(cli->out, "%s, %s: %s\n%s%s%s%s\n\n", figure->paper.id, figure->figure, figure->title,
+            figure->quantity.name, *figure->quantity.unit ? " (" : "", figure->quantity.unit,
+            *figure->quantity.unit ? ")" : "");
     TRY(points_table(cli, result, err));
     fputs("\n", cli->out);
     for (uint32_t i = 0; i < figure->claim_count; i++) {
@@ -293,7 +295,8 @@ enum status repro_report_all(struct cli *cli, const struct figure_result *result
     struct cli_table table;
     char mean[CLI_PERCENT_BYTES], worst[CLI_PERCENT_BYTES];
     if (cli->json) return all_json(cli, results, count, run_count, err);
-    cli_table_begin(&table, (const char *[]){"ID", ">POINTS", ">WITHIN", ">MEAN", ">WORST", ">CLAIMS HOLD", "MARK", NULL});
+    cli_table_begin(&table,
+                    (const char *[]){"ID", ">POINTS", ">WITHIN", ">MEAN", ">WORST", ">CLAIMS HOLD", "MARK", NULL});
     for (size_t i = 0; i < count; i++) {
         const struct figure_result *result = &results[i];
         cli_table_cell(&table, "%s", result->figure->id);

@@ -46,7 +46,8 @@ static enum status write_report(const struct figure_result *result, const char *
 {
     struct document *document = document_create(result->figure->title);
     if (!document) return error_memory(err, "a report", 0);
-    if (figure_add_to_document(result, picture, 2, document, err) == STATUS_OK) (void)!document_write(document, path, err);
+    if (figure_add_to_document(result, picture, 2, document, err) == STATUS_OK)
+        (void)!document_write(document, path, err);
     document_destroy(document);
     return err->status;
 }
@@ -82,7 +83,8 @@ static enum status write_manifest(const struct figure_result *result, const char
     json_out_string(json.out, "verdict", result->verdict);
     json_out_object_begin(json.out, "files_fnv1a", false);
     for (size_t i = 0; i < sizeof names / sizeof *names && !err->status; i++)
-        if (hash_file(path_in(folder, names[i], path), hash, err) == STATUS_OK) json_out_string(json.out, names[i], hash);
+        if (hash_file(path_in(folder, names[i], path), hash, err) == STATUS_OK)
+            json_out_string(json.out, names[i], hash);
     json_out_object_end(json.out);
     json_out_object_end(json.out);
     if (err->status) {
@@ -99,15 +101,17 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
     static const struct {
         const char *name;
         enum file_kind kind;
-    } files[] = {{"figure.svg", FILE_KIND_PICTURE}, {"figure.png", FILE_KIND_PICTURE}, {"data.csv", FILE_KIND_TABLE},
-                 {"report.md", FILE_KIND_PAGE}, {"report-1.svg", FILE_KIND_PICTURE}, {"manifest.json", FILE_KIND_MANIFEST}};
+    } files[] = {{"figure.svg", FILE_KIND_PICTURE},   {"figure.png", FILE_KIND_PICTURE},
+                 {"data.csv", FILE_KIND_TABLE},       {"report.md", FILE_KIND_PAGE},
+                 {"report-1.svg", FILE_KIND_PICTURE}, {"manifest.json", FILE_KIND_MANIFEST}};
     char path[CLI_PATH_BYTES];
     struct stat info;
     const bool exists = stat(folder, &info) == 0;
     if (strlen(folder) + 32 > CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 32);
     if (exists && !S_ISDIR(info.st_mode))
-        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)", what, folder);
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)",
+                         what, folder);
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         path_in(folder, files[i].name, path);
         if (outputs_declare(path, files[i].kind, what, err) != STATUS_OK ||
@@ -116,8 +120,10 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
     }
     if (!runs || force || access(path_in(folder, "runs", path), F_OK) != 0) return STATUS_OK;
     if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* checked: a figure's folder */
-    return error_set(err, STATUS_BAD_INPUT, "%s would write into '%s/runs', which is not of a figure (expected another name, or "
-                     "--force)", what, folder);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s would write into '%s/runs', which is not of a figure (expected another name, or "
+                     "--force)",
+                     what, folder);
 }
 
 enum status repro_write_folder(const struct figure_result *result, const char *folder, struct error *err)
@@ -159,8 +165,10 @@ enum status repro_write_page(const struct figure_result *results, size_t count, 
 {
     struct document *document = document_create("Figures of papers, published and simulated");
     if (!document) return error_memory(err, "a page", 0);
-    document_paragraph(document, "Made by spillway %s. Simulated values are computed from each figure's own file; nothing "
-                                 "is fitted to single points.", SPILLWAY_VERSION);
+    document_paragraph(document,
+                       "Made by spillway %s. Simulated values are computed from each figure's own file; nothing "
+                       "is fitted to single points.",
+                       SPILLWAY_VERSION);
     add_summary(document, results, count);
     document_contents(document);
     for (size_t i = 0; i < count && !err->status; i++) (void)add_figure(document, &results[i], err);

@@ -32,8 +32,8 @@ static struct expression_value evaluate(struct expression_evaluation *e, const s
 static const char *const kind_names[] = {"missing", "a number", "a text", "true or false", "a list",
                                          "an object or array"};
 
-static struct expression_value fail_kind(struct expression_evaluation *e, const struct expression *x, const char *expected,
-                                         struct expression_value found)
+static struct expression_value fail_kind(struct expression_evaluation *e, const struct expression *x,
+                                         const char *expected, struct expression_value found)
 {
     error_set(e->err, STATUS_BAD_INPUT, "character %zu: found %s (expected %s)", x->place, kind_names[found.kind],
               expected);
@@ -69,7 +69,8 @@ static struct expression_value list_of(const struct expression_value *items, siz
 
 /* --- members and elements ------------------------------------------------------------------------ */
 
-static struct expression_value fail_member(struct expression_evaluation *e, const struct expression *x, const json_t *object)
+static struct expression_value fail_member(struct expression_evaluation *e, const struct expression *x,
+                                           const json_t *object)
 {
     const char *keys[64], *key;
     size_t count = 0;
@@ -97,7 +98,8 @@ static struct expression_value member_of(struct expression_evaluation *e, const 
 }
 
 /* Returns false for other values than lists, with the error set. */
-static bool length_of(struct expression_evaluation *e, const struct expression *x, struct expression_value of, size_t *count)
+static bool length_of(struct expression_evaluation *e, const struct expression *x, struct expression_value of,
+                      size_t *count)
 {
     if (of.kind == EXPRESSION_VALUE_LIST)
         *count = of.count;
@@ -153,9 +155,11 @@ static struct expression_value pick_where(struct expression_evaluation *e, const
         if (is_same(by_column ? column.items[i] : member_of(e, x, item), wanted)) return item;
     }
     if (wanted.kind == EXPRESSION_VALUE_TEXT)
-        error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has '%s' as its '%s'", x->place, wanted.text, x->text);
+        error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has '%s' as its '%s'", x->place, wanted.text,
+                  x->text);
     else
-        error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has %g as its '%s'", x->place, wanted.number, x->text);
+        error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has %g as its '%s'", x->place, wanted.number,
+                  x->text);
     return expression_missing("an error");
 }
 
@@ -232,8 +236,8 @@ static struct expression_value comparison(struct expression_evaluation *e, const
     }
 }
 
-static struct expression_value logic(struct expression_evaluation *e, const struct expression *x, struct expression_value a,
-                                     struct expression_value b)
+static struct expression_value logic(struct expression_evaluation *e, const struct expression *x,
+                                     struct expression_value a, struct expression_value b)
 {
     if (a.kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", a);
     if (b.kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", b);
@@ -330,8 +334,8 @@ static struct expression_value of_numbers(struct expression_evaluation *e, const
     return number_or_missing(result, "past all numbers");
 }
 
-static struct expression_value of_one(struct expression_evaluation *e, const struct expression *x, struct expression_value a,
-                                      struct expression_value unused)
+static struct expression_value of_one(struct expression_evaluation *e, const struct expression *x,
+                                      struct expression_value a, struct expression_value unused)
 {
     (void)unused;
     if (a.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", a);
@@ -365,7 +369,8 @@ static struct expression_value evaluate_call(struct expression_evaluation *e, co
     switch ((enum expression_function)x->function) {
     case EXPRESSION_FUNCTION_COUNT: return expression_of_number((double)list.count);
     case EXPRESSION_FUNCTION_FIRST: return list.count > 0 ? list.items[0] : expression_missing("of an empty list");
-    case EXPRESSION_FUNCTION_LAST: return list.count > 0 ? list.items[list.count - 1] : expression_missing("of an empty list");
+    case EXPRESSION_FUNCTION_LAST:
+        return list.count > 0 ? list.items[list.count - 1] : expression_missing("of an empty list");
     case EXPRESSION_FUNCTION_ALL:
     case EXPRESSION_FUNCTION_ANY: return of_truths(e, x, list);
     default: return of_numbers(e, x, list);

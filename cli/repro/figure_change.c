@@ -27,11 +27,14 @@ static enum status change_column(struct figure_change *change, uint32_t column)
     struct figure *figure = change->figure;
     const char *text;
     if (figure->columns[column].source)
-        return error_set(change->err, STATUS_BAD_INPUT, "'%s' has published values (expected a parameter)", change->name);
+        return error_set(change->err, STATUS_BAD_INPUT, "'%s' has published values (expected a parameter)",
+                         change->name);
     json_t *value = json_of_text(change->value);
     if (!value) return error_memory(change->err, "a changed value", 0);
-    struct expression_value cell = json_is_boolean(value) ? expression_of_text(change->value) : expression_of_json(value);
-    if (cell.kind == EXPRESSION_VALUE_TEXT && arena_string(&figure->arena, change->value, &text, change->err) == STATUS_OK)
+    struct expression_value cell = json_is_boolean(value) ? expression_of_text(change->value)
+                                                          : expression_of_json(value);
+    if (cell.kind == EXPRESSION_VALUE_TEXT &&
+        arena_string(&figure->arena, change->value, &text, change->err) == STATUS_OK)
         cell.text = text;
     json_decref(value);
     for (uint32_t r = 0; r < figure->row_count; r++) figure->cells[(size_t)r * figure->column_count + column] = cell;
@@ -52,7 +55,8 @@ static enum status change_jobs(struct figure_change *change, const char *key)
             json_t *repeated = json_object_get(job, "$item");
             if (repeated) job = repeated;
             if (!json_is_object(job)) continue; /* the reader of jobs reports it */
-            if (json_change(job, key, change->value, change->name, change->err) != STATUS_OK) return change->err->status;
+            if (json_change(job, key, change->value, change->name, change->err) != STATUS_OK)
+                return change->err->status;
             change->count++;
         }
     }
@@ -67,7 +71,8 @@ static size_t find_word(const json_t *command, const char *option, size_t begin)
     size_t i, count = json_array_size(command), length = strlen(option);
     for (i = begin; i < count; i++) {
         const char *word = json_string_value(json_array_get(command, i));
-        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, option, length) == 0 && (!word[2 + length] || word[2 + length] == '='))
+        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, option, length) == 0 &&
+            (!word[2 + length] || word[2 + length] == '='))
             break;
     }
     return i;
@@ -113,8 +118,8 @@ static enum status change_command(struct figure_change *change, const char *opti
     if (kind == FIGURE_OPTION_NONE) return STATUS_OK;
     bool yes_or_no = strcmp(change->value, "yes") == 0 || strcmp(change->value, "no") == 0;
     if (kind == FIGURE_OPTION_FLAG && !yes_or_no)
-        return error_set(change->err, STATUS_BAD_INPUT, "'%s' is a flag and cannot be '%s' (expected yes or no)", change->name,
-                         change->value);
+        return error_set(change->err, STATUS_BAD_INPUT, "'%s' is a flag and cannot be '%s' (expected yes or no)",
+                         change->name, change->value);
     const char *value = change->path ? change->path : change->value;
     if (set_option(command, option, kind == FIGURE_OPTION_FLAG, value) != 0)
         return error_memory(change->err, "a changed command", strlen(change->value));
@@ -150,7 +155,8 @@ static enum status nothing_changed(const struct figure_change *change)
     char ending[SUGGEST_BYTES];
     return error_set(change->err, STATUS_BAD_INPUT, "'%s' has no '%s'%s", change->figure->id, change->name,
                      suggest_ending_or(change->name, names, count,
-                                       " (expected a parameter of its rows, jobs.KEY, or an option of its commands)", ending));
+                                       " (expected a parameter of its rows, jobs.KEY, or an option of its commands)",
+                                       ending));
 }
 
 /* Reports show the change. */

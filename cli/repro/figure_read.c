@@ -49,7 +49,8 @@ static enum status check_name(const struct figure *figure, const char *name, con
     const char *names[FIGURE_NAMES_MAX + 1];
     uint32_t count = figure_names(figure, true, figure->series_count, names);
     char message[256] = "";
-    if (!is_name(name)) snprintf(message, sizeof message, "'%s' is not a name (expected letters, digits and '_')", name);
+    if (!is_name(name))
+        snprintf(message, sizeof message, "'%s' is not a name (expected letters, digits and '_')", name);
     if (figure->real.read) names[count++] = figure_steps;
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) snprintf(message, sizeof message, "the name '%s' is used twice", name);
@@ -86,7 +87,8 @@ static enum status read_paper(struct figure *figure, struct json_object *root, s
     return json_object_close(&object, err);
 }
 
-static enum status read_quantity(struct figure *figure, struct json_object *root, enum json_need need, struct error *err)
+static enum status read_quantity(struct figure *figure, struct json_object *root, enum json_need need,
+                                 struct error *err)
 {
     const json_t *value = NULL;
     struct json_object object;
@@ -151,7 +153,8 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
     TRY(json_take_array(root, "columns", JSON_REQUIRED, &array, err));
     size_t count = json_array_size(array), most = FIGURE_COLUMNS_MAX - figure->real.read;
     if (count == 0 || count > most)
-        return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %zu)", count, most);
+        return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %zu)", count,
+                             most);
     for (size_t i = 0; i < count; i++) {
         const char *name;
         TRY(json_item_string(figure->input, array, i, &name, err));
@@ -283,7 +286,8 @@ static enum status read_files(struct figure *figure, struct json_object *root, s
         if (!*name || *name == '.' || strlen(name) > 100 ||
             strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
             return json_fail_key(figure->input, value, name, err,
-                                 "'%.100s' is not the name of a file (expected letters, digits, '.', '_' and '-')", name);
+                                 "'%.100s' is not the name of a file (expected letters, digits, '.', '_' and '-')",
+                                 name);
         if (!json_is_object(child) && !json_is_string(child))
             return json_fail_key(figure->input, value, name, err,
                                  "expected an object, which is the file, or a string, which is a path to it");
@@ -353,7 +357,8 @@ static enum status read_expression(struct figure *figure, struct json_object *ob
     if (expression_parse(text, &figure->arena, out, &inner) == STATUS_OK &&
         expression_check(*out, names, count, &inner) == STATUS_OK)
         return STATUS_OK;
-    if (inner.status == STATUS_BAD_INPUT) return json_fail_key(figure->input, object->value, key, err, "%s", inner.text);
+    if (inner.status == STATUS_BAD_INPUT)
+        return json_fail_key(figure->input, object->value, key, err, "%s", inner.text);
     *err = inner;
     return err->status;
 }
@@ -499,7 +504,8 @@ static enum status build(const char *path, struct json_input *input, bool real, 
         return error_memory(err, "a figure", sizeof *figure);
     }
     figure->input = input;
-    if (arena_string(&figure->arena, path, &figure->path, err) != STATUS_OK || read_all(figure, real, err) != STATUS_OK) {
+    if (arena_string(&figure->arena, path, &figure->path, err) != STATUS_OK ||
+        read_all(figure, real, err) != STATUS_OK) {
         figure_destroy(figure);
         return err->status;
     }

@@ -241,7 +241,8 @@ static void add_table(const struct figure_result *result, struct document *docum
         }
         document_table_end(document);
     } else
-        document_paragraph(document, "The table has %u columns, more than fit here; --csv has them.", (unsigned)headings->count);
+        document_paragraph(document, "The table has %u columns, more than fit here; --csv has them.",
+                           (unsigned)headings->count);
     free(headings);
 }
 
@@ -257,7 +258,8 @@ static void add_claims(const struct figure_result *result, struct document *docu
     for (uint32_t i = 0; i < result->figure->claim_count; i++) {
         const struct figure_judged *judged = &result->claims[i];
         if (judged->known)
-            document_item(document, "%s: %s", judged->holds ? "holds" : "does not hold", result->figure->claims[i].text);
+            document_item(document, "%s: %s", judged->holds ? "holds" : "does not hold",
+                          result->figure->claims[i].text);
         else
             document_item(document, "not known (%s): %s", judged->why, result->figure->claims[i].text);
     }

@@ -69,15 +69,15 @@ static enum status evaluate_number(struct figure_result_row_scope *context, cons
     const struct figure *figure = result->figure;
     struct error inner = {0};
     char label[FIGURE_LABEL_BYTES];
-    if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK && out->kind != EXPRESSION_VALUE_NUMBER &&
-        out->kind != EXPRESSION_VALUE_MISSING)
+    if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK &&
+        out->kind != EXPRESSION_VALUE_NUMBER && out->kind != EXPRESSION_VALUE_MISSING)
         error_set(&inner, STATUS_BAD_INPUT, "the %s value is not a number", key);
     if (!inner.status) return STATUS_OK;
     return fail_expression(figure, series->object, key, figure_row_label(figure, context->row, label), &inner, err);
 }
 
-static enum status evaluate_point(struct figure_result_row_scope *context, const struct expression_scope *scope, uint32_t s,
-                                  struct error *err)
+static enum status evaluate_point(struct figure_result_row_scope *context, const struct expression_scope *scope,
+                                  uint32_t s, struct error *err)
 {
     struct figure_result *result = context->result;
     const struct figure *figure = result->figure;
@@ -125,7 +125,8 @@ static enum status make_lists(struct figure_result *result, struct list_scope *s
         for (uint32_t r = 0; r < figure->row_count; r++)
             values[r] = i < figure->column_count ? *figure_cell(figure, r, i)
                                                  : figure_point_at(result, r, i - figure->column_count)->simulated;
-        scope->lists[i] = (struct expression_value){.kind = EXPRESSION_VALUE_LIST, .items = values, .count = figure->row_count};
+        scope->lists[i] = (struct expression_value){.kind = EXPRESSION_VALUE_LIST, .items = values,
+                                                    .count = figure->row_count};
     }
     return STATUS_OK;
 }
@@ -161,7 +162,8 @@ static void count_points(struct figure_result *result)
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
             const struct figure_point *point = figure_point_at(result, r, s);
-            if (!figure->series[s].counted || figure_reference(figure, point)->kind != EXPRESSION_VALUE_NUMBER) continue;
+            if (!figure->series[s].counted || figure_reference(figure, point)->kind != EXPRESSION_VALUE_NUMBER)
+                continue;
             if (!point->compared) {
                 result->missing++;
                 continue;
@@ -240,7 +242,8 @@ const char *figure_row_label(const struct figure *figure, uint32_t row, char lab
         if (cell->kind == EXPRESSION_VALUE_TEXT && *cell->text)
             length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s", comma, cell->text);
         if (cell->kind == EXPRESSION_VALUE_NUMBER)
-            length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s %g", comma, figure->columns[c].name, cell->number);
+            length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s %g", comma, figure->columns[c].name,
+                              cell->number);
         at += length > 0 ? (size_t)length : 0;
     }
     return label;

@@ -142,9 +142,11 @@ static enum status add_commands(struct row_work *work, const struct figure_run *
     uint32_t count = run->chained ? (uint32_t)json_array_size(expanded) : 1, file_count = 0;
     char what[WHAT_BYTES];
     if (count > COMMANDS_MAX)
-        return error_set(work->err, STATUS_LIMIT, "run '%s' has too many commands (limit is %d)", run->name, COMMANDS_MAX);
+        return error_set(work->err, STATUS_LIMIT, "run '%s' has too many commands (limit is %d)", run->name,
+                         COMMANDS_MAX);
     for (uint32_t c = 0; c < count; c++)
-        if (expand_arguments(work, run->chained ? json_array_get(expanded, c) : expanded, &commands[c], needed) != STATUS_OK)
+        if (expand_arguments(work, run->chained ? json_array_get(expanded, c) : expanded, &commands[c], needed) !=
+            STATUS_OK)
             return work->err->status;
     for (uint32_t f = 0; f < work->figure->file_count; f++)
         if (needed[f]) files[file_count++] = work->files[f];

@@ -182,7 +182,8 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
 }
 
 /* Replaces an earlier run's folder. The parent is made only now: a failed first run leaves nothing. */
-static enum status keep_folder(const struct run_set *set, const struct run_set_run *run, const char *keep, struct error *err)
+static enum status keep_folder(const struct run_set *set, const struct run_set_run *run, const char *keep,
+                               struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
     int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
@@ -208,7 +209,8 @@ static bool is_error(const json_t *json)
     return schema && strcmp(schema, "spillway-error-1") == 0;
 }
 
-static enum status read_answer(struct run_set *set, struct run_set_run *run, const struct children_end *end, struct error *err)
+static enum status read_answer(struct run_set *set, struct run_set_run *run, const struct children_end *end,
+                               struct error *err)
 {
     char buffer[MESSAGE_BYTES];
     json_error_t place;
@@ -221,8 +223,8 @@ static enum status read_answer(struct run_set *set, struct run_set_run *run, con
     const char *message = children_reason(end->complaint, buffer, sizeof buffer);
     TRY(arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err));
     if (!run->json && end->exit_code == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s: no JSON was printed, line %d: %s (is '--json' missing?)", run->what,
-                         place.line, place.text);
+        return error_set(err, STATUS_BAD_INPUT, "%s: no JSON was printed, line %d: %s (is '--json' missing?)",
+                         run->what, place.line, place.text);
     return STATUS_OK;
 }
 
@@ -267,7 +269,8 @@ struct pool {
     struct error fault;   /* at starting */
 };
 
-static enum status command_of(struct pool *pool, const struct run_set_run *run, const char *const **out, struct error *err)
+static enum status command_of(struct pool *pool, const struct run_set_run *run, const char *const **out,
+                              struct error *err)
 {
     const char *const *arguments = run->commands[run->at].arguments;
     size_t count = 0;

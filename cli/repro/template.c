@@ -41,7 +41,8 @@ static enum status value_of(struct expansion *x, const char *text, size_t length
     if (expression_parse(copy, x->arena, &expression, x->err) != STATUS_OK) return x->err->status;
     if (!x->scope) return expression_check(expression, x->names, x->name_count, x->err);
     if (expression_value(expression, x->scope, x->arena, out, x->err) != STATUS_OK) return x->err->status;
-    if (out->kind == EXPRESSION_VALUE_NUMBER || out->kind == EXPRESSION_VALUE_TEXT || out->kind == EXPRESSION_VALUE_TRUTH)
+    if (out->kind == EXPRESSION_VALUE_NUMBER || out->kind == EXPRESSION_VALUE_TEXT ||
+        out->kind == EXPRESSION_VALUE_TRUTH)
         return STATUS_OK;
     return error_set(x->err, STATUS_BAD_INPUT, "'{%s}' is %s (expected a number or a text)", copy,
                      out->kind == EXPRESSION_VALUE_MISSING ? "missing" : "a list");
@@ -162,7 +163,8 @@ static enum status append_repeated(struct expansion *x, const json_t *repeat, co
     json_t *expanded = NULL;
     if (++*x->item_count > TEMPLATE_ITEMS_MAX)
         return error_set(x->err, STATUS_LIMIT, "too many repeated items (limit is %d)", TEMPLATE_ITEMS_MAX);
-    if (count >= TEMPLATE_NAMES_MAX) return error_set(x->err, STATUS_LIMIT, "too many names (limit is %d)", TEMPLATE_NAMES_MAX);
+    if (count >= TEMPLATE_NAMES_MAX)
+        return error_set(x->err, STATUS_LIMIT, "too many names (limit is %d)", TEMPLATE_NAMES_MAX);
     memcpy(names, x->scope ? x->scope->names : x->names, count * sizeof *names);
     names[count] = as;
     const struct expression_scope scope = {find_counter, &counter, names, count + 1};

@@ -187,7 +187,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, 1),
-        .examples = (const char *const[]){"spillway repro run hydra-fig8-text", "spillway repro run my.json -o my-figure",
+        .examples = (const char *const[]){"spillway repro run hydra-fig8-text",
+                                          "spillway repro run my.json -o my-figure",
                                           "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'",
                                           "spillway repro run hydra-fig8-text --real --steps 8 -o real", NULL},
         .details = "ID is a figure of 'spillway repro list' or a file of your own, NAME.json. Each point is "
@@ -202,7 +203,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         return error_set(err, STATUS_BAD_INPUT, "options '--json' and '--csv' exclude each other");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
         change(work.papers.figures[0], &request.changes, err) == STATUS_OK &&
-        (!request.output || repro_declare_folder(request.output, request.real, cli->force, err) == STATUS_OK) && compute(&work, &request, err) == STATUS_OK &&
+        (!request.output || repro_declare_folder(request.output, request.real, cli->force, err) == STATUS_OK) &&
+        compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
         repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK) {
         if (request.real) cli_real_warn_load(cli, work.set);
@@ -236,7 +238,8 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
     if ((!request.output || document_check_path(request.output, CLI_FIGURES_MAX, err) == STATUS_OK) &&
         cli_papers_open(request.papers, &work.papers, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_page(work.results, work.result_count, request.output, err) == STATUS_OK) &&
-        repro_report_all(cli, work.results, work.result_count, run_set_count(work.set), request.output, err) == STATUS_OK &&
+        repro_report_all(cli, work.results, work.result_count, run_set_count(work.set), request.output, err) ==
+            STATUS_OK &&
         request.check)
         (void)check(&work, err);
     release(&work);

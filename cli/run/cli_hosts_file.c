@@ -33,8 +33,8 @@ static char *next_word(char **rest)
 
 static enum status fail(const struct hosts_reader *reader, const char *word, const char *expected, struct error *err)
 {
-    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":%zu: found '%.80s', expected %s", reader->path, reader->number,
-                     (size_t)(word - reader->line) + 1, word, expected);
+    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":%zu: found '%.80s', expected %s", reader->path,
+                     reader->number, (size_t)(word - reader->line) + 1, word, expected);
 }
 
 static enum status read_slots(const struct hosts_reader *reader, const char *word, uint32_t *out, struct error *err)
@@ -61,7 +61,8 @@ static enum status read_line(const struct hosts_reader *reader, struct cli_hosts
     *host = (struct cli_host){.name = name, .slots = 1, .is_here = out->count == 0 || strcmp(name, "localhost") == 0};
     if (!host->is_here && strcmp(out->hosts[0].name, "localhost") == 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s:%" PRIu32 ":%zu: found '%.80s', expected 'localhost' as in the first line (or in the first "
+                         "%s:%" PRIu32
+                         ":%zu: found '%.80s', expected 'localhost' as in the first line (or in the first "
                          "line the name at which other hosts reach this machine)",
                          reader->path, reader->number, (size_t)(name - reader->line) + 1, name);
     const char *word = next_word(&rest);
@@ -95,8 +96,9 @@ enum status cli_hosts_read(const char *path, struct cli_hosts *out, struct error
         TRY(read_line(&reader, out, err));
     }
     if (out->count > 0) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: found no host, expected lines such as 'localhost slots=2'",
-                     path, reader.number);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s:%" PRIu32 ":1: found no host, expected lines such as 'localhost slots=2'", path,
+                     reader.number);
 }
 
 void cli_hosts_release(struct cli_hosts *hosts)

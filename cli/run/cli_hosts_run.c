@@ -59,8 +59,9 @@ static bool next_probe(void *context, struct children_start *out)
     const struct cli_hosts *const hosts = probe->start->hosts;
     while (probe->next < hosts->count && hosts->hosts[probe->next].is_here) probe->next++;
     if (probe->next == hosts->count) return false;
-    const char *const words[PROBE_WORDS] = {"/usr/bin/env", ssh_program(), "-o", "BatchMode=yes", "-o", "ConnectTimeout=8",
-                                 hosts->hosts[probe->next].name, probe->line, NULL};
+    const char *const words[PROBE_WORDS] =
+        {"/usr/bin/env", ssh_program(), "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", hosts->hosts[probe->next].name,
+         probe->line,    NULL};
     const char **const argv = probe->words + (size_t)probe->next * PROBE_WORDS;
     memcpy(argv, words, sizeof words);
     *out = (struct children_start){.argv = argv, .id = probe->next++};
@@ -75,17 +76,19 @@ static enum status end_probe(void *context, const struct children_end *end, stru
     if (end->signal == 0 && end->exit_code == 0) return STATUS_OK;
     children_reason(end->complaint, reason, sizeof reason);
     if (end->signal == 0 && end->exit_code == EXIT_NO_EXECUTOR)
-        return error_set(err, STATUS_DEVICE, "host '%s' has no program '%s' on the PATH of its ssh commands", name, executor);
+        return error_set(err, STATUS_DEVICE, "host '%s' has no program '%s' on the PATH of its ssh commands", name,
+                         executor);
     if (end->signal == 0 && end->exit_code == EXIT_NO_PLAN)
-        return error_set(err, STATUS_BAD_INPUT, "host '%s' cannot read the plan '%s' (expected at the same path on every host)",
-                         name, probe->start->plan_path);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "host '%s' cannot read the plan '%s' (expected at the same path on every host)", name,
+                         probe->start->plan_path);
     if (end->signal == 0 && end->exit_code == EXIT_NOT_FOUND)
         return error_set(err, STATUS_DEVICE, "cannot start '%s' for host '%s': %s", ssh_program(), name, reason);
     if (end->signal == 0 && end->exit_code == EXIT_SSH)
         return error_set(err, STATUS_DEVICE, "host '%s' does not answer: %s", name, reason[0] ? reason : "ssh failed");
     return error_set(err, STATUS_DEVICE, "host '%s' was asked for the plan, and ssh ended with %s %d%s%s", name,
-                     end->signal ? "signal" : "exit code", end->signal ? end->signal : end->exit_code, reason[0] ? ": " : "",
-                     reason);
+                     end->signal ? "signal" : "exit code", end->signal ? end->signal : end->exit_code,
+                     reason[0] ? ": " : "", reason);
 }
 
 enum status cli_hosts_probe(const struct cli_hosts_start *start, struct error *err)
@@ -135,8 +138,8 @@ struct cli_hosts_run {
 static void print_line(struct hosts_rank *rank)
 {
     if (rank->held > 0)
-        fprintf(stderr, "%s%s (rank %" PRIu32 "): %.*s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", rank->host, rank->number,
-                (int)rank->held, rank->line);
+        fprintf(stderr, "%s%s (rank %" PRIu32 "): %.*s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", rank->host,
+                rank->number, (int)rank->held, rank->line);
     rank->held = 0;
 }
 
@@ -197,7 +200,8 @@ static void choose_place(const struct cli_hosts *hosts, char meet[CLI_MEET_BYTES
     const char *name = user_end ? user_end + 1 : hosts->hosts[0].name;
     if (strcmp(name, "localhost") == 0) name = "127.0.0.1";
     const bool bracketed = strchr(name, ':') != NULL;
-    snprintf(meet, CLI_MEET_BYTES, "%s%.255s%s:%" PRIu32, bracketed ? "[" : "", name, bracketed ? "]" : "", free_port());
+    snprintf(meet, CLI_MEET_BYTES, "%s%.255s%s:%" PRIu32, bracketed ? "[" : "", name, bracketed ? "]" : "",
+             free_port());
 }
 
 /* Makes the line that a host carries out. The caller frees it; NULL: no memory. */
@@ -297,10 +301,13 @@ enum status cli_hosts_begin(const struct cli_hosts_start *start, char meet[CLI_M
     run->count = start->hosts->ranks - 1;
     run->ranks = alloc_zeroed(start->hosts->ranks, sizeof *run->ranks);
     run->polled = alloc_zeroed(start->hosts->ranks, sizeof *run->polled);
-    enum status status = run->ranks && run->polled ? STATUS_OK : error_memory(err, "ranks", sizeof *run->ranks * run->count);
-    for (uint32_t i = 0; run->ranks && i < run->count; i++) run->ranks[i] = (struct hosts_rank){.number = i + 1, .from = -1};
+    enum status status = run->ranks && run->polled ? STATUS_OK
+                                                   : error_memory(err, "ranks", sizeof *run->ranks * run->count);
+    for (uint32_t i = 0; run->ranks && i < run->count; i++)
+        run->ranks[i] = (struct hosts_rank){.number = i + 1, .from = -1};
     choose_place(start->hosts, meet);
-    for (uint32_t i = 0; status == STATUS_OK && i < run->count; i++) status = start_rank(start, meet, &run->ranks[i], err);
+    for (uint32_t i = 0; status == STATUS_OK && i < run->count; i++)
+        status = start_rank(start, meet, &run->ranks[i], err);
     if (status == STATUS_OK) {
         const int failed = pthread_create(&run->thread, NULL, pass_on, run);
         if (failed) status = error_set(err, STATUS_DEVICE, "cannot start a thread: %s", strerror(failed));
@@ -319,11 +326,13 @@ void cli_hosts_end(struct cli_hosts_run *run)
         struct launch_end end;
         struct error ignored = {0};
         if (launch_wait_until(run->ranks[i].child, until_s, &end, &ignored) == STATUS_OK && end.late)
-            fprintf(stderr, "%s (rank %" PRIu32 "): did not end, and was killed\n", run->ranks[i].host, run->ranks[i].number);
+            fprintf(stderr, "%s (rank %" PRIu32 "): did not end, and was killed\n", run->ranks[i].host,
+                    run->ranks[i].number);
         run->ranks[i].child = 0;
     }
     const double read_until_s = clock_s() + 1; /* lines that are still in the pipes */
-    while (!atomic_load(&run->read_all) && clock_s() < read_until_s) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    while (!atomic_load(&run->read_all) && clock_s() < read_until_s)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     atomic_store(&run->quit, true);
     pthread_join(run->thread, NULL);
     release(run);

@@ -103,7 +103,8 @@ static void print_load(FILE *out, const struct cli_run_report *report)
     if (!is_slowed(report, &slowed_s)) return;
     fprintf(out, "\nother programs took %.0f %% of the processors during the run", 100 * load_taken(load));
     if (load->stolen > 0.01) fprintf(out, " (other machines %.0f %%)", 100 * load->stolen);
-    fprintf(out, ", and its threads waited %.2g s per second for one:\non an equally busy machine, %s to %s are predicted\n",
+    fprintf(out,
+            ", and its threads waited %.2g s per second for one:\non an equally busy machine, %s to %s are predicted\n",
             load->waited, quantity_text(report->prediction->result.makespan_s, DIMENSION_SECONDS, idle),
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
@@ -113,7 +114,8 @@ static void print_dilation(FILE *out, const struct cli_run_report *report)
 {
     const double dilation = hardware_dilation(&report->plan->hardware), late = report->measured->late;
     if (!(dilation > 1)) return;
-    fprintf(out, "\ndilated %g times: the cores were busy for %.0f %% of the time, and work was late by %.2g %% of its time\n",
+    fprintf(out, "\ndilated %g times: the cores were busy for %.0f %% of the time, "
+                 "and work was late by %.2g %% of its time\n",
             dilation, 100 * (report->measured->load.own + load_taken(&report->measured->load)), 100 * late);
     if (cli_load_limited(late))
         fprintf(out, "NOT a valid measurement: the cores were the limit (use a larger --dilate, or fewer devices)\n");
@@ -138,10 +140,12 @@ struct job_headings {
     const char *all[7];
 };
 
-static void jobs_table_begin(struct cli_table *table, const struct cli_run_report *report, struct job_headings *headings)
+static void jobs_table_begin(struct cli_table *table, const struct cli_run_report *report,
+                             struct job_headings *headings)
 {
     snprintf(headings->predicted, sizeof headings->predicted, ">PREDICTED %s", cli_unit_headings[jobs_unit(report)]);
-    const char *const all[] = {"JOB", ">MINIBATCHES", headings->predicted, ">MEASURED", ">FIRST LOSS", ">LAST LOSS", NULL};
+    const char *const all[] = {"JOB", ">MINIBATCHES", headings->predicted, ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
+                               NULL};
     memcpy(headings->all, all, sizeof all);
     cli_table_begin(table, headings->all);
 }
@@ -180,7 +184,8 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
         cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
         cli_table_cell(&table, "%" PRIu64 " of %" PRIu64, job->minibatches,
                        plan->jobs.jobs[j].first_minibatch + plan->jobs.jobs[j].minibatches);
-        cli_table_cell(&table, "%.4g", units_per_token(report, j) * trace_job_tokens_per_s(&report->prediction->trace, j));
+        cli_table_cell(&table, "%.4g",
+                       units_per_token(report, j) * trace_job_tokens_per_s(&report->prediction->trace, j));
         cli_table_cell(&table, "%.4g", units_per_token(report, j) * job->tokens_per_s);
         loss_cell(&table, job->has_first_loss, job->first_loss, job->nonfinite_losses > 0);
         loss_cell(&table, job->has_loss, job->final_loss, job->nonfinite_losses > 0);
@@ -252,7 +257,8 @@ static struct written what_was_written(const struct cli_run_report *report)
     const struct cli_measured *measured = report->measured;
     return (struct written){.trace = measured->trace_path ? request->trace_path : NULL,
                             .log = measured->log_path ? request->log_path : NULL,
-                            .executed = measured->executed_order_path && cli_run_is_complete(report) ? request->executed_order : NULL};
+                            .executed = measured->executed_order_path &&
+                            cli_run_is_complete(report) ? request->executed_order : NULL};
 }
 
 static void print_next(struct cli *cli, const struct cli_run_report *report)

@@ -64,8 +64,8 @@ struct reading {
 /* --- a document ------------------------------------------------------------------------------------- */
 
 /* Says where a text is not UTF-8: line and column (in bytes). */
-static enum status refuse_text(const struct reading *reading, const struct document *document, const char *text, size_t length,
-                               struct error *err)
+static enum status refuse_text(const struct reading *reading, const struct document *document, const char *text,
+                               size_t length, struct error *err)
 {
     const size_t valid = characters_valid(text, length);
     uint64_t line = document->line;
@@ -76,8 +76,8 @@ static enum status refuse_text(const struct reading *reading, const struct docum
         begin = i + 1;
         line++;
     }
-    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu64 ":%zu: the text is not UTF-8 (byte 0x%02x)", reading->path, line,
-                     valid - begin + 1, (unsigned char)text[valid]);
+    return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu64 ":%zu: the text is not UTF-8 (byte 0x%02x)", reading->path,
+                     line, valid - begin + 1, (unsigned char)text[valid]);
 }
 
 /* Ends a row of tokens. The end is learned if what it follows is. */
@@ -110,8 +110,8 @@ static enum status encode_whole(const struct reading *reading, struct document *
     return encode_parts(reading, document, &row, encoder, err);
 }
 
-static enum status encode_text(const struct reading *reading, struct document *document, const char *text, size_t length,
-                               struct tokenizer_encoder *encoder, struct error *err)
+static enum status encode_text(const struct reading *reading, struct document *document, const char *text,
+                               size_t length, struct tokenizer_encoder *encoder, struct error *err)
 {
     const struct cli_tokenize_request *const request = reading->run->request;
     document->bytes = length;
@@ -170,8 +170,8 @@ static enum status encode_fields(const struct reading *reading, struct document 
     return status;
 }
 
-static enum status encode_row(const struct reading *reading, struct document *document, struct tokenizer_encoder *encoder,
-                              struct error *err)
+static enum status encode_row(const struct reading *reading, struct document *document,
+                              struct tokenizer_encoder *encoder, struct error *err)
 {
     const struct json_anchor anchor = {.offset = 0, .line = (size_t)document->line, .column = 1};
     struct json_input *in = NULL;
@@ -262,11 +262,12 @@ static void keep_tokens(struct run *run, const struct token_list *tokens)
     run->tokens += tokens->count;
 }
 
-static enum status add_document(struct reading *reading, const char *text, size_t length, uint64_t line, struct error *err)
+static enum status add_document(struct reading *reading, const char *text, size_t length, uint64_t line,
+                                struct error *err)
 {
     struct run *const run = reading->run;
-    TRY(array_reserve(&run->documents, &run->document_capacity, run->document_count, sizeof *run->documents, SIZE_MAX / 256,
-                      "documents", err));
+    TRY(array_reserve(&run->documents, &run->document_capacity, run->document_count, sizeof *run->documents,
+                      SIZE_MAX / 256, "documents", err));
     run->documents[run->document_count++] = (struct document){.text = text, .length = length, .line = line};
     return STATUS_OK;
 }
@@ -415,7 +416,8 @@ enum status cli_tokenize(const struct cli_tokenize_request *request, struct cli_
         status = rows_write_create(request->output, tokenizer_vocabulary(request->tokenizer),
                                    rows_file_hash(request->path_of_tokenizer), &run.rows, err);
     else if (!status && request->output) status = spool_create(request->output, &run.spool, err);
-    for (size_t i = 0; !status && i < request->path_count; i++) status = read_file(&run, request->paths[i], &counts[i], err);
+    for (size_t i = 0; !status && i < request->path_count; i++)
+        status = read_file(&run, request->paths[i], &counts[i], err);
     if (!status) status = write_output(&run, err);
     for (uint32_t i = 0; i < request->threads; i++) tokenizer_encoder_destroy(run.encoders[i]);
     spool_destroy(run.spool);

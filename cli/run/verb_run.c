@@ -106,8 +106,8 @@ static void add_option(struct words *words, const char *option, const char *valu
 }
 
 /* Adds the options that every rank of a run has. */
-static void add_shared(struct words *words, const struct cli *cli, const struct cli_run_request *request, const char *keep,
-                       const char *seed)
+static void add_shared(struct words *words, const struct cli *cli, const struct cli_run_request *request,
+                       const char *keep, const char *seed)
 {
     add_option(words, "--checkpoint", request->checkpoint);
     add_option(words, "--storage", request->storage);
@@ -126,9 +126,10 @@ static void add_shared(struct words *words, const struct cli *cli, const struct 
 }
 
 /* Starts the ranks of --hosts after rank 0, and adds the options of rank 0. */
-static enum status start_others(const struct cli_run_request *request, const struct cli_hosts *hosts, const char *program,
-                                const char *plan_path, struct words *words, char meet[CLI_MEET_BYTES], char count[16],
-                                struct cli_hosts_run **out, struct error *err)
+static enum status start_others(const struct cli_run_request *request, const struct cli_hosts *hosts,
+                                const char *program, const char *plan_path, struct words *words,
+                                char meet[CLI_MEET_BYTES], char count[16], struct cli_hosts_run **out,
+                                struct error *err)
 {
     struct arena arena = {0};
     struct cli_hosts_start start = {.hosts = hosts, .program = program, .options = words->all + 2,
@@ -345,7 +346,8 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
     enum status status = cli_resume_look(cli, plan_path, report->plan, request->checkpoint,
                                          !request->no_weights, &resume, err);
     if (status == STATUS_OK && !resume.begun) { /* a script may always resume, but a misspelt folder costs time */
-        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they start from the beginning", request->checkpoint);
+        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they start from the beginning",
+                 request->checkpoint);
         status = run_plan_file(cli, report, plan_path, err);
     } else if (status == STATUS_OK) {
         report->whole = report->plan;
@@ -385,7 +387,8 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
                            request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = redirect(request, &plan, err);
-    if (status == STATUS_OK && request->checkpoint) status = job_set_checkpoints_declare(&plan.jobs, request->checkpoint, err);
+    if (status == STATUS_OK && request->checkpoint)
+        status = job_set_checkpoints_declare(&plan.jobs, request->checkpoint, err);
     if (status == STATUS_OK && !request->no_weights) status = job_set_files_declare(&plan.jobs, true, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) cli_load_warn_profile(cli, &plan.hardware);

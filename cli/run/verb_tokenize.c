@@ -76,11 +76,13 @@ static enum status report_text(struct cli *cli, const struct tokenize_answer *a,
     const struct cli_tokenize_request *const work = &a->request->work;
     struct cli_table table;
     char speed[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *[]){"FILE", ">DOCUMENTS", ">BYTES OF TEXT", ">TOKENS", ">BYTES A TOKEN", NULL});
+    cli_table_begin(&table,
+                    (const char *[]){"FILE", ">DOCUMENTS", ">BYTES OF TEXT", ">TOKENS", ">BYTES A TOKEN", NULL});
     for (size_t i = 0; i < work->path_count; i++) print_row(&table, work->paths[i], &a->counts[i]);
     if (work->path_count > 1) print_row(&table, "all", &a->sum);
     TRY(cli_table_end(&table, cli->out, err));
-    fprintf(cli->out, "\ntokenizer   %s, %" PRIu32 " tokens\n", a->request->tokenizer, tokenizer_vocabulary(work->tokenizer));
+    fprintf(cli->out, "\ntokenizer   %s, %" PRIu32 " tokens\n", a->request->tokenizer,
+            tokenizer_vocabulary(work->tokenizer));
     if (work->rows)
         fprintf(cli->out,
                 "rows        %" PRIu64 ", the longest of %" PRIu64 " tokens; %" PRIu64 " tokens are learned\n",
@@ -89,7 +91,8 @@ static enum status report_text(struct cli *cli, const struct tokenize_answer *a,
     fprintf(cli->out, "speed       %s of text with %" PRIu32 " threads\n",
             quantity_text(a->sum.seconds > 0 ? (double)a->sum.bytes / a->sum.seconds : 0, DIMENSION_BYTES_PER_S, speed),
             work->threads);
-    if (work->output) fprintf(cli->out, "written to  %s, %" PRIu32 " bits a token\n", work->output, 8 * a->sum.token_bytes);
+    if (work->output)
+        fprintf(cli->out, "written to  %s, %" PRIu32 " bits a token\n", work->output, 8 * a->sum.token_bytes);
     return print_next(cli, a->request, err);
 }
 
@@ -184,24 +187,31 @@ enum status verb_tokenize(struct cli *cli, int argc, char **argv, struct error *
                       "file of tokens to write (default: count only)"),
         OPTION_CHOICE("documents", 0, "KIND", document_choices, &request.documents,
                       "a document is a file, a line or a row of JSON (default: by name)"),
-        OPTION_LIST("field", 0, "KEY", &request.fields, "text of a row, may be repeated: texts are joined (default text)"),
+        OPTION_LIST("field", 0, "KEY", &request.fields,
+                    "text of a row, may be repeated: texts are joined (default text)"),
         OPTION_FLAG("rows", 0, &request.work.rows, "write rows, which are samples that return each epoch"),
         OPTION_STRING("template", 0, "FILE", &request.template, "how messages of a row become a text, with --rows"),
         OPTION_STRING("end", 0, "TOKEN", &request.end, "put this token after each document"),
         OPTION_FLAG("bare", 0, &request.bare, "without the tokens that the tokenizer puts around a text"),
-        OPTION_FLAG("skip-bad-lines", 0, &request.work.skips_bad_rows, "count rows that are no JSON or have no text, and go on"),
-        OPTION_U64("threads", 0, "N", 1, CLI_TOKENIZE_THREADS_MAX, &request.threads, "threads (default: one for each core)"),
+        OPTION_FLAG("skip-bad-lines", 0, &request.work.skips_bad_rows,
+                    "count rows that are no JSON or have no text, and go on"),
+        OPTION_U64("threads", 0, "N", 1, CLI_TOKENIZE_THREADS_MAX, &request.threads,
+                   "threads (default: one for each core)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
         OPTIONS_TABLE(specs, 1, ARRAY_COUNT(options.operands)),
         .examples = (const char *const[]){"spillway tokenize corpus.txt --tokenizer llama-3.2-1b -o corpus.bin",
-                                          "spillway tokenize train.jsonl --tokenizer gpt2 --field prompt --field completion "
+                                          "spillway tokenize train.jsonl --tokenizer gpt2 --field prompt --field "
+                                          "completion "
                                           "--end '<|endoftext|>' -o train.bin",
-                                          "spillway tokenize train.jsonl --rows --tokenizer gpt2 --end '<|endoftext|>' -o train.rows", NULL},
-        .details = "A FILE that ends in .jsonl or .ndjson has rows of JSON, any other is one document; - is standard input. "
-                   "Tokens are written as llm.c's .bin, which jobs name under \"data\". With --rows each document is a row; a row of "
+                                          "spillway tokenize train.jsonl --rows --tokenizer gpt2 --end "
+                                          "'<|endoftext|>' -o train.rows", NULL},
+        .details = "A FILE that ends in .jsonl or .ndjson has rows of JSON, any other is one document; "
+                   "- is standard input. "
+                   "Tokens are written as llm.c's .bin, which jobs name under \"data\". "
+                   "With --rows each document is a row; a row of "
                    "JSON has \"text\", \"prompt\" and \"completion\" (which alone is learned), or \"messages\".",
     };
     CLI_PARSE(cli, &options, argc, argv, err);

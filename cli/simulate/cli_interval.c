@@ -14,9 +14,9 @@
 
 /* --- by spreads ------------------------------------------------------------------------------ */
 
-static enum status simulate_drawn(const struct plan *plan, const struct hardware *hardware, const struct sim_options *options,
-                                  const struct cli_interval *interval, uint64_t number, double *makespan_s,
-                                  double *tokens_per_s, struct error *err)
+static enum status simulate_drawn(const struct plan *plan, const struct hardware *hardware,
+                                  const struct sim_options *options, const struct cli_interval *interval,
+                                  uint64_t number, double *makespan_s, double *tokens_per_s, struct error *err)
 {
     struct hardware drawn = {0};
     struct sim_result result = {0};
@@ -39,8 +39,8 @@ static enum status simulate_drawn(const struct plan *plan, const struct hardware
     return status;
 }
 
-static enum status by_spreads(const struct plan *plan, const struct hardware *hardware, const struct sim_options *options,
-                              struct cli_interval *out, struct error *err)
+static enum status by_spreads(const struct plan *plan, const struct hardware *hardware,
+                              const struct sim_options *options, struct cli_interval *out, struct error *err)
 {
     struct progress progress;
     double *makespans_s = alloc_zeroed(2 * out->seeds, sizeof *makespans_s), *rates = makespans_s + out->seeds;
@@ -110,8 +110,9 @@ static enum status by_runs(const struct plan *plan, const char *machine, double 
     return status;
 }
 
-enum status cli_interval_find(const struct plan *plan, const struct hardware *hardware, const struct sim_options *options,
-                              double makespan_s, double tokens_per_s, struct cli_interval *out, struct error *err)
+enum status cli_interval_find(const struct plan *plan, const struct hardware *hardware,
+                              const struct sim_options *options, double makespan_s, double tokens_per_s,
+                              struct cli_interval *out, struct error *err)
 {
     out->spreads = machine_has_spread(hardware) || options->noise > 0;
     if (out->spreads) TRY(by_spreads(plan, hardware, options, out, err));
@@ -125,7 +126,8 @@ static void print_line(FILE *out, const char *heading, const struct quantiles *m
 {
     char low[QUANTITY_TEXT_BYTES], median[QUANTITY_TEXT_BYTES], high[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s 90 %% between %s and %s, median %s; %.5g to %.5g %s", heading,
-            quantity_text(makespan_s->low, DIMENSION_SECONDS, low), quantity_text(makespan_s->high, DIMENSION_SECONDS, high),
+            quantity_text(makespan_s->low, DIMENSION_SECONDS, low),
+            quantity_text(makespan_s->high, DIMENSION_SECONDS, high),
             quantity_text(makespan_s->median, DIMENSION_SECONDS, median), per_token * tokens_per_s->low,
             per_token * tokens_per_s->high, cli_unit_rates[unit]);
 }
@@ -135,8 +137,8 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli
     if (interval->seeds == 0) return;
     if (interval->spreads) {
         print_line(out, "by spreads ", &interval->makespan_s, &interval->tokens_per_s, unit, per_token);
-        fprintf(out, " (%llu machines within the spreads of its values, seed %llu)\n", (unsigned long long)interval->seeds,
-                (unsigned long long)interval->seed);
+        fprintf(out, " (%llu machines within the spreads of its values, seed %llu)\n",
+                (unsigned long long)interval->seeds, (unsigned long long)interval->seed);
     } else {
         fputs("by spreads  no value of this machine has a spread\n", out);
     }
@@ -144,8 +146,10 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli
         print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s, unit, per_token);
         fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
-        fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): the interval has only the "
-                     "spreads of values\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
+        fprintf(out,
+                "by runs     %llu of them on this machine in the history (%d are needed): the interval has only the "
+                "spreads of values\n",
+                (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
     }
 }
 

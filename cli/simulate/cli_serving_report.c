@@ -89,8 +89,8 @@ static enum status print_models(const struct serving_report *r, const struct lat
     struct cli_table table;
     char text[CLI_PERCENT_BYTES];
     uint32_t shown = r->in->model_count < CLI_ROWS_MAX ? r->in->model_count : CLI_ROWS_MAX;
-    cli_table_begin(&table, (const char *const[]){"MODEL", ">OBJECTIVE", ">REQUESTS", ">ATTAINED", ">MEAN", ">P50", ">P99",
-                                                  ">GROUPS", NULL});
+    cli_table_begin(&table, (const char *const[]){"MODEL", ">OBJECTIVE", ">REQUESTS", ">ATTAINED", ">MEAN", ">P50",
+                                                  ">P99", ">GROUPS", NULL});
     for (uint32_t m = 0; m < shown; m++) {
         const struct serving_share *share = &r->result->models[m];
         const double *sorted = &l->sorted[l->first[m]];
@@ -146,9 +146,9 @@ static void print_totals(const struct serving_report *r, const struct latencies 
     if (r->found) {
         fprintf(out, "replicated  %s with whole models on single devices\n",
                 cli_percent(share_of(r->replicated, requests), a));
-        fprintf(out, "search      %s, %s; %s of the %u requests it planned for\n",
-                CLI_COUNT(r->found->shapes, "shape"), CLI_COUNT(r->found->simulations, "simulation"), cli_percent(share_of(r->found->attained, r->planned), a),
-                r->planned);
+        fprintf(out, "search      %s, %s; %s of the %u requests it planned for\n", CLI_COUNT(r->found->shapes, "shape"),
+                CLI_COUNT(r->found->simulations, "simulation"),
+                cli_percent(share_of(r->found->attained, r->planned), a), r->planned);
     }
 }
 
@@ -159,8 +159,8 @@ enum status serving_report_text(struct cli *cli, const struct serving_report *r,
     TRY(latencies_make(r, &l, err));
     fprintf(cli->out, "%s: %s on %s with %s for weights; %s in %s\n\n", r->in->name,
             CLI_COUNT(r->in->model_count, "model"), CLI_COUNT(r->in->device_count, "device"),
-            quantity_text((double)r->in->device_bytes, DIMENSION_BYTES, memory), CLI_COUNT(r->traffic->count, "request"),
-            quantity_text(r->in->horizon_s, DIMENSION_SECONDS, span));
+            quantity_text((double)r->in->device_bytes, DIMENSION_BYTES, memory),
+            CLI_COUNT(r->traffic->count, "request"), quantity_text(r->in->horizon_s, DIMENSION_SECONDS, span));
     enum status status = print_models(r, &l, cli->out, err);
     fputc('\n', cli->out);
     if (!status) status = print_groups(r, cli->out, err);

@@ -106,9 +106,13 @@ static void print_bound(const struct swarm_report *r, FILE *out)
     fprintf(out, "throughput  %.4g samples/s (simulated); no routing exceeds %.4g with these averagings", did, most);
     if (did > 0) fprintf(out, ", gap %s", cli_percent(most / did - 1, text));
     switch ((enum swarm_bound_kind)trial->bound.kind) {
-    case SWARM_BOUND_STAGE: fprintf(out, "\nproof       capacity of the peers of stage %u\n", trial->bound.stage); break;
+    case SWARM_BOUND_STAGE:
+        fprintf(out, "\nproof       capacity of the peers of stage %u\n", trial->bound.stage);
+        break;
     case SWARM_BOUND_PEERS: fputs("\nproof       capacity of all peers, in any stages\n", out); break;
-    case SWARM_BOUND_LATENCY: fputs("\nproof       latency of the microbatches under way, forward and back\n", out); break;
+    case SWARM_BOUND_LATENCY:
+        fputs("\nproof       latency of the microbatches under way, forward and back\n", out);
+        break;
     }
 }
 

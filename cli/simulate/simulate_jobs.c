@@ -36,10 +36,11 @@ static const struct simulate_jobs_kind *kind_of(const json_t *root)
 static enum status refuse_kind(const struct json_input *input, bool live, struct error *err)
 {
     TRY(json_refuse_kind(input, live ? "an instance, jobs or a plan" : "a plan or jobs", err));
-    return live ? json_fail_key(input, json_input_root(input), NULL, err,
-                                "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
-                                "or spillway_plan)")
-                : STATUS_OK; /* the reader of plans reports */
+    return live
+             ? json_fail_key(input, json_input_root(input), NULL, err,
+                             "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
+                             "or spillway_plan)")
+             : STATUS_OK; /* the reader of plans reports */
 }
 
 /* Returns true for a written plan's beginning, so that large plans are parsed only once. */
@@ -117,7 +118,8 @@ static enum status check_live_jobs(const struct job_set *jobs, struct error *err
 {
     for (uint32_t j = 0; j < jobs->count; j++)
         if (parallel_is_set(&jobs->jobs[j].parallel))
-            return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs, and job '%s' is parallel",
+            return error_set(err, STATUS_BAD_INPUT,
+                             "--dispatch live asks a policy about spilled jobs, and job '%s' is parallel",
                              jobs->jobs[j].name);
     return STATUS_OK;
 }

@@ -123,7 +123,8 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
         status = simulate(&in, request, request->trace_path || cli->document, process, &report.simulated, &result,
                           &trace, err);
     }
-    if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
+    if (status == STATUS_OK)
+        status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .policy = report.policy->name,

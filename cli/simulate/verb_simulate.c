@@ -96,7 +96,8 @@ static void print_times(FILE *out, const struct simulate_report *report)
             quantity_text(result->makespan_s, DIMENSION_SECONDS, text), report->hardware->name);
     enum cli_unit unit = cli_unit_of(&report->plan->jobs);
     fputs("throughput  ", out);
-    if (unit == CLI_TOKENS) fprintf(out, "%.5g tokens/s, %.4g samples/s", prediction->tokens_per_s, prediction->samples_per_s);
+    if (unit == CLI_TOKENS)
+        fprintf(out, "%.5g tokens/s, %.4g samples/s", prediction->tokens_per_s, prediction->samples_per_s);
     else fprintf(out, "%.5g %s", prediction->samples_per_s, cli_unit_rates[unit]);
     fprintf(out, "; compute %.1f %% busy\n", 100 * prediction->compute_share);
     if (prediction->model_flops > 0 && result->makespan_s > 0) print_speed(out, prediction);
@@ -104,10 +105,12 @@ static void print_times(FILE *out, const struct simulate_report *report)
         fprintf(out, "collectives share links with other traffic%s\n",
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? ", or take closed forms if there is none" : "");
     else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
-        fputs("collectives take closed forms: their links have no other traffic; the table of links leaves their bytes out\n",
+        fputs("collectives take closed forms: their links have no other traffic; "
+              "the table of links leaves their bytes out\n",
               out);
     else if (has_collectives(report))
-        fputs("collectives take closed forms; the table of links leaves their bytes out (--collectives flows: they share links)\n",
+        fputs("collectives take closed forms; the table of links leaves their bytes out (--collectives flows: "
+              "they share links)\n",
               out);
     if (report->how->demand_first)
         fputs("copies      on demand first; copies during computations and copies out share the rest\n", out);
@@ -255,7 +258,8 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
-    if (status == STATUS_OK && request->contents) status = cli_breakdown_find(&plan, &prediction.trace, &report.parts, err);
+    if (status == STATUS_OK && request->contents)
+        status = cli_breakdown_find(&plan, &prediction.trace, &report.parts, err);
     if (status == STATUS_OK && request->seeds > 0) status = find_interval(&report, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
@@ -321,13 +325,17 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
 {
     bool jobs = request->subject == SIMULATE_JOBS;
     if (request->policy && !jobs)
-        return error_set(err, STATUS_BAD_INPUT, "a plan has its own order: --policy is for jobs and for --dispatch live");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "a plan has its own order: --policy is for jobs and for --dispatch live");
     if (request->policy && cli_simulate_swaps(request))
-        return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --policy (a job's layers run in their "
+        return error_set(err, STATUS_BAD_INPUT,
+                         "with --activations swap there is no --policy (a job's layers run in their "
                          "order)");
     if (request->policy && (strcmp(request->policy, "all") == 0 || strcmp(request->policy, "optimal") == 0))
-        return error_set(err, STATUS_BAD_INPUT, "policy '%s' compares plans, as 'spillway plan' does (expected one that makes "
-                         "a plan)", request->policy);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy '%s' compares plans, as 'spillway plan' does (expected one that makes "
+                         "a plan)",
+                         request->policy);
     if (request->seed > 0 && !request->policy && !request->failures.path && !request->noise && request->seeds == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing here is random: --seed is for --policy, "
                          "--failures, --noise and --seeds");
@@ -414,15 +422,17 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --policy sharded-lrtf",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
                                           "spillway simulate plan.json --seeds 200",
-                                          "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
+                                          "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live "
+                                          "--policy srtf",
                                           "spillway simulate instance.json --dispatch live --policy srtf", NULL},
-        .details = "FILE is a plan or jobs. Jobs are planned first, for the machine of --hw: over several devices where "
-                   "the jobs or --parallel say so, else spilled in the order of --policy, by default in the fastest "
-                   "way that 'plan' finds. With --dispatch live, the policy is asked whenever a device has room for a "
-                   "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
-                   "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "
-                   "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
-                   "--nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
+        .details =
+            "FILE is a plan or jobs. Jobs are planned first, for the machine of --hw: over several devices where "
+            "the jobs or --parallel say so, else spilled in the order of --policy, by default in the fastest "
+            "way that 'plan' finds. With --dispatch live, the policy is asked whenever a device has room for a "
+            "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
+            "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "
+            "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
+            "--nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.live = dispatch == 1;

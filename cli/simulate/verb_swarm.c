@@ -140,14 +140,16 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     struct swarm_request wanted = {.wiring = SWARM_WIRING_COUNT, .rebalance_s = CLI_NOT_GIVEN,
                                    .link_bytes_per_s = CLI_NOT_GIVEN, .latency_s = CLI_NOT_GIVEN};
     const struct option_spec specs[] = {
-        OPTION_CHOICE("wiring", 0, "RULE", swarm_wiring_names, &wanted.wiring, "rule that chooses peers (default: "
-                                                                               "the file's)"),
+        OPTION_CHOICE("wiring", 0, "RULE", swarm_wiring_names, &wanted.wiring,
+                      "rule that chooses peers (default: "
+                      "the file's)"),
         OPTION_QUANTITY("rebalance", 0, "TIME", DIMENSION_SECONDS, &wanted.rebalance_s,
                         "interval at which a peer moves to another stage (default: the file's)"),
         OPTION_FLAG("no-rebalance", 0, &wanted.no_rebalance, "keep all peers in their stages"),
         OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &wanted.link_bytes_per_s,
                         "rate of all peers' links, up and down, such as 12.5MB/s"),
-        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s, "latency between any two peers, such as 50ms"),
+        OPTION_QUANTITY("latency", 0, "TIME", DIMENSION_SECONDS, &wanted.latency_s,
+                        "latency between any two peers, such as 50ms"),
         OPTION_U64("steps", 0, "N", 1, SWARM_STEPS_MAX, &wanted.steps, "training steps (default: the file's)"),
         OPTION_FLAG("alone", 0, &wanted.alone, "simulate only this rule, without rules for comparison"),
         OPTION_OUTPUT("timeline", 0, "FILE", FILE_KIND_TIMELINE, &wanted.timeline,

@@ -45,8 +45,10 @@ static enum status read_scale(const char *list, struct sim_replay_change *change
         while (k < STREAM_KIND_COUNT && strcmp(plan_stream_names[k], one.name) != 0) k++;
         bool gaps = strcmp(one.name, "gaps") == 0;
         if (k == STREAM_KIND_COUNT && !gaps)
-            return error_set(err, STATUS_BAD_INPUT, "option '--scale' names '%s' (expected compute, h2d, d2h, p2p, group, "
-                             "data, host, cpu, read, write or gaps)", one.name);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--scale' names '%s' (expected compute, h2d, d2h, p2p, group, "
+                             "data, host, cpu, read, write or gaps)",
+                             one.name);
         *(gaps ? &change->gap_scale : &change->scale[k]) = one.factor;
     }
     return STATUS_OK;
@@ -76,13 +78,15 @@ static void print_times(FILE *out, const struct trace_replay_report *report)
     double recorded_s = report->record->makespan_s;
     fprintf(out, "recorded    %s on '%s' (%s)\n", quantity_text(recorded_s, DIMENSION_SECONDS, text),
             report->record->hardware, trace_source_names[report->record->source]);
-    fprintf(out, "unchanged   %s replayed, %s of the record\n", quantity_text(same->makespan_s, DIMENSION_SECONDS, text),
+    fprintf(out, "unchanged   %s replayed, %s of the record\n",
+            quantity_text(same->makespan_s, DIMENSION_SECONDS, text),
             cli_signed_percent(relative(same->makespan_s, recorded_s), percent));
     if (report->some)
         fprintf(out, "changed     %s on '%s', %s\n", quantity_text(changed->makespan_s, DIMENSION_SECONDS, text),
                 report->hardware->name, cli_signed_percent(relative(changed->makespan_s, same->makespan_s), percent));
     fprintf(out, "gaps        %s before %" PRIu64 " of %s, which began later than possible\n",
-            quantity_text(same->gap_s, DIMENSION_SECONDS, text), same->gap_count, CLI_COUNT(report->record->span_count, "operation"));
+            quantity_text(same->gap_s, DIMENSION_SECONDS, text), same->gap_count,
+            CLI_COUNT(report->record->span_count, "operation"));
     if (same->early_count > 0)
         fprintf(out, "too early   %s by the record's clocks, %s at most: replayed without a gap\n",
                 CLI_COUNT(same->early_count, "operation"), quantity_text(same->early_s, DIMENSION_SECONDS, other));

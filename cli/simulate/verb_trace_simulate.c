@@ -76,7 +76,8 @@ static enum status read_and_simulate(struct cli *cli, const struct trace_simulat
         status = cli_machine_read(&wanted, &hardware, err);
     }
     if (status == STATUS_OK) status = simulate(&report, request->trace_path || cli->document, &result, &trace, err);
-    if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, chakra.rank_count, &report.compute_share, err);
+    if (status == STATUS_OK)
+        status = cli_simulated_check(&report.simulated, chakra.rank_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = request->prefix, .hardware = &hardware,

@@ -175,8 +175,8 @@ static double range_at(const struct axis_range *range, double n)
     return n == range->step - 1 ? range->to : range->from + (range->to - range->from) * n / (range->step - 1);
 }
 
-static enum status add_range(struct axis_reading *reading, const struct axis_range *range, const char *unit, size_t unit_length,
-                             struct error *err)
+static enum status add_range(struct axis_reading *reading, const struct axis_range *range, const char *unit,
+                             size_t unit_length, struct error *err)
 {
     const double slack = 1e-9 * fabs(range->to);
     double last = NAN;
@@ -255,11 +255,13 @@ static enum status read_values(struct axis_reading *reading, const char *values,
 
 /* --- public ---------------------------------------------------------------------------------- */
 
-static enum status keep(const struct axis_reading *reading, const char *equals, struct sweep_axis *out, struct error *err)
+static enum status keep(const struct axis_reading *reading, const char *equals, struct sweep_axis *out,
+                        struct error *err)
 {
     char word[SWEEP_NAME_BYTES];
     struct sweep_value *values = NULL;
-    *out = (struct sweep_axis){.count = reading->count, .unit = "", .numeric = reading->numeric && !reading->units_differ};
+    *out = (struct sweep_axis){.count = reading->count, .unit = "", .numeric = reading->numeric &&
+                               !reading->units_differ};
     snprintf(word, sizeof word, "%.*s", (int)(equals - reading->text), reading->text);
     TRY(arena_string(reading->arena, word, &out->name, err));
     snprintf(word, sizeof word, "%.*s", (int)reading->unit_length, reading->unit ? reading->unit : "");

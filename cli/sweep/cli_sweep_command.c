@@ -12,7 +12,8 @@
 #include "cli/sweep/cli_sweep_jobs.h"
 
 /* These have no side effects; of `repro` only `run`. */
-const char *const cli_sweep_verbs[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro", NULL};
+const char *const cli_sweep_verbs[] = {"plan",  "simulate", "mem",   "partition", "solve",
+                                       "serve", "swarm",    "repro", NULL};
 enum { SWEEP_VERBS = ARRAY_COUNT(cli_sweep_verbs) - 1 };
 static const char figure_verb[] = "repro", figure_action[] = "run";
 static const char *const degrees[] = {"tp", "pp", "dp", "v", "zero", "buckets"};
@@ -38,8 +39,9 @@ static const struct cli_verb_option *option_of_word(const struct cli_sweep_comma
     for (size_t o = 0; o < command->options.count; o++) {
         const struct cli_verb_option *option = &command->options.items[o];
         size_t length = strlen(option->spelling);
-        if (word[1] == '-' ? strncmp(word + 2, option->spelling, length) == 0 && (word[length + 2] == '=' || !word[length + 2])
-                           : option->letter && word[1] == option->letter) {
+        if (word[1] == '-'
+                ? strncmp(word + 2, option->spelling, length) == 0 && (word[length + 2] == '=' || !word[length + 2])
+                : option->letter && word[1] == option->letter) {
             *has_value = word[1] == '-' ? word[length + 2] == '=' : word[2] != '\0';
             return option;
         }
@@ -53,19 +55,23 @@ static enum status unknown_name(const struct cli_sweep_command *command, const c
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (size_t o = 0; o < command->options.count && count < NAMES_MAX; o++) names[count++] = command->options.items[o].name;
+    for (size_t o = 0; o < command->options.count && count < NAMES_MAX; o++)
+        names[count++] = command->options.items[o].name;
     char ending[SUGGEST_BYTES];
-    return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s'%s", command->verb->name, name,
+    return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s'%s", command->verb->name,
+                     name,
                      suggest_ending_or(name, names, count,
-                                       " (expected one of its options, a degree such as tp, parallel.KEY, or jobs.KEY)", ending));
+                                       " (expected one of its options, a degree such as tp, parallel.KEY, or jobs.KEY)",
+                                       ending));
 }
 
 static enum status check_flag_values(const struct sweep_axis *axis, struct error *err)
 {
     for (size_t v = 0; v < axis->count; v++)
         if (strcmp(axis->values[v].text, "yes") != 0 && strcmp(axis->values[v].text, "no") != 0)
-            return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' is a flag and cannot be '%s' (expected yes,no)",
-                             axis->name, axis->values[v].text);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--vary': '%s' is a flag and cannot be '%s' (expected yes,no)", axis->name,
+                             axis->values[v].text);
     return STATUS_OK;
 }
 
@@ -143,7 +149,8 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
 {
     char path[CLI_PATH_BYTES], list[256];
     *out = (struct cli_sweep_command){0};
-    if (count == 0) return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
+    if (count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
     bool is_file = strchr(words[0], '.') || strchr(words[0], '/');
     const char *verb = is_file ? verb_for(words, count, grid) : words[0];
     bool bare_figure = !is_file && strchr(verb, '-'); /* figures have a '-', verbs have not: `repro run` */
@@ -197,7 +204,8 @@ static bool is_varied(const struct sweep_command_writing *writing, const struct 
     for (uint32_t a = 0; a < writing->grid->axis_count; a++) {
         enum cli_sweep_target kind = writing->command->targets[a].kind;
         if (kind == SWEEP_DEGREE && strcmp(option->name, "parallel") == 0) return true;
-        if ((kind == SWEEP_OPTION || kind == SWEEP_FLAG) && strcmp(option->name, writing->command->targets[a].name) == 0)
+        if ((kind == SWEEP_OPTION || kind == SWEEP_FLAG) &&
+            strcmp(option->name, writing->command->targets[a].name) == 0)
             return true;
     }
     return false;
@@ -230,7 +238,8 @@ static enum status add_typed(struct sweep_command_writing *writing, struct error
 }
 
 /* Makes "tp=8,sp,zero=1" of "tp=8,sp" and zero=1; adds or removes a flag. */
-static enum status set_degree(struct sweep_command_writing *writing, const char *key, const char *value, struct error *err)
+static enum status set_degree(struct sweep_command_writing *writing, const char *key, const char *value,
+                              struct error *err)
 {
     char made[sizeof writing->parallel];
     size_t used = 0, length = strlen(key);
@@ -239,7 +248,8 @@ static enum status set_degree(struct sweep_command_writing *writing, const char 
         size_t item_length = strcspn(item, ",");
         bool same = strncmp(item, key, length) == 0 && (item_length == length || item[length] == '=');
         if (!same && item_length > 0)
-            used += (size_t)snprintf(made + used, sizeof made - used, "%s%.*s", used ? "," : "", (int)item_length, item);
+            used += (size_t)snprintf(made + used, sizeof made - used, "%s%.*s", used ? "," : "", (int)item_length,
+                                     item);
         item += item_length + (item[item_length] == ',');
     }
     if (strcmp(value, "no") != 0)

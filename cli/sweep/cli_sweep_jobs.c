@@ -37,7 +37,8 @@ static enum status change(json_t *job, const struct cli_sweep_change *change, st
 {
     char what[160];
     snprintf(what, sizeof what, "jobs.%s", change->key);
-    return json_change(job, change->key, change->value, what, err) != STATUS_OK ? error_add(err, "option '--vary'") : STATUS_OK;
+    return json_change(job, change->key, change->value, what, err) != STATUS_OK ? error_add(err, "option '--vary'")
+                                                                                : STATUS_OK;
 }
 
 static enum status change_all(json_t *root, const char *path, const struct cli_sweep_change *changes, size_t count,
@@ -46,8 +47,8 @@ static enum status change_all(json_t *root, const char *path, const struct cli_s
     json_t *jobs = json_object_get(root, "jobs"), *job, *defaults = json_object_get(root, "defaults");
     size_t index;
     if (!json_is_array(jobs))
-        return error_set(err, STATUS_BAD_INPUT, "%s: this is not a jobs file (expected an array 'jobs'), but jobs are varied",
-                         path);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: this is not a jobs file (expected an array 'jobs'), but jobs are varied", path);
     if (json_is_object(defaults)) TRY(root_paths(defaults, path, arena, err));
     json_array_foreach(jobs, index, job) {
         if (!json_is_object(job)) continue; /* the reader reports it */

@@ -19,9 +19,10 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
     for (size_t p = 0; p < ARRAY_COUNT(paths); p++)
         if (paths[p] && plot_check_path(paths[p], err) != STATUS_OK) return err->status;
     if (pictures->curves && grid->point_count / grid->axes[0].count > PLOT_CURVES_MAX)
-        return error_set(err, STATUS_BAD_INPUT, "option '--curves': %llu curves are too many for one picture (limit is %d; "
-                         "put the variable with the most values first)", (unsigned long long)(grid->point_count / grid->axes[0].count),
-                         PLOT_CURVES_MAX);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--curves': %llu curves are too many for one picture (limit is %d; "
+                         "put the variable with the most values first)",
+                         (unsigned long long)(grid->point_count / grid->axes[0].count), PLOT_CURVES_MAX);
     if (pictures->heat && grid->axis_count < 2)
         return error_set(err, STATUS_BAD_INPUT, "option '--heat' needs two variables (--vary)");
     if (pictures->front && figure_count < 2)
@@ -30,8 +31,8 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
 }
 
 /* Makes "link-rate (GB/s)", and labels of texts if they are no numbers, or with `as_labels`. */
-static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena, char title[TITLE_BYTES],
-                              struct plot_ticks *out, struct error *err)
+static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena,
+                              char title[TITLE_BYTES], struct plot_ticks *out, struct error *err)
 {
     snprintf(title, TITLE_BYTES, axis->unit[0] ? "%s (%s)" : "%s", axis->name, axis->unit);
     *out = (struct plot_ticks){.title = title, .label_count = (uint32_t)axis->count};

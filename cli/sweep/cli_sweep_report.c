@@ -20,7 +20,8 @@ static const char *figure_text(const char *figure, double value, char text[QUANT
 {
     if (isnan(value)) return "-";
     if (text_ends_in(figure, "_bytes")) return quantity_text(value, DIMENSION_BYTES, text);
-    if (text_ends_in(figure, "_s") && !text_ends_in(figure, "_per_s")) return quantity_text(value, DIMENSION_SECONDS, text);
+    if (text_ends_in(figure, "_s") && !text_ends_in(figure, "_per_s"))
+        return quantity_text(value, DIMENSION_SECONDS, text);
     snprintf(text, QUANTITY_TEXT_BYTES, "%.5g", value);
     return text;
 }
@@ -35,7 +36,8 @@ static enum status print_points(FILE *out, const struct sweep_results *results, 
     if (figures > COLUMNS_MAX - axes) figures = COLUMNS_MAX - axes;
     for (; c < axes + figures; c++) {
         bool right = c >= axes || grid->axes[c].numeric;
-        snprintf(names[c], sizeof names[c], "%s%s", right ? ">" : "", c < axes ? grid->axes[c].name : results->figures[c - axes]);
+        snprintf(names[c], sizeof names[c], "%s%s", right ? ">" : "",
+                 c < axes ? grid->axes[c].name : results->figures[c - axes]);
         headings[c] = names[c];
     }
     headings[c++] = "";
@@ -64,7 +66,8 @@ static void print_best(FILE *out, const struct sweep_results *results)
     }
 }
 
-enum status cli_sweep_text(FILE *out, const struct sweep_results *results, const char *const *outputs, struct error *err)
+enum status cli_sweep_text(FILE *out, const struct sweep_results *results, const char *const *outputs,
+                           struct error *err)
 {
     uint64_t counts[SWEEP_OUTCOME_COUNT] = {0}, total = results->grid->point_count;
     for (uint64_t p = 0; p < total; p++) counts[results->points[p].outcome]++;
@@ -112,8 +115,8 @@ static void point_json(struct json_out *json, const struct sweep_results *result
     json_out_object_end(json);
 }
 
-enum status cli_sweep_json(struct cli *cli, const struct cli_sweep_command *command, const struct sweep_results *results,
-                           const char *const *outputs, struct error *err)
+enum status cli_sweep_json(struct cli *cli, const struct cli_sweep_command *command,
+                           const struct sweep_results *results, const char *const *outputs, struct error *err)
 {
     struct json_out *json;
     TRY(cli_report_begin(cli, "sweep", &json, err));

@@ -31,8 +31,8 @@ const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char 
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t a = 0; a < grid->axis_count && used < CLI_SWEEP_POINT_BYTES; a++)
-        used += (size_t)snprintf(text + used, CLI_SWEEP_POINT_BYTES - used, "%s%s=%s", a ? ", " : "", grid->axes[a].name,
-                                 sweep_grid_value(grid, point, a)->text);
+        used += (size_t)snprintf(text + used, CLI_SWEEP_POINT_BYTES - used, "%s%s=%s", a ? ", " : "",
+                                 grid->axes[a].name, sweep_grid_value(grid, point, a)->text);
     return text;
 }
 
@@ -75,7 +75,8 @@ static enum status record(struct sweep_run_running *running, const struct sweep_
     return sweep->kept ? sweep_kept_add(sweep->kept, result, err) : STATUS_OK;
 }
 
-static void read_figures(const struct sweep_results *results, const struct children_end *end, struct sweep_result *result)
+static void read_figures(const struct sweep_results *results, const struct children_end *end,
+                         struct sweep_result *result)
 {
     json_t *report = json_loadb(end->output, end->output_length, 0, NULL);
     for (uint32_t f = 0; report && f < results->figure_count; f++)
@@ -95,8 +96,8 @@ static void name_jobs(const struct cli_sweep *sweep, const char *temporary, stru
     snprintf(name, sizeof result->reason - (size_t)(name - result->reason), "%s%s", sweep->command->jobs_path, behind);
 }
 
-static void read_reason(const struct cli_sweep *sweep, const struct cli_sweep_words *words, const struct children_end *end,
-                        struct sweep_result *result)
+static void read_reason(const struct cli_sweep *sweep, const struct cli_sweep_words *words,
+                        const struct children_end *end, struct sweep_result *result)
 {
     children_reason(end->complaint, result->reason, sizeof result->reason);
     name_jobs(sweep, words->jobs_temporary, result);

@@ -60,14 +60,15 @@ static char *insert_sql(const struct sweep_results *results)
 static enum status check_same(const struct sweep_kept *kept, const char *what, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(kept->database.handle, "SELECT what=?1 AND version=?2 FROM sweep", -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(kept->database.handle, "SELECT what=?1 AND version=?2 FROM sweep", -1, &statement,
+                                  NULL);
     if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 1, what, -1, SQLITE_STATIC);
     if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 2, SPILLWAY_VERSION, -1, SQLITE_STATIC);
     bool same = code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) == 1;
     sqlite3_finalize(statement);
     if (same) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'%s' is of another sweep that was begun (end that one, or remove the file)",
-                     kept->database.path);
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%s' is of another sweep that was begun (end that one, or remove the file)", kept->database.path);
 }
 
 /* --- points ---------------------------------------------------------------------------------- */

@@ -45,8 +45,10 @@ enum status sweep_ranks_begin(struct sweep_ranks *out, struct error *err)
     if (launched() <= 1) return STATUS_OK;
     out->library = load();
     if (!out->library)
-        return error_set(err, STATUS_DEVICE, "mpirun started this program, but %s cannot be loaded: %s (was MPI installed when it was "
-                         "built?)", SWEEP_RANKS_MODULE, dlerror());
+        return error_set(err, STATUS_DEVICE,
+                         "mpirun started this program, but %s cannot be loaded: %s (was MPI installed when it was "
+                         "built?)",
+                         SWEEP_RANKS_MODULE, dlerror());
     out->module = dlsym(out->library, SWEEP_RANKS_SYMBOL);
     int rank = 0, count = 1;
     if (!out->module || !out->module->begin(&rank, &count))

@@ -46,7 +46,8 @@ static_assert(ARRAY_COUNT(default_figures) == ARRAY_COUNT(figures_of_samples), "
 /* --- words ----------------------------------------------------------------------------------- */
 
 /* Finds the option of `sweep` that a word begins; NULL: none. *joined: the word has its value. */
-static const struct option_spec *own_option(const struct option_spec *specs, size_t count, const char *word, bool *joined)
+static const struct option_spec *own_option(const struct option_spec *specs, size_t count, const char *word,
+                                            bool *joined)
 {
     for (size_t s = 0; s < count; s++) {
         size_t length = strlen(specs[s].name);
@@ -86,8 +87,8 @@ static enum status check_outputs(const struct option_list *outputs, struct error
 {
     for (size_t o = 0; o < outputs->count; o++)
         if (!text_ends_in(outputs->items[o], ".csv") && !text_ends_in(outputs->items[o], ".db"))
-            return error_set(err, STATUS_BAD_INPUT, "option '--output' is '%s' (expected a name that ends in .csv or .db)",
-                             outputs->items[o]);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--output' is '%s' (expected a name that ends in .csv or .db)", outputs->items[o]);
     return STATUS_OK;
 }
 
@@ -113,7 +114,8 @@ static enum status read_figures(const struct sweep_request *request, struct swee
     const char *verb = sweeping->command.verb->name;
     bool repro = strcmp(verb, "repro") == 0;
     if (count == 0 && strcmp(verb, "plan") != 0 && strcmp(verb, "simulate") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--figure' is missing (expected a number of 'spillway %s --json'%s)",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--figure' is missing (expected a number of 'spillway %s --json'%s)",
                          repro ? "repro run" : verb, repro ? ", such as mean_error" : "");
     if (count > SWEEP_FIGURES_MAX)
         return error_set(err, STATUS_LIMIT, "too many figures (limit is %d)", SWEEP_FIGURES_MAX);
@@ -126,12 +128,13 @@ static enum status read_figures(const struct sweep_request *request, struct swee
     return sweep_results_create(&sweeping->grid, figures, (uint32_t)count, &sweeping->arena, &sweeping->results, err);
 }
 
-static enum status read_request(const struct sweep_request *request, char **words, size_t word_count, struct sweeping *sweeping,
-                                struct error *err)
+static enum status read_request(const struct sweep_request *request, char **words, size_t word_count,
+                                struct sweeping *sweeping, struct error *err)
 {
     struct sweep_grid *grid = &sweeping->grid;
     if (request->vary.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--vary' is missing (expected NAME=VALUES, such as devices=1..8)");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--vary' is missing (expected NAME=VALUES, such as devices=1..8)");
     for (size_t v = 0; v < request->vary.count; v++)
         TRY(sweep_grid_add(grid, request->vary.items[v], &sweeping->arena, err));
     TRY(cli_sweep_command(words, word_count, grid, &sweeping->arena, &sweeping->command, err));
@@ -246,7 +249,8 @@ static uint32_t processes_of(const struct sweep_request *request, const struct c
     return children_cores();
 }
 
-static enum status carry_out(struct cli *cli, const struct sweep_request *request, struct sweeping *sweeping, struct error *err)
+static enum status carry_out(struct cli *cli, const struct sweep_request *request, struct sweeping *sweeping,
+                             struct error *err)
 {
     char part[CLI_PATH_BYTES];
     TRY(open_kept(request, sweeping, part, err));
@@ -261,8 +265,10 @@ static enum status carry_out(struct cli *cli, const struct sweep_request *reques
     if (sweeping->ranks.rank > 0) return status;
     if (status == STATUS_INTERRUPTED && sweeping->kept) {
         *err = (struct error){0};
-        return error_set(err, STATUS_INTERRUPTED, "stopped; the results so far are in '%s', and the same command continues "
-                         "from there", part);
+        return error_set(err, STATUS_INTERRUPTED,
+                         "stopped; the results so far are in '%s', and the same command continues "
+                         "from there",
+                         part);
     }
     struct error judged = {0};
     if (status == STATUS_OK && judge(&sweeping->results, &judged) == STATUS_BAD_INPUT) {
@@ -277,7 +283,8 @@ static enum status carry_out(struct cli *cli, const struct sweep_request *reques
         sweep_kept_close(sweeping->kept, true);
         sweeping->kept = NULL;
     }
-    return status == STATUS_OK && judged.status != STATUS_OK ? error_set(err, judged.status, "%s", judged.text) : status;
+    return status == STATUS_OK && judged.status != STATUS_OK ? error_set(err, judged.status, "%s", judged.text)
+                                                             : status;
 }
 
 static enum status sweep(struct cli *cli, const struct sweep_request *request, char **words, size_t word_count,

@@ -41,7 +41,8 @@ static void make_parallel(const struct parallel *parallel, struct job_set *jobs)
         struct job *job = &jobs->jobs[j];
         uint64_t blocks = network_is_listed(&job->network) ? job->network.layer_count : job->network.blocks;
         job->parallel = *parallel;
-        if (parallel->chunks > 1 && parallel->pipeline == 1) job->parallel.chunks = (uint32_t)min_u64(parallel->chunks, max_u64(blocks, 1));
+        if (parallel->chunks > 1 && parallel->pipeline == 1)
+            job->parallel.chunks = (uint32_t)min_u64(parallel->chunks, max_u64(blocks, 1));
     }
 }
 
@@ -250,7 +251,8 @@ void cli_field_sort(struct cli_field *field)
     for (size_t i = 1; i < field->count; i++) {
         struct cli_policy_outcome moved = field->outcomes[i];
         size_t at = i;
-        for (; at > 0 && stands_before(&moved, &field->outcomes[at - 1]); at--) field->outcomes[at] = field->outcomes[at - 1];
+        for (; at > 0 && stands_before(&moved, &field->outcomes[at - 1]); at--)
+            field->outcomes[at] = field->outcomes[at - 1];
         field->outcomes[at] = moved;
         if (field->best == i) field->best = at;
         else if (field->best >= at && field->best < i) field->best++;

@@ -24,7 +24,8 @@ static void note_best(const struct cli_field *field, const char *other, struct c
     }
 }
 
-enum status cli_planned_find(const struct cli_source *source, const char *other, struct cli_planned *out, struct error *err)
+enum status cli_planned_find(const struct cli_source *source, const char *other, struct cli_planned *out,
+                             struct error *err)
 {
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     struct cli_field *field = alloc_zeroed(1, sizeof *field);

@@ -87,10 +87,12 @@ static enum status check_bound(const struct plan *plan, double makespan_s, struc
     char bound[QUANTITY_TEXT_BYTES], seconds[QUANTITY_TEXT_BYTES];
     if (plan->lower_bound_s <= makespan_s * (1 + rounding)) return STATUS_OK;
     return error_set(err, STATUS_CHECK,
-                     "the plan is simulated to end after %s, before its lower bound of %s: the bound is wrong (%s), or a "
+                     "the plan is simulated to end after %s, before its lower bound of %s: the bound is wrong (%s), "
+                     "or a "
                      "figure of the machine is, see 'spillway hardware check'",
                      quantity_text(makespan_s, DIMENSION_SECONDS, seconds),
-                     quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, bound), plan->bound_text ? plan->bound_text : "");
+                     quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, bound),
+                     plan->bound_text ? plan->bound_text : "");
 }
 
 /* Checks that the trace's use of memory and its computing rates stay within the machine's peaks. */
@@ -144,8 +146,10 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
     };
 }
 
-const char *const cli_unit_rates[] = {[CLI_TOKENS] = "tokens/s", [CLI_IMAGES] = "images/s", [CLI_SAMPLES] = "samples/s"};
-const char *const cli_unit_headings[] = {[CLI_TOKENS] = "TOKENS/S", [CLI_IMAGES] = "IMAGES/S", [CLI_SAMPLES] = "SAMPLES/S"};
+const char *const cli_unit_rates[] =
+    {[CLI_TOKENS] = "tokens/s", [CLI_IMAGES] = "images/s", [CLI_SAMPLES] = "samples/s"};
+const char *const cli_unit_headings[] =
+    {[CLI_TOKENS] = "TOKENS/S", [CLI_IMAGES] = "IMAGES/S", [CLI_SAMPLES] = "SAMPLES/S"};
 
 enum cli_unit cli_unit_of(const struct job_set *jobs)
 {

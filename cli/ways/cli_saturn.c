@@ -95,15 +95,18 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
     const struct spase_certificate *c = &report->certificate;
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "schedule     of %s, %u timed; bound by %s; simulated in %.3f of its time\n",
-            CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
+            CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by],
+            ratio(plan, makespan_s));
     if (report->slowed > 0)
-        fprintf(out, "links        copies of spilled states are assumed to take %.2f times their time without contention\n",
+        fprintf(out,
+                "links        copies of spilled states are assumed to take %.2f times their time without contention\n",
                 report->slowed);
     if (report->intervals > 0) {
         char restart[QUANTITY_TEXT_BYTES];
         fprintf(out, "replanned    %s of %u: %s without; %s of %s, to move states out and in again\n",
                 CLI_COUNT(report->replans, "time"), report->intervals,
-                quantity_text(report->scheduled_s, DIMENSION_SECONDS, text), CLI_COUNT(report->restarts, "restart"), quantity_text(report->restart_s, DIMENSION_SECONDS, restart));
+                quantity_text(report->scheduled_s, DIMENSION_SECONDS, text), CLI_COUNT(report->restarts, "restart"),
+                quantity_text(report->restart_s, DIMENSION_SECONDS, restart));
     }
     fputs("other rules  ", out);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)

@@ -92,7 +92,9 @@ static void print_outcome(FILE *out, const struct job *job, const struct swap_ou
             quantity_text((double)(o->placed_bytes - o->held_bytes), DIMENSION_BYTES, gaps));
     fprintf(out, "certificate  %s, in ticks of a chain with %s\n", o->proof,
             quantity_text((double)o->chain_bytes, DIMENSION_BYTES, chain));
-    if (o->cut_short) fputs("search       cut short by the time limit: with more time, or on an idle machine, it may find more\n", out);
+    if (o->cut_short)
+        fputs("search       cut short by the time limit: with more time, or on an idle machine, it may find more\n",
+              out);
 }
 
 enum status cli_swap_text(FILE *out, const struct plan *plan, const struct swap_report *report, struct error *err)

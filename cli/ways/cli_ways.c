@@ -68,7 +68,8 @@ static bool may_try(struct ways *w, const char *label, uint64_t cost)
         w->spent += cost;
         return true;
     }
-    cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try all ways by default ('--policy all' does)");
+    cli_field_note(w->field, label, STATUS_OK,
+                   "the jobs are too long to try all ways by default ('--policy all' does)");
     return false;
 }
 
@@ -159,7 +160,8 @@ static enum status try_policies(struct ways *w, bool resident, struct error *err
         options.policy = policy->name;
         bool stays = policy->resident || policy->one_device;
         if (policy_is_searched(policy) || stays != resident) continue;
-        uint64_t cost = schedule_policy_repeats(policy) ? cost_of(w, resident ? COST_RESIDENT : COST_SPILLED) : w->all_operations;
+        uint64_t cost = schedule_policy_repeats(policy) ? cost_of(w, resident ? COST_RESIDENT : COST_SPILLED)
+                                                        : w->all_operations;
         if (may_try(w, policy->name, cost))
             TRY(cli_field_try(w->field, w->source, &options, policy->name, err));
     }
@@ -179,7 +181,8 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
     spilled.search = &w->field->search;
     bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
     if (!w->how->thorough && many) {
-        cli_field_note(w->field, label, STATUS_OK, "there are too many jobs or devices to try it by default ('--policy saturn')");
+        cli_field_note(w->field, label, STATUS_OK,
+                       "there are too many jobs or devices to try it by default ('--policy saturn')");
         return STATUS_OK;
     }
     if (!may_try(w, label, 0)) return STATUS_OK;
@@ -230,7 +233,8 @@ static enum status try_parallel(struct ways *w, const struct feasibility_way *wa
     source.way = &way->parallel;
     if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
     if (!w->how->thorough && w->hardware.device_count > PARALLEL_DEVICES_MOST) {
-        cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it by default ('--parallel')");
+        cli_field_note(w->field, way->name, STATUS_OK,
+                       "there are too many devices to try it by default ('--parallel')");
         return STATUS_OK;
     }
     if (!may_try(w, way->name, cost_of(w, COST_PARALLEL))) return STATUS_OK;
@@ -241,7 +245,9 @@ static enum status try_alone(struct ways *w, const struct feasibility_way *way, 
 {
     struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
                                       .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
-    return may_try(w, way->name, cost_of(w, COST_RESIDENT)) ? cli_field_try(w->field, w->source, &options, way->name, err) : STATUS_OK;
+    return may_try(w, way->name, cost_of(w, COST_RESIDENT))
+             ? cli_field_try(w->field, w->source, &options, way->name, err)
+             : STATUS_OK;
 }
 
 static enum status try_fit_ways(struct ways *w, struct error *err)
@@ -378,7 +384,8 @@ static enum status try_search(struct ways *w, struct error *err)
     } else if (may_try(w, label, 0)) {
         enum status status = search_in(w, &extent, &options, searched, &why);
         bool one_row = w->how->every_policy || !searched->any;
-        if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
+        if (status == STATUS_OK)
+            cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
         else (void)!cli_field_fail(w->field, label, &why, err);
     }
     cli_field_release(searched);
@@ -391,7 +398,8 @@ static enum status try_search(struct ways *w, struct error *err)
 static const char other_activations[] = "other activations";
 
 /* Tries a policy with all ways of keeping activations. */
-static enum status try_activations_of(struct ways *w, const struct policy *policy, struct cli_field *tried, struct error *err)
+static enum status try_activations_of(struct ways *w, const struct policy *policy, struct cli_field *tried,
+                                      struct error *err)
 {
     bool stays = policy->resident || policy->one_device;
     for (uint32_t how = 0; how < ACTIVATIONS_COUNT; how++) {
@@ -419,8 +427,8 @@ static enum status try_every_activation(struct ways *w, bool resident, struct cl
 
 /*
  * Tries each policy with each way of keeping activations, where the planner otherwise chooses for each job. Those that
- * are faster than the best by the planner's clock are simulated. The best of them is an outcome. `resident`: also resident
- * policies.
+ * are faster than the best by the planner's clock are simulated. The best of them is an outcome. `resident`: also
+ * resident policies.
  */
 static enum status try_activations(struct ways *w, bool resident, struct error *err)
 {
@@ -474,8 +482,10 @@ static enum status check_runnable(const struct ways *w, struct error *err)
     bool ours = w->how->runnable || resident_all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
     if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* the jobs cannot be run */
-    if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
-    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, but cannot be run: see --parallel)", first->reason, best->policy);
+    if (first->kind == CLI_OUTCOME_PLAN)
+        return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
+    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, but cannot be run: see --parallel)", first->reason,
+                     best->policy);
 }
 
 /* Sets the bound that holds for every way in all plans, as the report of the kept plan has it. */

@@ -263,7 +263,8 @@ enum status checkpoint_contents_list(const struct checkpoint_subject *subject, u
     const uint32_t part_count = 1 + optimizer_moments(subject->job->optimizer.kind);
     assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
     struct checkpoint_contents contents = {.step = step, .evaluation_count = evaluation_count};
-    contents.state_count = part_count * memory_tensor_count(&subject->job->network, 0, subject->job->network.layer_count);
+    contents.state_count = part_count *
+                           memory_tensor_count(&subject->job->network, 0, subject->job->network.layer_count);
     contents.count = contents.state_count + 2 + (evaluation_count > 0);
     contents.tensors = alloc_zeroed(contents.count, sizeof *contents.tensors);
     contents.values = alloc_zeroed(contents.count, sizeof *contents.values);

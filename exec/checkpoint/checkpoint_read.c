@@ -195,7 +195,8 @@ static enum status check_frozen(const struct checkpoint_reader *reader, const st
     snprintf(wanted, sizeof wanted, "%016" PRIx64, subject->frozen);
     if (found && strcmp(found, wanted) == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%s' is a checkpoint of another training than job '%s': its frozen weights are %.40s (expected %s)",
+                     "'%s' is a checkpoint of another training than job '%s': "
+                     "its frozen weights are %.40s (expected %s)",
                      reader->path, subject->job->name, found ? found : "not there", wanted);
 }
 

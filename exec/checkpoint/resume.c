@@ -31,7 +31,8 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
     const struct job *const job = subject.job;
     struct state_tables tables;
     if (job->network.trained) {
-        TRY(memory_state_tables(&job->network, 0, job->network.layer_count, job_state_format(job), arena, &tables, err));
+        TRY(memory_state_tables(&job->network, 0, job->network.layer_count, job_state_format(job), arena, &tables,
+                                err));
         subject.tables = &tables;
     }
     const uint64_t bytes = subject.tables->layout.bytes;

@@ -426,7 +426,8 @@ static cudnnStatus_t execute(struct attention_cudnn *cudnn, const struct way *wa
 }
 
 static const char *run_piece(struct attention_cudnn *cudnn, const struct way *way, const struct kernel_attention *a,
-                             const struct attention_cudnn_copies *c, struct attention_cudnn_place at, enum direction direction)
+                             const struct attention_cudnn_copies *c, struct attention_cudnn_place at,
+                             enum direction direction)
 {
     float scale = (float)(1.0 / sqrt((double)a->d)), one = 1;
     float hidden = cudnn->library.version < 91000 ? -3.402823466e38f : -INFINITY;

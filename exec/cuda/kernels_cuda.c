@@ -372,7 +372,8 @@ static void rope(const struct kernels *kernels, const struct kernel_rope *a)
     struct cuda_context *const context = context_of(kernels);
     assert(a->row_q == a->h * a->d && a->row_k == a->kv * a->d && a->turned == a->d && !a->adjacent);
     for (int64_t first = 0; first < a->d / 2; first += CUDA_ROPE_PAIRS) {
-        struct cuda_rope rotation = {.q = a->q, .k = a->k, .tokens = a->b * a->t, .t = a->t, .begin = a->begin, .h = a->h,
+        struct cuda_rope rotation = {.q = a->q, .k = a->k, .tokens = a->b * a->t, .t = a->t, .begin = a->begin,
+                                     .h = a->h,
                                      .kv = a->kv, .d = a->d, .back = a->back};
         rotation.first = (int32_t)first;
         rotation.count = (int32_t)(a->d / 2 - first < CUDA_ROPE_PAIRS ? a->d / 2 - first : CUDA_ROPE_PAIRS);

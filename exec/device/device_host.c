@@ -3,9 +3,9 @@
  *
  * The thread of the fetching device copies from another arena. Times of a piece of work come from the stream's thread.
  *
- * Products take their scratch from malloc() and free it after each call. The first touch of its pages made the first backward
- * pass of a stage 7 to 14 % longer (1286 page faults for 5 MiB), which a dilated device dilates. So a computing thread
- * touches such memory before any clock runs, and malloc() keeps what is freed.
+ * Products take their scratch from malloc() and free it after each call. The first touch of its pages made the first
+ * backward pass of a stage 7 to 14 % longer (1286 page faults for 5 MiB), which a dilated device dilates. So a
+ * computing thread touches such memory before any clock runs, and malloc() keeps what is freed.
  */
 #include <malloc.h>
 #include <stdlib.h>

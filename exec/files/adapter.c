@@ -19,18 +19,22 @@ static enum status find(const struct safetensors *file, const char *path, const 
     const struct safetensors_tensor *const found = safetensors_find(file, spec->name);
     *out = found;
     if (!found)
-        return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s' among its %zu", path, spec->name, safetensors_count(file));
+        return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s' among its %zu", path, spec->name,
+                         safetensors_count(file));
     if (found->rank != spec->rank || memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has shape [%s] (expected [%s]: it is an adapter of another network, "
-                         "or of another rank)", path, spec->name, safetensors_shape_text(found->shape, found->rank, is),
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: tensor '%s' has shape [%s] (expected [%s]: it is an adapter of another network, "
+                         "or of another rank)",
+                         path, spec->name, safetensors_shape_text(found->shape, found->rank, is),
                          safetensors_shape_text(spec->shape, spec->rank, expected));
     if (found->type == SAFETENSORS_OTHER)
-        return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)", path,
-                         spec->name);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)", path, spec->name);
     return STATUS_OK;
 }
 
-static enum status fill(const struct safetensors *file, const char *path, struct weights_walk *walk, size_t *count, struct error *err)
+static enum status fill(const struct safetensors *file, const char *path, struct weights_walk *walk, size_t *count,
+                        struct error *err)
 {
     struct weights_tensor tensor;
     for (*count = 0; weights_walk_next(walk, &tensor);) {
@@ -40,7 +44,8 @@ static enum status fill(const struct safetensors *file, const char *path, struct
         ++*count;
         if (!tensor.values) continue;
         if (!safetensors_floats(found, tensor.values))
-            return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has a number that is not finite", path, found->name);
+            return error_set(err, STATUS_BAD_INPUT, "%s: tensor '%s' has a number that is not finite", path,
+                             found->name);
         TRY(weights_order_rows(tensor.spec, tensor.values, tensor.values, false, err));
     }
     return STATUS_OK;
@@ -52,33 +57,36 @@ static enum status check_base(const struct safetensors *file, const char *path, 
     const char *const found = safetensors_metadata(file, ADAPTER_BASE_KEY);
     snprintf(own, sizeof own, "%016" PRIx64, base);
     if (!found || strcmp(found, own) == 0) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "%s: an adapter of other weights than the job's network has (fingerprint %.16s, expected %s)",
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s: an adapter of other weights than the job's network has (fingerprint %.16s, expected %s)",
                      path, found, own);
 }
 
 /* Names the first tensor that the job's adapters do not have. */
-static enum status fail_others(const struct safetensors *file, const char *path, struct weights_walk walk, struct error *err)
+static enum status fail_others(const struct safetensors *file, const char *path, struct weights_walk walk,
+                               struct error *err)
 {
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const char *const name = safetensors_at(file, i)->name;
         struct weights_walk all = walk;
         struct weights_tensor tensor;
         bool known = false;
-        while (!known && weights_walk_next(&all, &tensor)) known = tensor.spec->adapter && strcmp(tensor.spec->name, name) == 0;
+        while (!known && weights_walk_next(&all, &tensor))
+            known = tensor.spec->adapter && strcmp(tensor.spec->name, name) == 0;
         if (!known) return error_set(err, STATUS_BAD_INPUT, "%s: the job has no adapter tensor '%.120s'", path, name);
     }
     return STATUS_OK;
 }
 
-static enum status open_weights(const struct job *job, struct arena *arena, const char **path, struct safetensors **file,
-                                struct error *err)
+static enum status open_weights(const struct job *job, struct arena *arena, const char **path,
+                                struct safetensors **file, struct error *err)
 {
     TRY(path_absolute(job->adapter.from, job_adapter_file, arena, path, err));
     return safetensors_open(*path, file, err);
 }
 
-enum status adapter_read(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states,
-                         const uint64_t *base, struct error *err)
+enum status adapter_read(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                         float *const *states, const uint64_t *base, struct error *err)
 {
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     struct arena arena = {0};
@@ -101,14 +109,15 @@ static enum status check_config(const struct job *job, struct arena *arena, stru
     struct job_adapter theirs = {0};
     TRY(job_peft_read(own->from, true, arena, &theirs, err));
     if (theirs.rank != own->rank)
-        return error_set(err, STATUS_BAD_INPUT, "%s: an adapter of rank %" PRIu64 " (expected %" PRIu64 ")", own->from, theirs.rank,
-                         own->rank);
+        return error_set(err, STATUS_BAD_INPUT, "%s: an adapter of rank %" PRIu64 " (expected %" PRIu64 ")", own->from,
+                         theirs.rank, own->rank);
     const double scale = job_adapter_scale(own), found = job_adapter_scale(&theirs);
     if (found >= scale * (1 - 1e-9) && found <= scale * (1 + 1e-9)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s: an adapter of scale %g (expected %g)", own->from, found, scale);
 }
 
-enum status adapter_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count, struct error *err)
+enum status adapter_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                          struct error *err)
 {
     const struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count};
     struct weights_walk all = walk;

@@ -449,8 +449,8 @@ enum status data_batch(const struct data_source *source, uint64_t minibatch, int
     return data_batch_part(source, minibatch, &all, out, err);
 }
 
-enum status data_batch_part(const struct data_source *source, uint64_t minibatch, const struct parallel_microbatches *part,
-                            int32_t *out, struct error *err)
+enum status data_batch_part(const struct data_source *source, uint64_t minibatch,
+                            const struct parallel_microbatches *part, int32_t *out, struct error *err)
 {
     assert(part->count == 0 || part->first + (part->count - 1) * part->step < source->microbatches);
     if (source->reads_rows) return data_rows_batch(&source->rows, minibatch, part, out, err);

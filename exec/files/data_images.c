@@ -100,8 +100,8 @@ static void draw_pixels(const struct data_images *images, uint64_t sample, float
     }
 }
 
-enum status data_images_batch(const struct data_images *images, uint64_t minibatch, const struct parallel_microbatches *part,
-                              int32_t *out, struct error *err)
+enum status data_images_batch(const struct data_images *images, uint64_t minibatch,
+                              const struct parallel_microbatches *part, int32_t *out, struct error *err)
 {
     uint64_t record = images->label_bytes + images->pixels, count = part->count * images->microbatch;
     float *pixels = (float *)(void *)(out + count);

@@ -71,8 +71,10 @@ static enum status copy_row(const struct data_rows *rows, uint64_t row, uint64_t
     for (uint64_t i = 0; i <= places; i++) {
         const uint32_t token = rows_file_token(file, begin + i);
         if (token >= rows->vocabulary)
-            return error_set(err, STATUS_BAD_INPUT, "'%s' has changed: token %" PRIu64 " is %" PRIu32
-                             " (expected less than the vocabulary, %" PRIu64 ")", file->name, begin + i, token, rows->vocabulary);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%s' has changed: token %" PRIu64 " is %" PRIu32
+                             " (expected less than the vocabulary, %" PRIu64 ")",
+                             file->name, begin + i, token, rows->vocabulary);
         if (i < places) out[at + i] = (int32_t)token;
         if (i > 0) labels[at + i - 1] = rows_file_learns(file, begin + i) ? (int32_t)token : NO_LABEL;
     }

@@ -324,7 +324,8 @@ const char *safetensors_shape_text(const uint64_t *shape, uint32_t rank, char te
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t i = 0; i < rank && used < SAFETENSORS_SHAPE_BYTES; i++)
-        used += (size_t)snprintf(text + used, SAFETENSORS_SHAPE_BYTES - used, "%s%" PRIu64, i > 0 ? ", " : "", shape[i]);
+        used += (size_t)snprintf(text + used, SAFETENSORS_SHAPE_BYTES - used, "%s%" PRIu64, i > 0 ? ", " : "",
+                                 shape[i]);
     return text;
 }
 

@@ -47,15 +47,16 @@ static struct weights_file *file_named(const struct weights_files *files, const 
     return NULL;
 }
 
-/* Opens the file that an entry of the index names, unless it is open. Names are hostile: only a file beside the index is
- * opened. */
+/* Opens the file that an entry of the index names, unless it is open. Names are hostile: only a file beside the index
+ * is opened. */
 static enum status open_named(struct weights_files *files, const char *index, const char *tensor, const json_t *value,
                               struct error *err)
 {
     const char *const name = json_string_value(value);
     const char *path;
     if (!name || !*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return json_fail_key(files->index, files->map, tensor, err, "expected the name of a file in the folder of the index");
+        return json_fail_key(files->index, files->map, tensor, err,
+                             "expected the name of a file in the folder of the index");
     if (file_named(files, name)) return STATUS_OK;
     TRY(path_beside(index, name, &files->arena, &path, err));
     if (open_file(files, path, name, err) == STATUS_OK) return STATUS_OK;
@@ -78,10 +79,11 @@ static enum status compare_index(const struct weights_files *files, struct error
             const struct safetensors_tensor *const there = safetensors_at(files->files[i].tensors, t);
             const char *const name = json_string_value(json_object_get(files->map, there->name));
             if (name && strcmp(name, files->files[i].name) == 0) continue;
-            return name ? json_fail_key(files->index, files->map, there->name, err, "tensor '%s' is in '%s', and in '%s', too",
-                                        there->name, name, files->files[i].name)
-                        : json_fail_key(files->index, files->map, NULL, err, "no entry for tensor '%s' of '%s'", there->name,
-                                        files->files[i].name);
+            return name ? json_fail_key(files->index, files->map, there->name, err,
+                                        "tensor '%s' is in '%s', and in '%s', too", there->name, name,
+                                        files->files[i].name)
+                        : json_fail_key(files->index, files->map, NULL, err, "no entry for tensor '%s' of '%s'",
+                                        there->name, files->files[i].name);
         }
     return STATUS_OK;
 }
@@ -98,7 +100,8 @@ static enum status read_index(struct weights_files *files, const char *path, str
     if (json_object_size(files->map) == 0)
         return json_fail_key(files->index, files->map, NULL, err, "no tensors (expected \"name\": \"file\")");
     TRY(ARENA_NEW(&files->arena, json_object_size(files->map), files->files, err));
-    json_object_foreach((json_t *)(uintptr_t)files->map, tensor, value) TRY(open_named(files, path, tensor, value, err));
+    json_object_foreach((json_t *)(uintptr_t)files->map, tensor, value)
+        TRY(open_named(files, path, tensor, value, err));
     return compare_index(files, err);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Initial weights: normal numbers of standard deviation 0.02 (initializer_range), gpt2's projections
- * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero. Of an adapter A is uniform and B zero, as
- * PEFT's are.
+ * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero. Of an adapter A is uniform and B
+ * zero, as PEFT's are.
  *
  * A number depends only on (seed, tensor, element): shards can be filled in any order by any threads, for every cut.
  * Two normal numbers come from one draw of 64 bits (Box and Muller, 1958):
@@ -142,7 +142,8 @@ void weights_init(const struct job *job, const struct state_tables *tables, floa
     weights_round(job, tables, 1, &state);
 }
 
-void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states)
+void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                           float *const *states)
 {
     struct weights_walk walk = {.job = job, .tables = tables, .shard_count = shard_count, .states = states};
     struct weights_tensor tensor;

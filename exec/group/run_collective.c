@@ -7,8 +7,8 @@
  *     member 1   [ x1  | sum | x1  ]   -->  [ sum | sum | sum ]        slices of 64-byte lines
  *     member 2   [ x2  | x2  | sum ]        [ sum | sum | sum ]
  *
- * Of encoded numbers, the code at the beginning of each member's memory is added up and copied like this, and each member
- * decodes the result after the third meeting.
+ * Of encoded numbers, the code at the beginning of each member's memory is added up and copied like this, and each
+ * member decodes the result after the third meeting.
  *
  * A reduce-scatter ends after the sums, at the second meeting. Encoded sums of shares in place wait at the end of the
  * memory, where no code is, and are decoded after the meeting. An all-gather has no sums: after the first meeting each
@@ -226,7 +226,8 @@ static void add_member(const struct run_collective *c, uint32_t member, uint64_t
 }
 
 /* Adds up the members' values in a range: as a tree, with branches of 2^k members. */
-static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t count, uint64_t at, uint64_t n, float *sum)
+static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t count, uint64_t at, uint64_t n,
+                        float *sum)
 {
     if (count == 1) {
         take(c, first, at, n, sum);
@@ -393,12 +394,13 @@ static bool all_gather(const struct collective_call *call)
 /* --- several processes ------------------------------------------------------------------------ */
 
 /* Adds a range in pieces of at most `most` bytes; counts them only if `pieces` is NULL. */
-static uint32_t add_pieces(struct rank_piece *pieces, uint32_t count, uint32_t owner, const struct run_collective_range *range,
-                           uint64_t most)
+static uint32_t add_pieces(struct rank_piece *pieces, uint32_t count, uint32_t owner,
+                           const struct run_collective_range *range, uint64_t most)
 {
     for (uint64_t at = 0; at < range->bytes; at += most, count++)
         if (pieces)
-            pieces[count] = (struct rank_piece){owner, range->whole + at, range->share + at, min_u64(most, range->bytes - at)};
+            pieces[count] = (struct rank_piece){owner, range->whole + at, range->share + at,
+                                                min_u64(most, range->bytes - at)};
     return count;
 }
 
@@ -442,7 +444,8 @@ static struct rank_share share_of(const struct collective_call *call)
 {
     const struct run_collective *const c = call->collective;
     return (struct rank_share){.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
-                               .ranks_of = c->ranks_of, .from = c->from, .to = c->to, .adds = c->data[call->member].adds,
+                               .ranks_of = c->ranks_of, .from = c->from, .to = c->to,
+                               .adds = c->data[call->member].adds,
                                .pieces = c->pieces, .piece_count = c->piece_count, .workers = c->here};
 }
 
@@ -566,13 +569,15 @@ enum status run_collective_enqueue_elsewhere(struct run *run, const struct plan_
     return STATUS_OK;
 }
 
-enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, const struct run_collective_data *data,
-                                   bool *omitted, struct device_timing *timing, struct error *err)
+enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op,
+                                   const struct run_collective_data *data, bool *omitted, struct device_timing *timing,
+                                   struct error *err)
 {
     TRY(count_member(run, op, data, err));
     const struct collective_call call = {
         .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
-        .worker = run->joining->here - 1, .staged = run_staged_of(run, op->stream), .omitted = omitted, .timing = timing};
+        .worker = run->joining->here - 1, .staged = run_staged_of(run, op->stream), .omitted = omitted,
+        .timing = timing};
     if (call.collective->streams) {
         call.collective->streams[op->join_at] = call.stream;
         device_call_ahead(call.stream, call_library, &call, sizeof call, timing);

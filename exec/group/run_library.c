@@ -1,12 +1,13 @@
 /*
- * Shares have ranges, one for each section of a chunk, rounded to 64 numbers: the last member's are often shorter. A section
- * whose ranges are equal is one collective, else one reduce or broadcast for each member's range; all are one group.
+ * Shares have ranges, one for each section of a chunk, rounded to 64 numbers: the last member's are often shorter. A
+ * section whose ranges are equal is one collective, else one reduce or broadcast for each member's range; all are one
+ * group.
  *
  *     equal      [ 0 | 1 | 2 | 3 ]   reduce-scatter, all-gather
  *     unequal    [ 0 | 1 | 2 |3]     reduce to 0, to 1, ...; broadcast from 0, from 1, ...
  *
- * Sums that are to be added to the member's share go to the place of the share among its whole data first, which nothing
- * reads after the collective.
+ * Sums that are to be added to the member's share go to the place of the share among its whole data first, which
+ * nothing reads after the collective.
  */
 #include "exec/group/run_library.h"
 
@@ -56,7 +57,8 @@ bool run_library_takes(const struct run *run, uint32_t gang, const struct plan_u
 }
 
 /* Calls `each` for all collectives of the plan. */
-typedef enum status each_collective(struct run *run, const struct plan_task *task, const struct plan_op *op, struct error *err);
+typedef enum status each_collective(struct run *run, const struct plan_task *task, const struct plan_op *op,
+                                    struct error *err);
 static enum status walk(struct run *run, each_collective *each, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -69,7 +71,8 @@ static enum status walk(struct run *run, each_collective *each, struct error *er
     return STATUS_OK;
 }
 
-static enum status count_collective(struct run *run, const struct plan_task *task, const struct plan_op *op, struct error *err)
+static enum status count_collective(struct run *run, const struct plan_task *task, const struct plan_op *op,
+                                    struct error *err)
 {
     (void)err;
     if (run_library_takes(run, task->gang, &run->plan->units[task->unit], op)) run->library->taken++;
@@ -123,7 +126,9 @@ static enum status find_communicator(struct run *run, uint32_t size, uint32_t *o
     const uint32_t *const members = library->members + library->first[library->count];
     for (uint32_t c = 0; c < library->count; c++) {
         const uint32_t first = library->first[c];
-        if (library->first[c + 1] - first != size || memcmp(library->members + first, members, size * sizeof *members) != 0) continue;
+        if (library->first[c + 1] - first != size ||
+            memcmp(library->members + first, members, size * sizeof *members) != 0)
+            continue;
         *out = c;
         return STATUS_OK;
     }
@@ -162,7 +167,8 @@ enum status run_library_open(struct run *run, struct error *err)
     TRY(ARENA_NEW(&run->arena, (size_t)plan->gang_count * AXES_SETS, library->numbers, err));
     TRY(ARENA_NEW(&run->arena, groups, library->members, err));
     TRY(ARENA_NEW(&run->arena, groups + 1, library->first, err));
-    TRY(library->functions->open(run->devices, plan->hardware.device_count, run->options->nccl_sums, &library->groups, err));
+    TRY(library->functions->open(run->devices, plan->hardware.device_count, run->options->nccl_sums, &library->groups,
+                                 err));
     return walk(run, connect, err);
 }
 
@@ -203,7 +209,8 @@ static bool is_equal(const struct run_library_collective *c, uint32_t section)
 }
 
 /* Calls the part of `member` in the exchange of the root's range; root PLAN_NONE: in a collective of equal ranges. */
-static void call_part(const struct run *run, const struct run_library_collective *c, uint32_t section, uint32_t root, uint32_t member)
+static void call_part(const struct run *run, const struct run_library_collective *c, uint32_t section, uint32_t root,
+                      uint32_t member)
 {
     const bool sums = c->kind == COLLECTIVE_REDUCE_SCATTER, equal = root == PLAN_NONE;
     const struct run_collective_data *const data = &c->data[member], *const owner = &c->data[equal ? member : root];
@@ -240,7 +247,8 @@ bool run_library_enqueue(const struct run *run, const struct run_library_collect
     struct groups_session *const groups = run->library->groups;
     functions->begin(groups, c->communicator, c->streams);
     for (uint32_t m = 0; m < c->members && c->kind == COLLECTIVE_ALL_REDUCE; m++)
-        functions->call(groups, &(struct group_call){.kind = GROUP_ALL_REDUCE, .type = c->doubles ? GROUP_FP64 : GROUP_FP32,
+        functions->call(groups, &(struct group_call){.kind = GROUP_ALL_REDUCE,
+                                                     .type = c->doubles ? GROUP_FP64 : GROUP_FP32,
                                                      .member = m, .from = c->data[m].from, .to = c->data[m].to,
                                                      .count = c->data[m].count});
     if (c->kind != COLLECTIVE_ALL_REDUCE) call_shares(run, c);
@@ -254,6 +262,7 @@ void run_library_end(const struct run *run, const struct run_library_collective 
     for (uint32_t i = 0; i < data->range_count; i++) {
         const struct run_collective_range *const range = &data->ranges[i];
         run->library->functions->accumulate(c->streams[member], (float *)(void *)(data->to + range->share),
-                                            (const float *)(const void *)target_of(data, range), range->bytes / sizeof(float));
+                                            (const float *)(const void *)target_of(data, range),
+                                            range->bytes / sizeof(float));
     }
 }

@@ -4,7 +4,8 @@
  *     JOIN     all-reduce of a tied table's two gradients, or of a replica's share of them
  *     UPDATE   all-gather of updated weights, in place; or all-reduce of a chunk's gradients on hosts
  *     NORM     all-reduce of the squares of shares of a chunk's gradients
- *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares. In place where shares
+ *     GATHER   all-gather of weights for a pass; of a tied table too, from the first chunk's shares. In place where
+ *     shares
  *              have come up from hosts
  */
 #include "exec/group/run_members.h"
@@ -31,8 +32,8 @@ static uint32_t replica_of(const struct chunk_tables *tables, const struct plan_
     return op->rank / tables->job->parallel.tensor;
 }
 
-static struct run_collective_data reduced(const struct chunk_tables *tables, const struct plan_walk_op *op, char *const *at,
-                                          bool adds)
+static struct run_collective_data reduced(const struct chunk_tables *tables, const struct plan_walk_op *op,
+                                          char *const *at, bool adds)
 {
     const bool apart = tables->memory.splits_gradients;
     const uint64_t bytes = apart ? tables->memory.whole_gradient_bytes : tables->memory.gradient_bytes;
@@ -58,10 +59,12 @@ static bool repeats_end(const struct chunk_tables *tables, const struct plan_wal
 
 static struct run_collective_data whole_gradient(const struct chunk_tables *tables, char *gradient)
 {
-    return (struct run_collective_data){.from = gradient, .to = gradient, .count = tables->memory.gradient_bytes / sizeof(float)};
+    return (struct run_collective_data){.from = gradient, .to = gradient,
+                                        .count = tables->memory.gradient_bytes / sizeof(float)};
 }
 
-static struct run_collective_data joined(const struct chunk_tables *tables, const struct plan_walk_op *op, char *gradient)
+static struct run_collective_data joined(const struct chunk_tables *tables, const struct plan_walk_op *op,
+                                         char *gradient)
 {
     const bool head = tables->memory.has_head;
     const enum chunk_section_kind kind = head ? CHUNK_SECTION_HEAD : CHUNK_SECTION_TABLE;
@@ -83,20 +86,24 @@ static struct run_collective_data joined(const struct chunk_tables *tables, cons
 static struct run_collective_data squared(const struct run *run, const struct plan_walk_op *op, char *norms)
 {
     const struct chunk_tables *const tables = &run->chunks[run->plan->job_first_shard[op->unit->job] + op->unit->shard];
-    char *const own = norms + memory_tensor_count(&tables->job->network, 0, tables->shards[0].first_layer) * sizeof(double);
+    char *const own = norms +
+                      memory_tensor_count(&tables->job->network, 0, tables->shards[0].first_layer) * sizeof(double);
     return (struct run_collective_data){.from = own, .to = own, .count = op->op->bytes / sizeof(double)};
 }
 
 static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
 {
-    const bool raised = run->plan->accesses[op->op->first_access].offset_bytes > 0; /* the first chunk's table, in place */
+    /* the first chunk's table, in place */
+    const bool raised = run->plan->accesses[op->op->first_access].offset_bytes > 0;
     const struct chunk_tables *const to = tables_of(run, op, op->use_count - 1);
-    const struct chunk_tables *const from = raised ? &run->chunks[run->plan->job_first_shard[op->unit->job]] : tables_of(run, op, 0);
+    const struct chunk_tables *const from = raised ? &run->chunks[run->plan->job_first_shard[op->unit->job]]
+                                                   : tables_of(run, op, 0);
     struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1]};
     const bool table = from != to;
     if (table && !raised) data.to += to->memory.table_weights_offset;
     for (uint32_t i = 0; i < from->memory.section_count; i++) {
-        const struct chunk_share_part *const part = &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
+        const struct chunk_share_part *const part =
+            &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
         if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE)
             add_range(&data, part->whole, op->use_count == 1 ? part->whole : part->here, part->bytes);
     }
@@ -118,7 +125,8 @@ struct run_collective_data run_members_boundary(const struct run *run, const str
     return data;
 }
 
-struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at, bool adds)
+struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at,
+                                            bool adds)
 {
     if (op->unit->pass == PLAN_NORM) return squared(run, op, at[0]);
     const struct chunk_tables *const tables = tables_of(run, op, 0);

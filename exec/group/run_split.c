@@ -41,7 +41,8 @@ static void call_exchanged(void *argument)
     struct run_flight *const flight = call->flight;
     flight->omitted = !unit_group_began(call->split->group);
     const double left_s = unit_group_exchanged_s(call->split->group, call->split->rank);
-    const struct unit_group_seconds taken = unit_group_take(call->split->group, call->split->rank, call->kind, call->bytes);
+    const struct unit_group_seconds taken = unit_group_take(call->split->group, call->split->rank, call->kind,
+                                                            call->bytes);
     flight->exchanged_s = taken.moved_s;
     flight->timing.waited_s = taken.waited_s;
     flight->timing.start_s += taken.waited_s - left_s;
@@ -62,10 +63,12 @@ static bool is_last(const struct plan_walk_op *op)
     return true;
 }
 
-enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight, struct error *err)
+enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight,
+                              struct error *err)
 {
     struct split_call call = {.split = run_split_of(run, op), .flight = flight, .stream = run->streams[op->stream],
-                              .kind = (enum collective_kind)op->op->collective, .bytes = is_last(op) ? 0 : op->op->bytes};
+                              .kind = (enum collective_kind)op->op->collective,
+                              .bytes = is_last(op) ? 0 : op->op->bytes};
     TRY(run_collective_time(run->plan, op, &call.paced_s, err));
     call.meets = call.paced_s > 0 && unit_group_is_paced(call.split->group) && op->op->stream == STREAM_COMPUTE;
     flight->within = true;
@@ -93,7 +96,8 @@ static bool reach(void *context, const struct unit_group_exchange *exchange)
     return exchange->worker > 0 || rank_sum_doubles(&sum);
 }
 
-enum status run_split_divide(struct run *run, uint32_t shard, uint32_t first, struct unit_group *group, struct error *err)
+enum status run_split_divide(struct run *run, uint32_t shard, uint32_t first, struct unit_group *group,
+                             struct error *err)
 {
     const uint32_t members = run_slices_members(run, shard);
     struct split_reach *context;

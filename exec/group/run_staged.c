@@ -24,7 +24,8 @@ static uint64_t job_room(const struct run *run, uint32_t job)
     uint64_t most = job_clips(about) ? memory_norm_bytes(&about->network) : 0;
     for (uint32_t s = run->plan->job_first_shard[job]; s < run->plan->job_first_shard[job + 1]; s++) {
         const struct chunk_tables *const tables = &run->chunks[s];
-        const uint64_t gradient = size_align(max_u64(tables->memory.gradient_bytes, tables->memory.whole_gradient_bytes),
+        const uint64_t gradient = size_align(max_u64(tables->memory.gradient_bytes,
+                                                     tables->memory.whole_gradient_bytes),
                                              ROOM_ALIGNMENT);
         most = max_u64(most, tables->shares ? 2 * gradient : gradient);
         most = max_u64(most, tables->state.layout.parts[STATE_WEIGHTS].bytes);
@@ -32,8 +33,8 @@ static uint64_t job_room(const struct run *run, uint32_t job)
     return size_align(most, ROOM_ALIGNMENT);
 }
 
-/* Returns room for the exchanges during passes of a tensor group: sums over all rows of a microbatch, of its width or of the
- * loss's numbers for each row. */
+/* Returns room for the exchanges during passes of a tensor group: sums over all rows of a microbatch, of its width or
+ * of the loss's numbers for each row. */
 static uint64_t group_room(const struct job *job)
 {
     const uint64_t rows = job->microbatch * network_tokens(&job->network, job->sequence);
@@ -41,7 +42,8 @@ static uint64_t group_room(const struct job *job)
     return size_align(max_u64(bytes, job_clips(job) ? memory_norm_bytes(&job->network) : 0), ROOM_ALIGNMENT);
 }
 
-static void note_room(const struct run *run, const struct plan_task *task, uint32_t kind, uint64_t bytes, uint64_t *rooms)
+static void note_room(const struct run *run, const struct plan_task *task, uint32_t kind, uint64_t bytes,
+                      uint64_t *rooms)
 {
     for (uint32_t m = 0; m < plan_task_members(run->plan, task); m++) {
         uint64_t *const room = &rooms[plan_stream(run->plan, plan_task_device(run->plan, task, m), kind)];
@@ -57,7 +59,8 @@ static void find_rooms(const struct run *run, uint64_t *rooms)
         const struct plan_task *const task = &plan->tasks[i];
         const struct plan_unit *const unit = &plan->units[task->unit];
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
-            const bool stages = plan->ops[o].kind == OP_COLLECTIVE && !run_library_takes(run, task->gang, unit, &plan->ops[o]);
+            const bool stages = plan->ops[o].kind == OP_COLLECTIVE &&
+                                !run_library_takes(run, task->gang, unit, &plan->ops[o]);
             if (stages) note_room(run, task, plan->ops[o].stream, job_room(run, unit->job), rooms);
         }
         const struct job *const job = &plan->jobs.jobs[unit->job];
@@ -75,7 +78,8 @@ enum status run_staged_lay_out(struct run *run, struct error *err)
     find_rooms(run, rooms);
     for (uint32_t s = 0; s < streams; s++) {
         run->staged_offset[s] = run->host_bytes;
-        if (!size_add(run->host_bytes, rooms[s], &run->host_bytes)) return error_memory(err, "the host buffers", UINT64_MAX);
+        if (!size_add(run->host_bytes, rooms[s], &run->host_bytes))
+            return error_memory(err, "the host buffers", UINT64_MAX);
     }
     return STATUS_OK;
 }
@@ -111,7 +115,8 @@ static void pack(struct run_collective_data *data)
     }
 }
 
-void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size, struct run_collective_data *data, char *room)
+void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size, struct run_collective_data *data,
+                      char *room)
 {
     const struct run_collective_data on_device = *data;
     const uint64_t bytes = data->count * size;
@@ -119,7 +124,8 @@ void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size
     if (kind == COLLECTIVE_ALL_GATHER) {
         pack(data);
         for (uint32_t i = 0; i < data->range_count; i++)
-            device_move(stream, room + data->ranges[i].share, on_device.from + on_device.ranges[i].share, data->ranges[i].bytes);
+            device_move(stream, room + data->ranges[i].share, on_device.from + on_device.ranges[i].share,
+                        data->ranges[i].bytes);
         return;
     }
     device_move(stream, room, on_device.from, bytes);
@@ -128,11 +134,12 @@ void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size
     data->to = room + size_align(bytes, ROOM_ALIGNMENT);
     pack(data);
     for (uint32_t i = 0; data->adds && i < data->range_count; i++)
-        device_move(stream, data->to + data->ranges[i].share, on_device.to + on_device.ranges[i].share, data->ranges[i].bytes);
+        device_move(stream, data->to + data->ranges[i].share, on_device.to + on_device.ranges[i].share,
+                    data->ranges[i].bytes);
 }
 
-void run_staged_return(struct device_stream *stream, uint32_t kind, uint64_t size, const struct run_collective_data *data,
-                       const struct run_collective_data *on_device)
+void run_staged_return(struct device_stream *stream, uint32_t kind, uint64_t size,
+                       const struct run_collective_data *data, const struct run_collective_data *on_device)
 {
     if (kind == COLLECTIVE_ALL_GATHER) return;
     if (kind != COLLECTIVE_REDUCE_SCATTER) {
@@ -140,5 +147,6 @@ void run_staged_return(struct device_stream *stream, uint32_t kind, uint64_t siz
         return;
     }
     for (uint32_t i = 0; i < data->range_count; i++)
-        device_move(stream, on_device->to + on_device->ranges[i].share, data->to + data->ranges[i].share, data->ranges[i].bytes);
+        device_move(stream, on_device->to + on_device->ranges[i].share, data->to + data->ranges[i].share,
+                    data->ranges[i].bytes);
 }

@@ -17,18 +17,18 @@
  * Only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward recomputes each tile's
  * weights. There the last tile goes first: it meets all keys, so it writes dK and dV and the others add.
  *
- * With a window a tile begins at the first key that its first query sees. In the backward pass the last tile meets all keys all
- * the same, since it writes dK and dV.
+ * With a window a tile begins at the first key that its first query sees. In the backward pass the last tile meets all
+ * keys all the same, since it writes dK and dV.
  *
  * Packed rows are computed one after the other, as samples of their own: their results have the bits of the rows alone.
  *
- * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs. Their dK
- * and dV are sums over several calls, the last tokens' first.
+ * Queries that follow earlier tokens of their sample meet the keys of these, too: a tile's keys begin with theirs.
+ * Their dK and dV are sums over several calls, the last tokens' first.
  *
  * Where scores have a cap, s becomes c = cap tanh(s / cap), and dS = P (dP - dO . O) (1 - (c / cap)^2).
  *
- * Dropout multiplies E by the mask M, of 0 and 1 / (1 - p), after its sum was taken, and in the backward pass dP, and P before
- * the product with dO.
+ * Dropout multiplies E by the mask M, of 0 and 1 / (1 - p), after its sum was taken, and in the backward pass dP, and P
+ * before the product with dO.
  *
  * In grouped-query attention (Ainslie et al., arXiv 2305.13245) dK and dV are sums over the group, so a group's heads
  * go one after the other in the backward pass.
@@ -91,8 +91,8 @@ static int64_t place_kv(const struct shape *shape, int64_t held, int64_t row, in
     return sample * held * row + index / (shape->h / shape->kv) * shape->d;
 }
 
-static struct kernels_attention_head head_of(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
-                                             int64_t index)
+static struct kernels_attention_head head_of(const struct shape *shape, const struct kernel_attention *a,
+                                             int64_t sample, int64_t index)
 {
     const int64_t kv = place_kv(shape, shape->held, shape->row_kv, sample, index);
     return (struct kernels_attention_head){.q = a->q + place(shape, shape->row_q, sample, index),
@@ -215,8 +215,9 @@ CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
 }
 
 /* Does the same for scores with a cap. */
-CLONES static void softmax_backward_capped_rows(float *restrict p, float *restrict ds, const float *lse, const float *delta,
-                                                int64_t rows, int64_t keys, int64_t seen, int64_t window, float scale, float cap)
+CLONES static void softmax_backward_capped_rows(float *restrict p, float *restrict ds, const float *lse,
+                                                const float *delta, int64_t rows, int64_t keys, int64_t seen,
+                                                int64_t window, float scale, float cap)
 {
     const float inverse = 1.0f / cap;
     for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
@@ -254,7 +255,8 @@ CLONES static void round_copy(float *restrict to, const float *restrict from, in
 static void drop(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows, struct keys keys)
 {
     const struct kernel_dropout *const dropout = &head->shape->dropout;
-    const struct host_scores at = {.sample = head->sample, .head = head->index, .first_query = head->shape->earlier + first,
+    const struct host_scores at = {.sample = head->sample, .head = head->index,
+                                   .first_query = head->shape->earlier + first,
                                    .rows = rows, .first_key = keys.first, .keys = keys.count};
     if (dropout->p > 0) host_drop_scores(s, &at, dropout);
 }
@@ -339,8 +341,8 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
             softmax_backward_capped_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
                                          shape->window, shape->scale, shape->cap);
         else
-            softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
-                                  shape->scale);
+            softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
+                                  shape->window, shape->scale);
         drop(head, p, first, rows, keys);
         if (shape->rounded) {
             round_rows(p, rows, keys.count, keys.count);
@@ -358,9 +360,10 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
                                              .c = dq + first * shape->row_dq,
                                              .row_c = shape->row_dq});
         if (shape->rounded) round_rows(dq + first * shape->row_dq, rows, shape->d, shape->row_dq);
-        add_to_keys(head, dk + keys.first * shape->row_dkv, ds, head->q + first * shape->row_q, shape->row_q, rows, keys.count,
+        add_to_keys(head, dk + keys.first * shape->row_dkv, ds, head->q + first * shape->row_q, shape->row_q, rows,
+                    keys.count, write && first == last);
+        add_to_keys(head, dv + keys.first * shape->row_dkv, p, dout_tile, shape->row_out, rows, keys.count,
                     write && first == last);
-        add_to_keys(head, dv + keys.first * shape->row_dkv, p, dout_tile, shape->row_out, rows, keys.count, write && first == last);
     }
 }
 

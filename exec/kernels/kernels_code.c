@@ -1,6 +1,6 @@
 /*
- * Numbers go by pieces through small arrays on the stack, so that a code may lie over its own numbers: encoding goes up,
- * where a piece's code ends before its numbers do; decoding goes down.
+ * Numbers go by pieces through small arrays on the stack, so that a code may lie over its own numbers: encoding goes
+ * up, where a piece's code ends before its numbers do; decoding goes down.
  *
  *     numbers   [ piece 0         | piece 1         | piece 2         ]
  *     code      [ c0 | c1 | c2 ]
@@ -14,7 +14,8 @@
 #include "base/bf16.h"
 #include "base/clones.h"
 
-enum { PIECE = KERNELS_CODE_UNIT, BLOCK = COMPRESSION_INT8_BLOCK, NOT_FINITE = 255, BIAS = 127, Q_BITS = 6, Q_MAX = 127 };
+enum { PIECE = KERNELS_CODE_UNIT, BLOCK = COMPRESSION_INT8_BLOCK, NOT_FINITE = 255, BIAS = 127, Q_BITS = 6,
+      Q_MAX = 127 };
 static_assert(PIECE % BLOCK == 0, "whole blocks");
 
 static uint64_t min_count(uint64_t a, uint64_t b)
@@ -81,12 +82,14 @@ static void decode_block(float *out, const uint8_t *from, uint64_t count)
 
 CLONES static void encode_blocks(uint8_t *restrict out, const float *restrict x, uint64_t count)
 {
-    for (uint64_t at = 0; at < count; at += BLOCK, out += 1 + BLOCK) encode_block(out, x + at, min_count(BLOCK, count - at));
+    for (uint64_t at = 0; at < count; at += BLOCK, out += 1 + BLOCK)
+        encode_block(out, x + at, min_count(BLOCK, count - at));
 }
 
 CLONES static void decode_blocks(float *restrict out, const uint8_t *restrict from, uint64_t count)
 {
-    for (uint64_t at = 0; at < count; at += BLOCK, from += 1 + BLOCK) decode_block(out + at, from, min_count(BLOCK, count - at));
+    for (uint64_t at = 0; at < count; at += BLOCK, from += 1 + BLOCK)
+        decode_block(out + at, from, min_count(BLOCK, count - at));
 }
 
 /* --- pieces ----------------------------------------------------------------------------------- */

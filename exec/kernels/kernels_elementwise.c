@@ -184,7 +184,8 @@ void host_copy_rows(const struct kernels *kernels, float *to, int64_t to_row, co
                     int64_t rows, int64_t width)
 {
     (void)kernels;
-    for (int64_t row = 0; row < rows; row++) memcpy(to + row * to_row, from + row * from_row, (size_t)width * sizeof *to);
+    for (int64_t row = 0; row < rows; row++)
+        memcpy(to + row * to_row, from + row * from_row, (size_t)width * sizeof *to);
 }
 
 void host_add_double(const struct kernels *kernels, double *sum, const double *x)

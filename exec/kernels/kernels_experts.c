@@ -1,8 +1,8 @@
 /*
  * Rows sent to experts and back (exec/kernels/kernels_experts.h).
  *
- * Routing. p = softmax over all experts; the k largest are chosen, and their probabilities are the weights w, perhaps divided by
- * their sum s. A stable counting sort over rows in order gives each of the R k pairs its place.
+ * Routing. p = softmax over all experts; the k largest are chosen, and their probabilities are the weights w, perhaps
+ * divided by their sum s. A stable counting sort over rows in order gives each of the R k pairs its place.
  *
  * Back through the weights, with dw of a row's chosen ones and 0 for the others:
  *
@@ -100,7 +100,8 @@ void host_route_backward(const struct kernels *kernels, float *d, const struct k
     for (int64_t row = 0; row < routes->r; row++) route_row_backward(routes, d + row * routes->e, row);
 }
 
-void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes, int64_t c)
+void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
+               int64_t c)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t place = 0; place < routes->r * routes->k; place++)
@@ -122,8 +123,8 @@ CLONES static float dot_row(const float *a, const float *b, int64_t c)
     return math_row_dot(a, b, c);
 }
 
-void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
-                  bool weighted, bool adds)
+void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
+                  int64_t c, bool weighted, bool adds)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t row = 0; row < routes->r; row++) {
@@ -134,8 +135,8 @@ void host_collect(const struct kernels *kernels, float *out, const float *sent, 
     }
 }
 
-void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout, const float *returned,
-                           const struct kernel_routes *routes, int64_t c)
+void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
+                           const float *returned, const struct kernel_routes *routes, int64_t c)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t row = 0; row < routes->r; row++)

@@ -291,7 +291,8 @@ const char *kernels_host_machine(void)
 {
     static _Thread_local char machine[HOST_TEXT_BYTES];
     const dnnl_version_t *const version = dnnl_version();
-    snprintf(machine, sizeof machine, "oneDNN %d.%d.%d (%s)", version->major, version->minor, version->patch, isa_name());
+    snprintf(machine, sizeof machine, "oneDNN %d.%d.%d (%s)", version->major, version->minor, version->patch,
+             isa_name());
     return machine;
 }
 

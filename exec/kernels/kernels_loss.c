@@ -7,14 +7,14 @@
  * find the row in the second-level cache. 8 R V bytes to and from memory. The mean is summed in double over blocks of
  * rows that depend only on R, so threads may take blocks in any order.
  *
- * Where logits have a cap, z becomes c = cap tanh(z / cap), and dz = dc (1 - (c / cap)^2). The exponentials are computed twice, as
- * c must stay until then.
+ * Where logits have a cap, z becomes c = cap tanh(z / cap), and dz = dc (1 - (c / cap)^2). The exponentials are
+ * computed twice, as c must stay until then.
  *
  * Rows without a target (of a masked language model) do not count; R is then the number of rows with one.
  *
- * R counts the targets of all parts of a minibatch. Where it is not given, parts have equally many: gradient and loss are
- * divided by the part's number and by the number of parts, with the same bits. A part's logits may come in pieces of rows:
- * their losses are added in order.
+ * R counts the targets of all parts of a minibatch. Where it is not given, parts have equally many: gradient and loss
+ * are divided by the part's number and by the number of parts, with the same bits. A part's logits may come in pieces
+ * of rows: their losses are added in order.
  */
 #include "exec/kernels/kernels_host.h"
 

@@ -1,13 +1,13 @@
 /*
- * The loss where each device of a tensor group has the logits of some words: exec/kernels/kernels_loss.c in three steps,
- * between which the devices combine a few numbers for each row.
+ * The loss where each device of a tensor group has the logits of some words: exec/kernels/kernels_loss.c in three
+ * steps, between which the devices combine a few numbers for each row.
  *
  *     largest    m(r) = max_j z(j)                     then the maximum over devices
  *     sums       z(j) = exp(z(j) - m(r)), their sum s(r), and z(target) - m(r)     then the sums over devices
  *     gradient   loss(r) = log s(r) - (z(target) - m(r));   dz(j) = (z(j) / s(r) - [j is target]) / R
  *
- * Logits with a cap get it in the first step. The second leaves them, since the third needs them for the derivative of the cap,
- * and computes their exponentials again; it needs m(r), too.
+ * Logits with a cap get it in the first step. The second leaves them, since the third needs them for the derivative of
+ * the cap, and computes their exponentials again; it needs m(r), too.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -69,7 +69,8 @@ CLONES static void gradient_of_row(float *z, int64_t v, int64_t word, float fact
     if (word != NO_WORD) z[word] -= scale;
 }
 
-CLONES static void capped_gradient_of_row(float *z, int64_t v, int64_t word, float largest, float factor, float scale, float cap)
+CLONES static void capped_gradient_of_row(float *z, int64_t v, int64_t word, float largest, float factor, float scale,
+                                          float cap)
 {
     const float slope = word == NO_WORD ? 0 : math_cap_slope(z[word], 1.0f / cap);
     math_row_capped_gradient(z, v, largest, factor, cap);

@@ -48,7 +48,8 @@ struct kernels_rope_rotation {
 };
 
 /* Rotates one token's heads. */
-static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads, const struct kernel_rope *rope)
+static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads,
+                         const struct kernel_rope *rope)
 {
     for (int64_t head = 0; head < heads; head++) {
         float *const pairs = x + head * rope->d + (rope->adjacent ? 2 : 1) * rotation->first;

@@ -95,7 +95,8 @@ void host_geglu_forward(const struct kernels *kernels, float *y, const float *ga
     host_map_two(kernels, geglu_chunks, y, gate, up, n);
 }
 
-typedef void (*gated_backward)(float *dgate, float *dup, const float *dy, const float *gate, const float *up, int64_t chunks);
+typedef void (*gated_backward)(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
+                               int64_t chunks);
 
 static void map_backward(const struct kernels *kernels, gated_backward leaf, float *dgate, float *dup, const float *dy,
                          const float *gate, const float *up, int64_t n)

@@ -255,9 +255,10 @@ static void call_rope(const struct measure_call *c)
     static const struct network_rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
     const struct batch s = batch_of(c->m);
     const int64_t d = 32, heads = c->n / 2 / d;
-    const struct kernel_rope arguments = {.q = hot(c, 0, c->m * heads * d), .k = hot(c, 1, c->m * heads * d), .b = s.b, .t = s.t,
-                                          .h = heads, .kv = heads, .d = d, .row_q = heads * d, .row_k = heads * d, .turned = d,
-                                          .rope = &rope};
+    const struct kernel_rope arguments = {.q = hot(c, 0, c->m * heads * d), .k = hot(c, 1, c->m * heads * d), .b = s.b,
+                                          .t = s.t,
+                                          .h = heads, .kv = heads, .d = d, .row_q = heads * d, .row_k = heads * d,
+                                          .turned = d, .rope = &rope};
     c->kernels->rope(c->kernels, &arguments);
 }
 
@@ -326,8 +327,8 @@ static void call_loss(const struct measure_call *c)
                      s.b, s.t, c->n, (struct kernel_loss_rows){.count = c->m, .parts = 1});
 }
 
-/* Steps the tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. `apart`: parameters and gradients
- * come from memory, and a pass over the gradient asks first whether it is finite; else they are hot. */
+/* Steps the tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. `apart`: parameters and
+ * gradients come from memory, and a pass over the gradient asks first whether it is finite; else they are hot. */
 static void update_tensors(const struct measure_call *c, const struct job_optimizer *optimizer, bool apart)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};

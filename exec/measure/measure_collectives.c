@@ -1,7 +1,7 @@
 /*
  * Collectives among 2, 4 and 8 members, by kind and size, with nothing else running and while a device of one thread
- * computes. A sample is a batch of equal collectives. There are more points than a round has time for, so each visit goes
- * on where the last one ended; a budget below 15 s has only groups of two and a few sizes.
+ * computes. A sample is a batch of equal collectives. There are more points than a round has time for, so each visit
+ * goes on where the last one ended; a budget below 15 s has only groups of two and a few sizes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ struct measure_collective_visits {
 };
 
 /* Adds a row with the sizes for which there is memory. */
-static void add_row(struct measure_collective_visits *visits, enum collective_kind kind, uint32_t members, uint32_t computing,
-                    const uint64_t *of, uint32_t count)
+static void add_row(struct measure_collective_visits *visits, enum collective_kind kind, uint32_t members,
+                    uint32_t computing, const uint64_t *of, uint32_t count)
 {
     uint32_t fitting = 0;
     while (fitting < count && of[fitting] <= visits->memory_bytes / members) fitting++;
@@ -79,7 +79,8 @@ enum status measure_collective_visits_open(struct measure *measure, struct measu
     visits->step_s = 5e-3;
     const uint64_t wanted = measure_is_coarse(measure) ? COARSE_MEMORY_BYTES : MEMORY_BYTES;
     visits->memory_bytes = min_u64(wanted, host_memory_available() / 8 / 4096 * 4096);
-    const enum status status = host_memory_map("the measurement of collectives", visits->memory_bytes, &visits->memory, err);
+    const enum status status = host_memory_map("the measurement of collectives", visits->memory_bytes, &visits->memory,
+                                               err);
     if (status == STATUS_OK) {
         add_rows(visits);
         *out = visits;
@@ -132,7 +133,8 @@ static enum status visit_point(struct measure_collective_visits *visits, struct 
     for (uint32_t m = 0; m < row->members; m++)
         about.memory[m] = (char *)visits->memory + m * (visits->memory_bytes / row->members / 4096 * 4096);
     double seconds = 0;
-    const uint32_t steps = row->computing > 0 ? enqueue_steps(visits, 1.5 * about.repetitions * estimate_s, timings) : 0;
+    const uint32_t steps = row->computing > 0 ? enqueue_steps(visits, 1.5 * about.repetitions * estimate_s, timings)
+                                              : 0;
     const enum status status = measure_members_run(&about, &seconds, err);
     if (steps > 0) await_steps(visits, steps, timings);
     if (status != STATUS_OK) return status;

@@ -158,6 +158,7 @@ enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct 
     type->d2h = kept[1];
     type->h2d_count = type->d2h_count = visits->size_count;
     const struct measure_samples *const handovers = measure_series_samples(&visits->handovers);
-    *handover_s = measure_sourced(visits->measure, measure_samples_median(handovers), measure_samples_spread(handovers));
+    *handover_s = measure_sourced(visits->measure, measure_samples_median(handovers),
+                                  measure_samples_spread(handovers));
     return device_failed(measure_bench_device(visits->bench), err);
 }

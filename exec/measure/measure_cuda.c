@@ -82,7 +82,8 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
 /* Returns the host's sizes if the GPU has too little memory. */
 static enum measure_bench_size size_for(size_t available)
 {
-    return measure_bench_bytes(MEASURE_BENCH_GPU) + (UINT64_C(1) << 30) < available ? MEASURE_BENCH_GPU : MEASURE_BENCH_WHOLE;
+    return measure_bench_bytes(MEASURE_BENCH_GPU) + (UINT64_C(1) << 30) < available ? MEASURE_BENCH_GPU
+                                                                                    : MEASURE_BENCH_WHOLE;
 }
 
 static enum status open_parts(struct measure *measure, size_t available, uint32_t count, struct measure_parts *parts,

@@ -216,7 +216,8 @@ void measure_laboratory_visit(struct measure_laboratory *lab)
     measure_watch_take(watch, &effects->reference, reference, false);
     measure_watch_take(watch, &effects->compute_by_compute, by_compute, false);
     measure_watch_take(watch, &effects->copy_by_copy, 2 * reference / copies.copies_bytes_per_s - 1, false);
-    measure_watch_take(watch, &effects->copy_by_compute, (reference / with_one.copies_bytes_per_s - 1) / filling, false);
+    measure_watch_take(watch, &effects->copy_by_compute, (reference / with_one.copies_bytes_per_s - 1) / filling,
+                       false);
     const struct observation *const both[] = {&with_one, &with_two};
     for (uint32_t i = 0; i < 2; i++) {
         const double slowed = both[i]->step_s / one.step_s - 1 - by_compute * (filling - 1);
@@ -234,7 +235,8 @@ static struct sourced_value effect(const struct measure *measure, const struct m
     return measure_sourced(measure, fmax(0, mean), fmin(1, spread));
 }
 
-enum status measure_laboratory_keep(struct measure_laboratory *lab, struct hardware_interference *out, struct error *err)
+enum status measure_laboratory_keep(struct measure_laboratory *lab, struct hardware_interference *out,
+                                    struct error *err)
 {
     const struct measure *const measure = lab->measure;
     const struct effects *const effects = &lab->effects;

@@ -76,7 +76,8 @@ static double take_part(const struct members_one *one)
     struct members_run *const run = one->run;
     const struct measure_members *const about = run->about;
     if (about->kind == COLLECTIVE_ALL_REDUCE) {
-        unit_group_sum(run->group, one->member, (float *)(void *)about->memory[one->member], about->bytes / sizeof(float));
+        unit_group_sum(run->group, one->member, (float *)(void *)about->memory[one->member],
+                       about->bytes / sizeof(float));
         return unit_group_take(run->group, one->member, COLLECTIVE_ALL_REDUCE, 0).moved_s;
     }
     if (!meeting_attend(&run->meeting, begin, run)) return 0;

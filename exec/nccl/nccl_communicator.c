@@ -32,7 +32,8 @@ void nccl_communicator_fail(struct groups_session *groups, struct nccl_communica
     nccl_library_text(&groups->library, version);
     snprintf(text, sizeof text, "%s: %s", version, why);
     const bool device = has_lost_device(groups, communicator);
-    for (uint32_t m = 0; m < communicator->count && !device; m++) device_fail(groups->devices[communicator->devices[m]], text);
+    for (uint32_t m = 0; m < communicator->count && !device; m++)
+        device_fail(groups->devices[communicator->devices[m]], text);
     for (uint32_t m = 0; m < communicator->count; m++) groups->library.abort(communicator->comms[m]);
 }
 

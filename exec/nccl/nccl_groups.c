@@ -6,9 +6,9 @@
  *     collectives of 1                                     wait begun 1, kernel, done 1
  *     stream of exec/device, of 1   [work] ready 1    wait ready 0, begun 1      wait done 1 [work]
  *
- * So no kernel of a group begins, and takes multiprocessors from computations, before all members have come, and the time
- * from `begun` to the end is that of the transfer. The lock is held from the first wait to the last, so that the kernels
- * of all communicators have one order on all devices.
+ * So no kernel of a group begins, and takes multiprocessors from computations, before all members have come, and the
+ * time from `begun` to the end is that of the transfer. The lock is held from the first wait to the last, so that the
+ * kernels of all communicators have one order on all devices.
  *
  * One event of each kind suffices for a device: a wait is for what was recorded last when it was given.
  */
@@ -52,15 +52,18 @@ static bool meet(struct groups_session *groups)
 {
     const struct nccl_communicator *const c = groups->at;
     for (uint32_t m = 0; m < c->count; m++)
-        if (!CUDA_WORKED(device_of(groups, m), cudaEventRecord(groups->places[c->devices[m]].ready, device_cuda_stream(groups->streams[m]))))
+        if (!CUDA_WORKED(device_of(groups, m),
+                         cudaEventRecord(groups->places[c->devices[m]].ready, device_cuda_stream(groups->streams[m]))))
             return false;
     for (uint32_t m = 0; m < c->count; m++) {
         cudaStream_t const stream = device_cuda_stream(groups->streams[m]);
         for (uint32_t k = 0; k < c->count; k++)
-            if (k != m && !CUDA_WORKED(device_of(groups, k), cudaStreamWaitEvent(stream, groups->places[c->devices[k]].ready, 0)))
+            if (k != m &&
+                !CUDA_WORKED(device_of(groups, k), cudaStreamWaitEvent(stream, groups->places[c->devices[k]].ready, 0)))
                 return false;
         const cudaEvent_t begun = device_cuda_begin(groups->streams[m]);
-        if (!CUDA_WORKED(device_of(groups, m), cudaStreamWaitEvent(groups->places[c->devices[m]].stream, begun, 0))) return false;
+        if (!CUDA_WORKED(device_of(groups, m), cudaStreamWaitEvent(groups->places[c->devices[m]].stream, begun, 0)))
+            return false;
     }
     return true;
 }
@@ -78,7 +81,8 @@ static void begin(struct groups_session *groups, uint32_t number, struct device_
 
 static void call(struct groups_session *groups, const struct group_call *call)
 {
-    if (groups->worked) worked(groups, groups->at->comms[call->member], nccl_communicator_enqueue(groups, groups->at, call));
+    if (groups->worked)
+        worked(groups, groups->at->comms[call->member], nccl_communicator_enqueue(groups, groups->at, call));
 }
 
 static void go_on(struct groups_session *groups)
@@ -166,8 +170,8 @@ static void close_groups(struct groups_session *groups)
     free(groups);
 }
 
-static enum status open_groups(struct device *const *devices, uint32_t device_count, bool ordered, struct groups_session **out,
-                               struct error *err)
+static enum status open_groups(struct device *const *devices, uint32_t device_count, bool ordered,
+                               struct groups_session **out, struct error *err)
 {
     struct groups_session *const groups = alloc_zeroed(1, sizeof *groups);
     if (groups) groups->places = alloc_zeroed(device_count, sizeof *groups->places);

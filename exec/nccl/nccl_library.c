@@ -44,8 +44,10 @@ enum status nccl_library_open(struct nccl_library *out, struct error *err)
 
 void nccl_library_text(const struct nccl_library *library, char text[NCCL_VERSION_BYTES])
 {
-    const int version = library->version, major = version < 10000 ? version / 1000 : version / 10000; /* 2803 is 2.8.3 */
-    snprintf(text, NCCL_VERSION_BYTES, "NCCL %d.%d.%d", major, version / 100 % (version < 10000 ? 10 : 100), version % 100);
+    /* 2803 is 2.8.3 */
+    const int version = library->version, major = version < 10000 ? version / 1000 : version / 10000;
+    snprintf(text, NCCL_VERSION_BYTES, "NCCL %d.%d.%d", major, version / 100 % (version < 10000 ? 10 : 100),
+             version % 100);
 }
 
 void nccl_library_reason(const struct nccl_library *library, nccl_comm comm, int result, char *reason, size_t size)

@@ -97,7 +97,8 @@ static enum status fill(const struct trial *t, struct error *err)
 {
     const uint64_t size = size_of(t->kind->type);
     for (uint32_t m = 0; m < t->communicator->count; m++) {
-        for (uint64_t i = 0; i < t->elements * t->communicator->count; i++) put(t->host + i * size, t->kind->type, number(m, i));
+        for (uint64_t i = 0; i < t->elements * t->communicator->count; i++)
+            put(t->host + i * size, t->kind->type, number(m, i));
         CUDA_TRY(cudaSetDevice((int)t->communicator->devices[m]));
         CUDA_TRY(cudaMemcpy(arena(t, m), t->host, t->room_bytes, cudaMemcpyHostToDevice));
         CUDA_TRY(cudaMemset(arena(t, m) + t->room_bytes, 0xff, t->room_bytes));

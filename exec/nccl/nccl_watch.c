@@ -1,7 +1,7 @@
 /*
- * A failure of a communicator is asynchronous, and the kernels of other members wait for the one that has failed. So do the
- * threads that wait for these kernels, for ever. This thread looks for failures, of communicators and of devices, and aborts
- * the communicators that have one.
+ * A failure of a communicator is asynchronous, and the kernels of other members wait for the one that has failed. So do
+ * the threads that wait for these kernels, for ever. This thread looks for failures, of communicators and of devices,
+ * and aborts the communicators that have one.
  */
 #include <signal.h>
 #include <string.h>

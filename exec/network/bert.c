@@ -42,7 +42,8 @@ enum block_kept {
 };
 enum head_kept { KEPT_TRANSFORM, KEPT_TRANSFORM_GELU, KEPT_NORMF, KEPT_NORMF_STATS };
 
-static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out,
+                                           int64_t in)
 {
     return (struct transformer_linear){
         .weight = weight, .rows = unit->r, .out = out, .in = in, .bias = true};
@@ -209,8 +210,8 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
     if (whole) copy_rows(unit, d_norm1, unit->gathered ? unit->gathered : d_sum);
-    transformer_linear_backward(unit, d_norm1, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM1]), layer,
-                                linear_of(unit, FC_WEIGHT, f, c), whole);
+    transformer_linear_backward(unit, d_norm1, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM1]),
+                                layer, linear_of(unit, FC_WEIGHT, f, c), whole);
 
     transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_norm1), kept[KEPT_MIDDLE],
                               kept[KEPT_NORM1_STATS], NULL, unit->own, layer, NORM1_WEIGHT);
@@ -238,7 +239,8 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     const float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
     (void)d_out;
-    transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer,
+                              transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                               linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,

@@ -31,14 +31,15 @@ static enum status share_of(const struct job *whole, struct arena *arena, const 
     return STATUS_OK;
 }
 
-static enum status make_tables(const struct job *whole, uint32_t job_index, struct parallel_layers layers, struct arena *arena,
-                               struct chunk_tables *out, struct error *err)
+static enum status make_tables(const struct job *whole, uint32_t job_index, struct parallel_layers layers,
+                               struct arena *arena, struct chunk_tables *out, struct error *err)
 {
     struct chunk_tables tables = {.memory = chunk_memory(whole, layers)};
     TRY(share_of(whole, arena, &tables.job, err));
     const struct job *const job = tables.job;
     TRY(memory_parameters(&job->network, layers.first, layers.count, arena, &tables.parameters, err));
-    TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), arena, &tables.state, err));
+    TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), arena, &tables.state,
+                            err));
     for (uint32_t i = 0; i < tables.memory.piece_count; i++) {
         const struct parallel_layers piece = tables.memory.pieces[i];
         struct unit_tables *unit = &tables.units[i];
@@ -92,7 +93,8 @@ void chunk_fill_table(const struct chunk_tables *tables, void *state, const stru
     const struct chunk_memory *m = &tables->memory;
     if (!m->copies_table || !m->has_head) return;
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
-        const uint64_t from = first->state.layout.parts[part].offset_bytes, to = m->table_rows_layout.parts[part].offset_bytes;
+        const uint64_t from = first->state.layout.parts[part].offset_bytes,
+                       to = m->table_rows_layout.parts[part].offset_bytes;
         memcpy(transformer_at(state, m->table_state_offset + to), (const char *)first_state + from,
                m->table_rows_layout.parts[part].bytes);
     }
@@ -306,7 +308,8 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
 {
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0 || m->copies_table || !m->has_embedding) return;
-    kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
+    kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient,
+                      (int64_t)(m->table_rows * a->job->network.width));
 }
 
 /* Steps the head's copy of the table. */
@@ -401,8 +404,10 @@ static void encode_boundaries(const struct chunk_arguments *a, const struct chun
 {
     const struct chunk_memory *m = &a->tables->memory;
     const enum compression_code code = compression_code(&a->tables->job->compression[COMPRESSION_BOUNDARIES]);
-    if (m->encodes_in && a->gradient_out) kernels_encode(code, a->gradient_out, plain->gradient_out, m->boundary_numbers);
-    if (m->encodes_out && a->boundary_out) kernels_encode(code, a->boundary_out, plain->boundary_out, m->boundary_numbers);
+    if (m->encodes_in && a->gradient_out)
+        kernels_encode(code, a->gradient_out, plain->gradient_out, m->boundary_numbers);
+    if (m->encodes_out && a->boundary_out)
+        kernels_encode(code, a->boundary_out, plain->boundary_out, m->boundary_numbers);
 }
 
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)

@@ -1,8 +1,8 @@
 /*
  * Replicas that split the optimizer's states (models/job/chunk_share.h) each step their own share. A share cuts tensors
  * anywhere: a step computes every parameter by itself, and the random bits of rounded moments depend on its number in
- * its layer, so the bits are those of a step of the whole tensor. A job that clips adds up the squares of the share's part
- * of each tensor; a collective of the replicas adds these up.
+ * its layer, so the bits are those of a step of the whole tensor. A job that clips adds up the squares of the share's
+ * part of each tensor; a collective of the replicas adds these up.
  */
 #include <assert.h>
 
@@ -10,7 +10,8 @@
 #include "exec/network/chunk.h"
 #include "exec/network/transformer.h"
 
-static const struct chunk_section *find_section(const struct chunk_memory *m, enum chunk_section_kind kind, uint32_t *index)
+static const struct chunk_section *find_section(const struct chunk_memory *m, enum chunk_section_kind kind,
+                                                uint32_t *index)
 {
     for (*index = 0; *index < m->section_count; ++*index)
         if (m->sections[*index].kind == kind) return &m->sections[*index];
@@ -23,7 +24,8 @@ static float *gradient_of(const struct chunk_tables *tables, float *gradient, co
     return transformer_at(gradient, bytes);
 }
 
-float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, enum chunk_section_kind kind, uint32_t rank)
+float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, enum chunk_section_kind kind,
+                            uint32_t rank)
 {
     uint32_t index;
     const struct chunk_section *section = find_section(&tables->memory, kind, &index);
@@ -33,7 +35,8 @@ float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, 
 }
 
 /* Returns NULL if there is no such part. `at`: the place in the part. */
-static void *in_share(const struct chunk_arguments *a, const struct chunk_share_section *own, enum state_part part, uint64_t at)
+static void *in_share(const struct chunk_arguments *a, const struct chunk_share_section *own, enum state_part part,
+                      uint64_t at)
 {
     const struct chunk_share_part *range = &own->parts[part];
     if (range->bytes == 0) return NULL;
@@ -55,8 +58,8 @@ static float clip_scale(const struct chunk_arguments *a)
 }
 
 /* Steps the range of the head's copy of the table. */
-static void update_rows(const struct kernels *kernels, const struct chunk_arguments *a, const struct chunk_section *section,
-                        const struct chunk_share_section *own)
+static void update_rows(const struct kernels *kernels, const struct chunk_arguments *a,
+                        const struct chunk_section *section, const struct chunk_share_section *own)
 {
     void *parts[STATE_PARTS];
     const struct transformer_range range = {.place = own->first - section->first, .count = own->count, .decays = true,
@@ -80,15 +83,18 @@ static void update_tensor(const struct kernels *kernels, const struct chunk_argu
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         const struct memory_entry *in_part = &a->tables->state.parts[part].entries[index];
         if (in_part->bytes == 0) continue;
-        parts[part] = in_share(a, own, (enum state_part)part, in_part->offset_bytes + (begin - first) * (in_part->bytes / count));
+        parts[part] = in_share(a, own, (enum state_part)part,
+                               in_part->offset_bytes + (begin - first) * (in_part->bytes / count));
     }
     range.place += begin - first;
     range.count = end - begin;
     transformer_update_range(kernels, a->job, parameters_at(parts),
-                             gradient_of(a->tables, a->gradient, own) + (begin - own->first), &range, a->minibatch, a->guard);
+                             gradient_of(a->tables, a->gradient, own) + (begin - own->first), &range, a->minibatch,
+                             a->guard);
 }
 
-static void update_layers(const struct kernels *kernels, const struct chunk_arguments *a, const struct chunk_share_section *own)
+static void update_layers(const struct kernels *kernels, const struct chunk_arguments *a,
+                          const struct chunk_share_section *own)
 {
     const struct memory_table *parameters = &a->tables->parameters;
     struct tensor_spec specs[LAYER_TENSORS_MAX];

@@ -1,7 +1,7 @@
 /*
- * gpt_neox, gptj, phi and opt: layer norms, biases, a feed-forward part without a gate. Letters as in models/kernel/work.h; K
- * heads of keys and values. Weights are stored (out, in). The two parts of a block run side by side, or in opt and in gpt_neox by
- * a switch one after the other. With the names of kept tensors:
+ * gpt_neox, gptj, phi and opt: layer norms, biases, a feed-forward part without a gate. Letters as in
+ * models/kernel/work.h; K heads of keys and values. Weights are stored (out, in). The two parts of a block run side by
+ * side, or in opt and in gpt_neox by a switch one after the other. With the names of kept tensors:
  *
  *     in(R,C) --+-- norm1 -- q(R,HD), k(R,KD) turned, v(R,KD) -- attention(R,HD) -- projection --+
  *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection ---------------------------------+-- out(R,C)
@@ -12,23 +12,23 @@
  *               +-- norm2 -- fc(R,F) -- gelu(R,F) -- projection --+                                         |
  *               +-------------------------------------------------+-- out(R,C)                         <----+
  *
- * gptj and phi have one norm for both parts. gpt_neox keeps q, k and v as columns of one array; its files have them head by head
- * (exec/files/weights.c). Only the first numbers of a head turn, in gptj in adjacent pairs; opt's do not. In opt a ReLU takes the
- * place of the GELU, and positions begin after two rows without use.
+ * gptj and phi have one norm for both parts. gpt_neox keeps q, k and v as columns of one array; its files have them
+ * head by head (exec/files/weights.c). Only the first numbers of a head turn, in gptj in adjacent pairs; opt's do not.
+ * In opt a ReLU takes the place of the GELU, and positions begin after two rows without use.
  *
  * Gradients of parts side by side are both made from d_out before d_in is written, as they may be one buffer.
  *
- * A tensor group cuts both parts, and adds up the results of parts side by side at once. The gradient of each norm's output is a
- * sum of its own.
+ * A tensor group cuts both parts, and adds up the results of parts side by side at once. The gradient of each norm's
+ * output is a sum of its own.
  *
- * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; Zhang et al., arXiv 2205.01068; modeling_gpt_neox.py,
- * _gptj.py, _phi.py and _opt.py of transformers.
+ * Source: Wang and Komatsuzaki, GPT-J-6B; Black et al., arXiv 2204.06745; Zhang et al., arXiv 2205.01068;
+ * modeling_gpt_neox.py, _gptj.py, _phi.py and _opt.py of transformers.
  */
 #include "exec/network/transformer.h"
 #include "models/network/network_traits.h"
 
-/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). Q also stands
- * for the one tensor of q, k and v. */
+/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). Q also
+ * stands for the one tensor of q, k and v. */
 enum block_tensor {
     NORM1_WEIGHT, NORM1_BIAS, Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
     NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
@@ -53,7 +53,8 @@ static bool is_parallel(const struct transformer_unit *unit)
 static struct kept kept_of(const struct transformer_unit *unit, float *const *next)
 {
     const struct network_traits *const traits = network_traits(unit->network);
-    struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .row_q = unit->inner, .row_kv = unit->shared};
+    struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .row_q = unit->inner,
+                        .row_kv = unit->shared};
     next += 3;
     if (traits->fused_qkv) {
         kept.k = kept.q + unit->inner;
@@ -99,7 +100,8 @@ static uint32_t tensor_index(const struct transformer_unit *unit, enum block_ten
     return index;
 }
 
-static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out,
+                                           int64_t in)
 {
     return (struct transformer_linear){.weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in,
                                        .bias = has_tensor(unit->network, (enum block_tensor)(weight + 1))};
@@ -120,7 +122,8 @@ static struct transformer_linear projection_of(const struct transformer_unit *un
     return transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, unit->c, unit->inner));
 }
 
-static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer,
+                                            const struct kept *kept)
 {
     struct kernel_attention attention =
         transformer_attention(unit, layer, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
@@ -131,17 +134,20 @@ static struct kernel_attention attention_of(const struct transformer_unit *unit,
 
 static void rotate(const struct transformer_unit *unit, const struct kept *kept, float *q, float *k, bool back)
 {
-    const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h, .kv = unit->shared / unit->d,
-                                     .d = unit->d, .begin = transformer_first_token(unit), .begins = unit->arguments->begins,
-                                     .row_q = kept->row_q,
+    const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h,
+                                     .kv = unit->shared / unit->d,
+                                     .d = unit->d, .begin = transformer_first_token(unit),
+                                     .begins = unit->arguments->begins, .row_q = kept->row_q,
                                      .row_k = kept->row_kv, .turned = (int64_t)unit->network->rotary_width / 2 * 2,
-                                     .adjacent = unit->network->family == NETWORK_GPTJ, .back = back, .rope = &unit->network->rope};
+                                     .adjacent = unit->network->family == NETWORK_GPTJ, .back = back,
+                                     .rope = &unit->network->rope};
     if (network_traits(unit->network)->rotary) transformer_rotate(unit, &rope);
 }
 
 /* --- products to and from q, k and v ---------------------------------------------------------------- */
 
-static void heads_forward(const struct transformer_unit *unit, const float *normed, uint64_t layer, const struct kept *kept)
+static void heads_forward(const struct transformer_unit *unit, const float *normed, uint64_t layer,
+                          const struct kept *kept)
 {
     const int64_t c = unit->c;
     if (network_traits(unit->network)->fused_qkv) {
@@ -166,7 +172,8 @@ static struct heads heads_of(const struct transformer_unit *unit)
     return (struct heads){q, k, k + (fused ? unit->inner : unit->r * unit->shared)};
 }
 
-/* Adds what comes from q, k and v to d_norm, or sets it. `normed`: all rows of the norm, for the gradients of weights. */
+/* Adds what comes from q, k and v to d_norm, or sets it. `normed`: all rows of the norm, for the gradients of
+ * weights. */
 static void heads_backward(const struct transformer_unit *unit, float *d_norm, const float *normed, uint64_t layer,
                            const struct kept *kept, bool adds)
 {
@@ -174,7 +181,8 @@ static void heads_backward(const struct transformer_unit *unit, float *d_norm, c
     const int64_t c = unit->c;
     rotate(unit, kept, d.q, d.k, true);
     if (network_traits(unit->network)->fused_qkv) {
-        transformer_linear_backward(unit, d_norm, d.q, normed, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c), adds);
+        transformer_linear_backward(unit, d_norm, d.q, normed, layer, linear_of(unit, Q_WEIGHT, 3 * unit->inner, c),
+                                    adds);
         return;
     }
     transformer_linear_backward(unit, d_norm, d.q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c), adds);
@@ -200,7 +208,8 @@ static void activate_backward(const struct transformer_unit *unit, const struct 
     else k->gelu_backward(k, d, d, kept->fc, unit->r * unit->f, unit->network->gelu_tanh);
 }
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in, float *out)
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
+                          float *out)
 {
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
@@ -236,20 +245,23 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->residual(k, out, parallel ? in : kept.middle, out, unit->own * c);
 }
 
-/* Returns the gradient of the projection: of all rows where parts are side by side, which have one gathering, else of own rows. */
+/* Returns the gradient of the projection: of all rows where parts are side by side, which have one gathering, else of
+ * own rows. */
 static const float *d_projected(const struct transformer_unit *unit, float *room, const float *d_result, uint64_t layer)
 {
     const struct transformer_unit whole = transformer_with_all_rows(unit);
     return transformer_dropped_gradient(is_parallel(unit) ? &whole : unit, room, d_result, layer, TRANSFORMER_ATTENDED);
 }
 
-/* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of the projection's result. */
-static void attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, const float *d_result)
+/* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of the projection's
+ * result. */
+static void attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                            const float *d_result)
 {
     const struct heads d = heads_of(unit);
     struct kernel_attention attention = attention_of(unit, layer, kept);
-    transformer_linear_backward(unit, unit->d_stream2, d_projected(unit, unit->scratch, d_result, layer), kept->attention, layer,
-                                projection_of(unit), false);
+    transformer_linear_backward(unit, unit->d_stream2, d_projected(unit, unit->scratch, d_result, layer),
+                                kept->attention, layer, projection_of(unit), false);
     attention.dout = unit->d_stream2;
     attention.dq = d.q;
     attention.dk = d.k;
@@ -291,10 +303,12 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     float *const room = unit->d_stream2;
     (void)in;
     const struct transformer_unit whole = transformer_with_all_rows(unit);
-    const float *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum : unit->d_middle;
-    transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_sum, layer, TRANSFORMER_MADE), kept.gelu, layer,
-                              part_of(unit, OUT_WEIGHT, f));
-    transformer_linear_weight(unit, d_projected(unit, room, d_result, layer), kept.attention, layer, projection_of(unit));
+    const float *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum
+                                                                                                      : unit->d_middle;
+    transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_sum, layer, TRANSFORMER_MADE),
+                              kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
+    transformer_linear_weight(unit, d_projected(unit, room, d_result, layer), kept.attention, layer,
+                              projection_of(unit));
     const float *normed = transformer_all_rows(unit, kept.norm2);
     transformer_linear_weight(unit, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     if (!network_traits(unit->network)->one_norm) normed = transformer_all_rows(unit, kept.norm1);
@@ -311,8 +325,10 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
 {
     struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     if (network_traits(unit->network)->head_bias && !unit->network->tied_head) words.bias = HEAD_BIAS;
-    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own, layer, NORMF_WEIGHT);
-    const float *const d_normf = transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
+    transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own, layer,
+                             NORMF_WEIGHT);
+    const float *const d_normf = transformer_words(unit, layer, &words, kept[KEPT_NORMF],
+                                                   d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
     transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own, layer, NORMF_WEIGHT);
 }
@@ -320,7 +336,8 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
 static const char *opt_unsupported(const struct job *job)
 {
     if (job->network.word_width == 0 && !job->network.post_norm) return NULL;
-    return "the variant of opt-350m, with words of another width or norms after sums, can be planned and simulated only";
+    return "the variant of opt-350m, with words of another width or norms after sums, "
+           "can be planned and simulated only";
 }
 
 static const struct transformer_need turned_needs[] = {TRANSFORMER_NEED(rope)};

@@ -1,13 +1,14 @@
 /*
  * Gradients of the backward pass are pieces of d_wide (models/job/memory_workspace.c):
  *
- *     d_gate(Rk,F)  d_up(Rk,F)  d_sent(Rk,C)  d_router(R,E)  and of the expert of all rows d_gate(R,S)  d_up(R,S)  d_factor(R)
+ *     d_gate(Rk,F)  d_up(Rk,F)  d_sent(Rk,C)  d_router(R,E)  and of the expert of all rows d_gate(R,S)  d_up(R,S)
+ *     d_factor(R)
  *
- * d_sent first has the gradients of returned rows. A backward pass in halves makes these again for the weights. Before that it
- * has the gradient of the shared expert's result.
+ * d_sent first has the gradients of returned rows. A backward pass in halves makes these again for the weights. Before
+ * that it has the gradient of the shared expert's result.
  *
- * An expert without a row has a gradient of zeros, as one of all experts' tensor has in the reference: its weights step by their
- * moments and decay. All experts' tensor steps at once, after the last expert.
+ * An expert without a row has a gradient of zeros, as one of all experts' tensor has in the reference: its weights step
+ * by their moments and decay. All experts' tensor steps at once, after the last expert.
  */
 #include "exec/network/experts.h"
 
@@ -56,13 +57,15 @@ struct experts {
 static struct experts experts_of(const struct transformer_unit *unit, const struct experts_kept *kept)
 {
     const struct network *const n = unit->network;
-    struct experts x = {.r = unit->r, .c = unit->c, .f = unit->f, .e = (int64_t)n->experts, .k = (int64_t)n->experts_chosen,
+    struct experts x = {.r = unit->r, .c = unit->c, .f = unit->f, .e = (int64_t)n->experts,
+                        .k = (int64_t)n->experts_chosen,
                         .s = (int64_t)n->shared_width};
     const int64_t pairs = x.r * x.k;
     int32_t *const numbers = (int32_t *)(void *)(kept->routes + pairs);
     x.routes = (struct kernel_routes){.r = x.r, .e = x.e, .k = x.k, .normalized = n->experts_normalized,
                                       .probabilities = kept->router, .weights = kept->routes, .experts = numbers,
-                                      .places = numbers + pairs, .rows = numbers + 2 * pairs, .begins = numbers + 3 * pairs};
+                                      .places = numbers + pairs, .rows = numbers + 2 * pairs,
+                                      .begins = numbers + 3 * pairs};
     x.d_gate = unit->d_wide;
     if (!x.d_gate) return x;
     x.d_up = x.d_gate + pairs * x.f;
@@ -95,20 +98,23 @@ static void shared_forward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_linear_forward(unit, kept->shared_gate, in, layer, shared_linear(x, first, SHARED_GATE));
     transformer_linear_forward(unit, kept->shared_up, in, layer, shared_linear(x, first, SHARED_UP));
     k->swiglu_forward(k, kept->shared_swiglu, kept->shared_gate, kept->shared_up, x->r * x->s);
-    transformer_linear_forward(unit, kept->shared_made, kept->shared_swiglu, layer, shared_linear(x, first, SHARED_DOWN));
+    transformer_linear_forward(unit, kept->shared_made, kept->shared_swiglu, layer,
+                               shared_linear(x, first, SHARED_DOWN));
     transformer_linear_forward(unit, shared_factor(x, kept), in, layer, shared_linear(x, first, SHARED_FACTOR));
 }
 
 /* Sets dx. */
-static void shared_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts *x,
-                            const struct experts_kept *kept, const float *in, const float *dout, float *dx)
+static void shared_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                            const struct experts *x, const struct experts_kept *kept, const float *in,
+                            const float *dout, float *dx)
 {
     const struct kernels *k = unit->kernels;
     float *const d_made = x->d_sent;
     k->gate_rows_backward(k, d_made, x->d_factor, dout, kept->shared_made, shared_factor(x, kept), x->r, x->c);
-    transformer_linear_backward(unit, x->d_shared_gate, d_made, kept->shared_swiglu, layer, shared_linear(x, first, SHARED_DOWN),
-                                false);
-    k->swiglu_backward(k, x->d_shared_gate, x->d_shared_up, x->d_shared_gate, kept->shared_gate, kept->shared_up, x->r * x->s);
+    transformer_linear_backward(unit, x->d_shared_gate, d_made, kept->shared_swiglu, layer,
+                                shared_linear(x, first, SHARED_DOWN), false);
+    k->swiglu_backward(k, x->d_shared_gate, x->d_shared_up, x->d_shared_gate, kept->shared_gate, kept->shared_up,
+                       x->r * x->s);
     transformer_linear_backward(unit, dx, x->d_shared_gate, in, layer, shared_linear(x, first, SHARED_GATE), false);
     transformer_linear_backward(unit, dx, x->d_shared_up, in, layer, shared_linear(x, first, SHARED_UP), true);
     transformer_linear_backward(unit, dx, x->d_factor, in, layer, shared_linear(x, first, SHARED_FACTOR), true);
@@ -131,7 +137,8 @@ static void shared_weights(const struct transformer_unit *unit, uint64_t layer, 
 enum projection { GATE, UP, BACK };
 
 /* Returns an expert's product: a matrix of all experts' tensor. */
-static struct transformer_linear expert_linear(const struct experts *x, uint32_t first, int64_t expert, enum projection of)
+static struct transformer_linear expert_linear(const struct experts *x, uint32_t first, int64_t expert,
+                                               enum projection of)
 {
     const int64_t rows = x->routes.begins[expert + 1] - x->routes.begins[expert], matrix = x->f * x->c;
     struct transformer_linear linear = {.weight = first + DOWN, .rows = rows, .out = x->c, .in = x->f, .part = true,
@@ -156,8 +163,8 @@ static void step_all(const struct transformer_unit *unit, uint64_t layer, uint32
     transformer_step(unit, &all, true);
 }
 
-void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                     const float *in, float *out)
+void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                     const struct experts_kept *kept, const float *in, float *out)
 {
     const struct kernels *k = unit->kernels;
     const struct experts x = experts_of(unit, kept);
@@ -184,8 +191,8 @@ void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32
     if (has_shared(unit)) k->gate_rows(k, out, kept->shared_made, shared_factor(&x, kept), x.r, x.c);
 }
 
-void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                      const float *in, const float *dout, float *dx)
+void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                      const struct experts_kept *kept, const float *in, const float *dout, float *dx)
 {
     const struct kernels *k = unit->kernels;
     const struct experts x = experts_of(unit, kept);
@@ -193,16 +200,18 @@ void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint3
     k->collect_backward(k, x.d_sent, x.d_router, dout, kept->returned, &x.routes, x.c);
     for (int64_t e = 0; e < x.e; e++) {
         const int64_t begin = x.routes.begins[e];
-        transformer_linear_backward(unit, x.d_gate + begin * x.f, x.d_sent + begin * x.c, kept->swiglu + begin * x.f, layer,
-                                    expert_linear(&x, first, e, BACK), false);
+        transformer_linear_backward(unit, x.d_gate + begin * x.f, x.d_sent + begin * x.c, kept->swiglu + begin * x.f,
+                                    layer, expert_linear(&x, first, e, BACK), false);
     }
     k->swiglu_backward(k, x.d_gate, x.d_up, x.d_gate, kept->gate, kept->up, x.r * x.k * x.f);
     for (int64_t e = 0; e < x.e; e++) {
         const int64_t begin = x.routes.begins[e];
         float *const d_sent = x.d_sent + begin * x.c;
         const float *const sent = kept->sent + begin * x.c;
-        transformer_linear_backward(unit, d_sent, x.d_gate + begin * x.f, sent, layer, expert_linear(&x, first, e, GATE), false);
-        transformer_linear_backward(unit, d_sent, x.d_up + begin * x.f, sent, layer, expert_linear(&x, first, e, UP), true);
+        transformer_linear_backward(unit, d_sent, x.d_gate + begin * x.f, sent, layer,
+                                    expert_linear(&x, first, e, GATE), false);
+        transformer_linear_backward(unit, d_sent, x.d_up + begin * x.f, sent, layer, expert_linear(&x, first, e, UP),
+                                    true);
     }
     k->route_backward(k, x.d_router, &x.routes);
     transformer_linear_backward(unit, dx, x.d_router, in, layer, router_linear(&x, first), has_shared(unit));
@@ -212,8 +221,8 @@ void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint3
     step_all(unit, layer, first + DOWN);
 }
 
-void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                     const float *in, const float *dout)
+void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                     const struct experts_kept *kept, const float *in, const float *dout)
 {
     const struct kernels *k = unit->kernels;
     const struct experts x = experts_of(unit, kept);
@@ -223,7 +232,8 @@ void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32
     for (int64_t e = 0; e < x.e; e++) {
         const int64_t begin = x.routes.begins[e];
         const float *const sent = kept->sent + begin * x.c;
-        transformer_linear_weight(unit, x.d_sent + begin * x.c, kept->swiglu + begin * x.f, layer, expert_linear(&x, first, e, BACK));
+        transformer_linear_weight(unit, x.d_sent + begin * x.c, kept->swiglu + begin * x.f, layer,
+                                  expert_linear(&x, first, e, BACK));
         transformer_linear_weight(unit, x.d_gate + begin * x.f, sent, layer, expert_linear(&x, first, e, GATE));
         transformer_linear_weight(unit, x.d_up + begin * x.f, sent, layer, expert_linear(&x, first, e, UP));
     }

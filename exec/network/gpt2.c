@@ -34,7 +34,8 @@ enum block_kept {
 };
 enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
 
-static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out,
+                                           int64_t in)
 {
     return (struct transformer_linear){.weight = weight,
                                        .rows = unit->r,
@@ -75,7 +76,8 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer,
+                               transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_drop(unit, out, layer, TRANSFORMER_MADE);
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
@@ -91,12 +93,13 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]), layer,
-                                linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]),
+                                layer, linear_of(unit, FC_WEIGHT, f, c), false);
     transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
                               kept[KEPT_NORM2_STATS], d_out, unit->own, layer, NORM2_WEIGHT);
 
-    const float *const d_attended = transformer_dropped_gradient(unit, unit->scratch, d_middle, layer, TRANSFORMER_ATTENDED);
+    const float *const d_attended = transformer_dropped_gradient(unit, unit->scratch, d_middle, layer,
+                                                                 TRANSFORMER_ATTENDED);
     transformer_linear_backward(unit, d_branch, d_attended, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention = attention_of(unit, layer, kept);
@@ -105,8 +108,8 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     attention.dk = attention.dq + inner;
     attention.dv = attention.dk + inner;
     transformer_attend_backward(unit, layer, &attention);
-    transformer_linear_backward(unit, d_branch, unit->d_qkv, transformer_rows_for_weights(unit, kept[KEPT_NORM1]), layer,
-                                linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
+    transformer_linear_backward(unit, d_branch, unit->d_qkv, transformer_rows_for_weights(unit, kept[KEPT_NORM1]),
+                                layer, linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
     transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle,
                               unit->own, layer, NORM1_WEIGHT);
 }
@@ -117,12 +120,14 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
     float *const room = unit->d_stream2;
     (void)in;
-    transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, d_out, layer, TRANSFORMER_MADE), kept[KEPT_GELU],
-                              layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, d_out, layer, TRANSFORMER_MADE),
+                              kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
                               linear_of(unit, FC_WEIGHT, f, c));
-    transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, unit->d_middle, layer, TRANSFORMER_ATTENDED),
-                              kept[KEPT_ATTENTION], layer, transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
+    transformer_linear_weight(unit,
+                              transformer_dropped_gradient(unit, room, unit->d_middle, layer, TRANSFORMER_ATTENDED),
+                              kept[KEPT_ATTENTION], layer,
+                              transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
     transformer_linear_weight(unit, unit->d_qkv, transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
                               linear_of(unit, QKV_WEIGHT, 3 * inner, c));
 }

@@ -1,7 +1,7 @@
 /*
- * Llama, and with switches mistral, qwen2 (biases of q, k and v), qwen3 (norms of q's and k's heads), gemma (GELU, a scaled
- * embedding), gemma2 and gemma3 (norms of both parts' results, before they are added), mixtral, qwen2_moe and qwen3_moe (experts,
- * exec/network/experts.h, in all blocks or in some).
+ * Llama, and with switches mistral, qwen2 (biases of q, k and v), qwen3 (norms of q's and k's heads), gemma (GELU, a
+ * scaled embedding), gemma2 and gemma3 (norms of both parts' results, before they are added), mixtral, qwen2_moe and
+ * qwen3_moe (experts, exec/network/experts.h, in all blocks or in some).
  *
  * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights are
  * stored (out, in). A block, with the names of kept tensors:
@@ -15,18 +15,18 @@
  *               |           +-- up(R,F) ----+                               |
  *               +-----------------------------------------------------------+-- out(R,C)
  *
- * Norms of q and k, where there are any, come before the rotation, and their inputs are kept. Norms are root-mean-square
- * norms; gemma's weights are kept with the 1 that files leave out. Gradients run as in exec/network/gpt2.c. Queries and keys are
- * kept after rotation; their gradients are rotated back. The products that lead back to a norm add up in d_stream2, in the order
- * q, k, v, or gate, up.
+ * Norms of q and k, where there are any, come before the rotation, and their inputs are kept. Norms are
+ * root-mean-square norms; gemma's weights are kept with the 1 that files leave out. Gradients run as in
+ * exec/network/gpt2.c. Queries and keys are kept after rotation; their gradients are rotated back. The products that
+ * lead back to a norm add up in d_stream2, in the order q, k, v, or gate, up.
  *
- * Where results have norms, the gradient of attention's result is in d_wide, which is free by then, or in d_middle for a
- * backward pass in halves; that of the feed-forward part's result in d_stream2, or in d_out.
+ * Where results have norms, the gradient of attention's result is in d_wide, which is free by then, or in d_middle for
+ * a backward pass in halves; that of the feed-forward part's result in d_stream2, or in d_out.
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
- * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py, _mistral.py, _qwen2.py, _qwen3.py, _gemma.py, _gemma2.py,
- * _gemma3.py, _mixtral.py, _qwen2_moe.py and _qwen3_moe.py of transformers.
+ * Source: Touvron et al., arXiv 2302.13971, section 2.2; modeling_llama.py, _mistral.py, _qwen2.py, _qwen3.py,
+ * _gemma.py, _gemma2.py, _gemma3.py, _mixtral.py, _qwen2_moe.py and _qwen3_moe.py of transformers.
  */
 #include "exec/network/experts.h"
 #include "exec/network/transformer.h"
@@ -39,9 +39,10 @@
 
 /* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). */
 enum block_tensor {
-    Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, Q_NORM, K_NORM, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
-    EXPERTS, /* the first of several, in place of the three before */
-    INPUT_NORM, ATTENTION_NORM, BEFORE_NORM, AFTER_NORM /* names: after attention, before and after the feed-forward part */
+    Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, Q_NORM, K_NORM, GATE_WEIGHT, UP_WEIGHT,
+    DOWN_WEIGHT, EXPERTS, /* the first of several, in place of the three before */
+    INPUT_NORM, ATTENTION_NORM, BEFORE_NORM, AFTER_NORM /* names: after attention, before and after the feed-forward
+                                                           part */
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
@@ -137,7 +138,8 @@ static uint32_t tensor_index(const struct transformer_unit *unit, enum block_ten
     return tensor > EXPERTS && has_experts(unit) ? index + experts_tensor_count(unit->network) - 1 : index;
 }
 
-static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out, int64_t in)
+static struct transformer_linear linear_of(const struct transformer_unit *unit, enum block_tensor weight, int64_t out,
+                                           int64_t in)
 {
     return (struct transformer_linear){.weight = tensor_index(unit, weight), .rows = unit->r, .out = out, .in = in,
                                        .bias = weight <= V_WEIGHT && has_tensor(unit, (enum block_tensor)(weight + 1))};
@@ -160,15 +162,16 @@ static void norm_forward(const struct transformer_unit *unit, float *out, float 
 
 static void norm_pass(const struct transformer_unit *unit, const struct transformer_norm *n)
 {
-    unit->kernels->rms_norm_backward(unit->kernels, n->dx, n->d_weight, n->dout, n->x, n->stats, n->weight, n->added, n->rows,
-                                     unit->c);
+    unit->kernels->rms_norm_backward(unit->kernels, n->dx, n->d_weight, n->dout, n->x, n->stats, n->weight, n->added,
+                                     n->rows, unit->c);
 }
 
 static void norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
                           const float *stats, const float *added, uint64_t layer, uint32_t weight)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
-    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .dout = dout, .x = x, .stats = stats, .added = added,
+    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .dout = dout, .x = x, .stats = stats,
+                                          .added = added,
                                           .weight = w.weights.fp32, .rows = unit->own};
     transformer_norm_in_parts(unit, &norm, 1, norm_pass);
     transformer_step(unit, &w, false);
@@ -201,8 +204,8 @@ static void norm_heads(const struct transformer_unit *unit, float *out, float *s
                        enum block_tensor weight, int64_t heads)
 {
     unit->kernels->rms_norm_forward(unit->kernels, out, NULL, stats, x, NULL,
-                                    transformer_vector(unit, layer, tensor_index(unit, weight)), unit->r * heads, unit->d,
-                                    unit->epsilon);
+                                    transformer_vector(unit, layer, tensor_index(unit, weight)), unit->r * heads,
+                                    unit->d, unit->epsilon);
 }
 
 static void norm_heads_backward(const struct transformer_unit *unit, float *dx, const float *x, const float *stats,
@@ -211,15 +214,17 @@ static void norm_heads_backward(const struct transformer_unit *unit, float *dx, 
     const struct transformer_tensor w = transformer_tensor(unit, layer, tensor_index(unit, weight));
     const int64_t rows = unit->r * heads / unit->pieces, count = rows * unit->d;
     for (int64_t p = 0; p < unit->pieces; p++)
-        unit->kernels->rms_norm_backward(unit->kernels, dx + p * count, unit->piece_sums ? unit->piece_sums + p * unit->d : w.g,
-                                         dx + p * count, x + p * count, stats + p * rows, w.weights.fp32, NULL, rows, unit->d);
+        unit->kernels->rms_norm_backward(unit->kernels, dx + p * count,
+                                         unit->piece_sums ? unit->piece_sums + p * unit->d : w.g, dx + p * count,
+                                         x + p * count, stats + p * rows, w.weights.fp32, NULL, rows, unit->d);
     transformer_add_pieces(unit, w.g, unit->piece_sums, unit->d);
     transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
     transformer_step(unit, &w, false);
 }
 
 /* Returns a block's attention; the backward pass adds gradients. */
-static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer,
+                                            const struct kept *kept)
 {
     struct kernel_attention attention =
         transformer_attention(unit, layer, kept->q, kept->k, kept->v, kept->attention, kept->attention_stats);
@@ -245,12 +250,14 @@ static void make_heads(const struct transformer_unit *unit, uint64_t layer, cons
 }
 
 /* Takes the gradients of q and k back through rotation and norms, in place. */
-static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, const struct heads *d)
+static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                         const struct heads *d)
 {
     rotate(unit, layer, d->q, d->k, true);
     if (!has_head_norms(unit)) return;
     norm_heads_backward(unit, d->q, kept->plain_q, kept->qk_stats, layer, Q_NORM, unit->h);
-    norm_heads_backward(unit, d->k, kept->plain_k, kept->qk_stats + unit->r * unit->h, layer, K_NORM, unit->shared / unit->d);
+    norm_heads_backward(unit, d->k, kept->plain_k, kept->qk_stats + unit->r * unit->h, layer, K_NORM,
+                        unit->shared / unit->d);
 }
 
 static void gate_forward(const struct transformer_unit *unit, float *y, const float *gate, const float *up)
@@ -259,11 +266,12 @@ static void gate_forward(const struct transformer_unit *unit, float *y, const fl
     (network_traits(unit->network)->less_one ? k->geglu_forward : k->swiglu_forward)(k, y, gate, up, unit->r * unit->f);
 }
 
-static void gate_backward(const struct transformer_unit *unit, float *d_gate, float *d_up, const float *gate, const float *up)
+static void gate_backward(const struct transformer_unit *unit, float *d_gate, float *d_up, const float *gate,
+                          const float *up)
 {
     const struct kernels *k = unit->kernels;
-    (network_traits(unit->network)->less_one ? k->geglu_backward : k->swiglu_backward)(k, d_gate, d_up, d_gate, gate, up,
-                                                                                      unit->r * unit->f);
+    (network_traits(unit->network)->less_one ? k->geglu_backward : k->swiglu_backward)(k, d_gate, d_up, d_gate, gate,
+                                                                                       up, unit->r * unit->f);
 }
 
 /* --- feed-forward parts ------------------------------------------------------------------------- */
@@ -281,7 +289,8 @@ static void feed_forward(const struct transformer_unit *unit, uint64_t layer, co
     transformer_linear_forward(unit, kept->up, normed, layer, linear_of(unit, UP_WEIGHT, f, c));
     gate_forward(unit, kept->swiglu, kept->gate, kept->up);
     if (made)
-        transformer_linear_forward(unit, made, kept->swiglu, layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
+        transformer_linear_forward(unit, made, kept->swiglu, layer,
+                                   transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
 }
 
 /* Makes the gradient of the second norm's result, in d_stream2, from that of the part's. */
@@ -311,7 +320,8 @@ static void feed_forward_weights(const struct transformer_unit *unit, uint64_t l
         experts_weights(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, kept->norm2, d_made);
         return;
     }
-    transformer_linear_weight(unit, d_made, kept->swiglu, layer, transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
+    transformer_linear_weight(unit, d_made, kept->swiglu, layer,
+                              transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
     const float *const gated = transformer_all_rows(unit, kept->norm2);
     transformer_linear_weight(unit, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c));
     transformer_linear_weight(unit, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c));
@@ -335,7 +345,8 @@ static void block_forward(const struct transformer_unit *all_blocks, uint64_t la
     transformer_linear_forward(unit, attended, kept.attention, layer,
                                transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, unit->c, unit->inner)));
     if (outer)
-        norm_forward(unit, kept.middle, NULL, kept.outer_stats, attended, NULL, layer, tensor_index(unit, ATTENTION_NORM));
+        norm_forward(unit, kept.middle, NULL, kept.outer_stats, attended, NULL, layer,
+                     tensor_index(unit, ATTENTION_NORM));
     norm_forward(unit, kept.norm2, kept.middle, kept.norm2_stats, in, kept.middle, layer, second_norm(unit));
     feed_forward(unit, layer, &kept, made);
     if (outer) /* the backward pass needs its statistics */
@@ -345,13 +356,13 @@ static void block_forward(const struct transformer_unit *all_blocks, uint64_t la
 }
 
 /* Returns the gradient of a part's result from that of the sum, in `room` if the norm `weight` is between. */
-static const float *through_outer_norm(const struct transformer_unit *unit, float *room, const float *d, const struct kept *kept,
-                                       uint64_t layer, enum block_tensor weight)
+static const float *through_outer_norm(const struct transformer_unit *unit, float *room, const float *d,
+                                       const struct kept *kept, uint64_t layer, enum block_tensor weight)
 {
     const bool first = weight == ATTENTION_NORM;
     if (!has_outer_norms(unit)) return d;
-    norm_backward(unit, room, d, first ? kept->attended : kept->made, kept->outer_stats + (first ? 0 : unit->own), NULL, layer,
-                  tensor_index(unit, weight));
+    norm_backward(unit, room, d, first ? kept->attended : kept->made, kept->outer_stats + (first ? 0 : unit->own), NULL,
+                  layer, tensor_index(unit, weight));
     return room;
 }
 
@@ -383,14 +394,15 @@ static void block_backward(const struct transformer_unit *all_blocks, uint64_t l
     struct network room;
     const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
     const struct kept kept = kept_of(unit, all);
-    float *const d_branch = unit->d_stream2, *const d_middle = has_outer_norms(unit) ? d_in : transformer_d_middle(unit, d_in);
+    float *const d_branch = unit->d_stream2, *const d_middle = has_outer_norms(unit) ? d_in
+                                                                                     : transformer_d_middle(unit, d_in);
     const float *const d_made =
         through_outer_norm(unit, unit->d_out ? unit->d_out : d_branch, d_out, &kept, layer, AFTER_NORM);
     feed_forward_backward(unit, layer, &kept, d_made);
     norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept.middle, kept.norm2_stats, d_out, layer,
                   second_norm(unit));
-    const float *const d_attended = through_outer_norm(unit, unit->d_middle ? unit->d_middle : unit->d_wide, d_middle, &kept,
-                                                       layer, ATTENTION_NORM);
+    const float *const d_attended = through_outer_norm(unit, unit->d_middle ? unit->d_middle : unit->d_wide, d_middle,
+                                                       &kept, layer, ATTENTION_NORM);
     attention_backward(unit, layer, &kept, d_attended);
     norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats, d_middle, layer,
                   tensor_index(unit, INPUT_NORM));
@@ -440,7 +452,8 @@ static void scaled_forward(const struct transformer_unit *unit)
 {
     float *const x = unit->arguments->boundary_out;
     transformer_tables_forward(unit);
-    if (transformer_tables_end(unit)) unit->kernels->scale(unit->kernels, x, x, unit->r * unit->c, embedding_factor(unit));
+    if (transformer_tables_end(unit))
+        unit->kernels->scale(unit->kernels, x, x, unit->r * unit->c, embedding_factor(unit));
 }
 
 static void scaled_backward(const struct transformer_unit *unit)
@@ -462,8 +475,8 @@ static const struct transformer_need gelu_needs[] = {
 
 static const struct transformer_need expert_needs[] = {
     NEEDS_OF_ALL, TRANSFORMER_NEED(swiglu_forward), TRANSFORMER_NEED(swiglu_backward), TRANSFORMER_NEED(route),
-    TRANSFORMER_NEED(route_backward), TRANSFORMER_NEED(send), TRANSFORMER_NEED(collect), TRANSFORMER_NEED(collect_backward),
-    TRANSFORMER_NEED(gate_rows), TRANSFORMER_NEED(gate_rows_backward),
+    TRANSFORMER_NEED(route_backward), TRANSFORMER_NEED(send), TRANSFORMER_NEED(collect),
+    TRANSFORMER_NEED(collect_backward), TRANSFORMER_NEED(gate_rows), TRANSFORMER_NEED(gate_rows_backward),
 };
 
 static const char *experts_unsupported(const struct job *job)

@@ -144,8 +144,8 @@ static bool may_step(const struct transformer_unit *unit, const float *gradient,
 }
 
 /* Steps parameters by their gradient, which is scaled when clipped. */
-static void update(const struct transformer_unit *unit, const struct kernel_parameters *parameters, const float *gradient,
-                   int64_t count, bool decays)
+static void update(const struct transformer_unit *unit, const struct kernel_parameters *parameters,
+                   const float *gradient, int64_t count, bool decays)
 {
     const struct kernels *k = unit->kernels;
     const uint64_t step = unit->arguments->minibatch + 1;
@@ -185,7 +185,8 @@ void transformer_update_rows(const struct kernels *kernels, const struct unit_ar
 {
     const struct job *job = a->job;
     const struct transformer_unit unit = {.kernels = kernels, .arguments = a, .network = &job->network,
-                                          .optimizer = optimizer_at(job, a->minibatch), .scale = transformer_clip_scale(a)};
+                                          .optimizer = optimizer_at(job, a->minibatch),
+                                          .scale = transformer_clip_scale(a)};
     const struct state_layout layout = memory_state_rows(&job->network, rows, job_state_format(job));
     const int64_t count = (int64_t)(rows * job->network.width);
     void *const master = rows_in_part(&unit, &layout, STATE_MASTER, 0);
@@ -265,8 +266,8 @@ struct piece {
     int64_t x, y, weight, bias;
 };
 
-static struct piece piece_of(const struct transformer_unit *unit, struct transformer_weights w, const struct transformer_linear *l,
-                             int64_t p)
+static struct piece piece_of(const struct transformer_unit *unit, struct transformer_weights w,
+                             const struct transformer_linear *l, int64_t p)
 {
     const int64_t out = l->by_rows ? l->out : l->out / unit->pieces, in = l->by_rows ? l->in / unit->pieces : l->in;
     if (w.fp32) w.fp32 += l->skipped;
@@ -301,7 +302,8 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     if (l.by_rows && !l.apart) dy = transformer_all_rows(unit, dy);
     if (w.g) w.g += l.skipped;
     if (l.rows == 0) {
-        if (w.g && !unit->leaves_weights) unit->kernels->zero(unit->kernels, w.g, (uint64_t)(l.out * l.in) * sizeof *w.g);
+        if (w.g && !unit->leaves_weights)
+            unit->kernels->zero(unit->kernels, w.g, (uint64_t)(l.out * l.in) * sizeof *w.g);
         return;
     }
     if (dx && !l.by_rows && unit->piece_sums) dx = unit->piece_sums; /* for transformer_own_sum() */
@@ -312,8 +314,8 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
         if (unit->leaves_weights)
             product_backward(unit, dx + in, accumulate, NULL, 0, NULL, dy + out, x, &piece.product);
         else
-            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias, dy + out,
-                             x + piece.x, &piece.product);
+            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias,
+                             dy + out, x + piece.x, &piece.product);
     }
     if (unit->leaves_weights) return;
     if (l.part) return;
@@ -340,8 +342,8 @@ void transformer_norm_forward(const struct transformer_unit *unit, float *out, f
 
 static void layer_norm_pass(const struct transformer_unit *unit, const struct transformer_norm *n)
 {
-    unit->kernels->norm_backward(unit->kernels, n->dx, n->d_weight, n->d_bias, n->dout, n->x, n->stats, n->weight, n->added,
-                                 n->rows, unit->c);
+    unit->kernels->norm_backward(unit->kernels, n->dx, n->d_weight, n->d_bias, n->dout, n->x, n->stats, n->weight,
+                                 n->added, n->rows, unit->c);
 }
 
 void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
@@ -350,15 +352,16 @@ void transformer_norm_backward(const struct transformer_unit *unit, float *dx, c
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
     const struct transformer_tensor bias = transformer_tensor(unit, layer, weight + 1);
-    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .d_bias = bias.g, .dout = dout, .x = x, .stats = stats,
+    const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .d_bias = bias.g, .dout = dout, .x = x,
+                                          .stats = stats,
                                           .added = added, .weight = w.weights.fp32, .rows = rows};
     transformer_norm_in_parts(unit, &norm, 2, layer_norm_pass);
     transformer_step(unit, &w, false);
     transformer_step(unit, &bias, false);
 }
 
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q, const float *k,
-                                              const float *v, float *out, float *stats)
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q,
+                                              const float *k, const float *v, float *out, float *stats)
 {
     const double scalar = unit->network->score_scalar;
     return (struct kernel_attention){.out = out,
@@ -473,8 +476,9 @@ bool transformer_tables_end(const struct transformer_unit *unit)
     return (int64_t)unit->arguments->first_row + table_rows(unit) == (int64_t)network_table_rows(unit->network);
 }
 
-/* Cuts rows where positions begin, if these follow rows without use, or restart within a sample, as those of packed rows, which
- * are looked up by number; split rows are cut elsewhere. Returns the number of parts, each of which has rows. */
+/* Cuts rows where positions begin, if these follow rows without use, or restart within a sample, as those of packed
+ * rows, which are looked up by number; split rows are cut elsewhere. Returns the number of parts, each of which has
+ * rows. */
 static uint32_t table_parts(const struct transformer_unit *unit, struct transformer_table_rows parts[2])
 {
     const uint64_t unused = network_traits(unit->network)->more_positions;
@@ -495,7 +499,8 @@ static uint32_t table_parts(const struct transformer_unit *unit, struct transfor
         parts[count].first = rows.first_row < words ? words - rows.first_row : 0;
         parts[count].first_row = rows.first_row + parts[count].first;
         parts[count].row_count = rows.row_count - parts[count].first;
-        parts[count].vocabulary = numbers ? (int64_t)network_table_rows(unit->network) : rows.vocabulary + (int64_t)unused;
+        parts[count].vocabulary = numbers ? (int64_t)network_table_rows(unit->network)
+                                          : rows.vocabulary + (int64_t)unused;
         if (numbers) parts[count].tokens = numbers;
         if (numbers) parts[count].token_stride = unit->t;
         count++;
@@ -550,7 +555,8 @@ static struct transformer_weights word_table(const struct transformer_unit *unit
 {
     const void *const table = unit->arguments->table;
     if (!unit->network->tied_head) return transformer_tensor(unit, layer, own_weight).weights;
-    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS) return (struct transformer_weights){.rounded = table, .is_rounded = true};
+    if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
+        return (struct transformer_weights){.rounded = table, .is_rounded = true};
     return (struct transformer_weights){.fp32 = table};
 }
 
@@ -580,7 +586,8 @@ static struct transformer_product words_product(const struct transformer_unit *u
     return product;
 }
 
-static void words_forward(const struct transformer_unit *unit, const struct words_pass *pass, struct kernel_loss_rows rows)
+static void words_forward(const struct transformer_unit *unit, const struct words_pass *pass,
+                          struct kernel_loss_rows rows)
 {
     for (int64_t p = 0; p < unit->pieces; p++) {
         const struct transformer_word_piece piece = transformer_word_piece(unit, p);
@@ -592,8 +599,8 @@ static void words_forward(const struct transformer_unit *unit, const struct word
 }
 
 /* `add`: LINEAR_ADD_... */
-static void words_backward(const struct transformer_unit *unit, const struct words_pass *pass, struct kernel_loss_rows rows,
-                           uint32_t add)
+static void words_backward(const struct transformer_unit *unit, const struct words_pass *pass,
+                           struct kernel_loss_rows rows, uint32_t add)
 {
     const int64_t c = unit->c;
     for (int64_t p = 0; p < unit->pieces; p++) {
@@ -621,8 +628,8 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
     if (!tied) own = transformer_tensor(unit, layer, words->own_weight);
     if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
     const struct words_pass pass = {.table = word_table(unit, layer, words->own_weight), .bias = bias.weights.fp32,
-                                    .normed = transformer_all_rows(unit, normf), .d_table = tied ? a->table_gradient : own.g,
-                                    .d_bias = bias.g, .d_normf = d_normf};
+                                    .normed = transformer_all_rows(unit, normf),
+                                    .d_table = tied ? a->table_gradient : own.g, .d_bias = bias.g, .d_normf = d_normf};
     struct kernel_loss_rows rows = {
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0,
         .cap = (float)unit->network->logit_cap};
@@ -641,7 +648,8 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
         /* The embedding's gradient has the sums of earlier microbatches. */
         bool more = rows.first > 0, weight_more = more || (tied && unit->adds);
         if (d_normf)
-            words_backward(unit, &pass, rows, (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0));
+            words_backward(unit, &pass, rows,
+                           (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0));
     }
     if (!d_normf) return NULL;
     float *const d_own = transformer_own_sum(unit, d_normf);

@@ -55,8 +55,8 @@ void transformer_adapter_forward(const struct transformer_unit *unit, float *y, 
     k->linear_input(k, y, adapter.inner, adapter.b.weights.fp32, l->rows, adapter.rank, l->out, true, true);
 }
 
-void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x, uint64_t layer,
-                                  const struct transformer_linear *l)
+void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
+                                  uint64_t layer, const struct transformer_linear *l)
 {
     const struct kernels *k = unit->kernels;
     struct transformer_adapter adapter;

@@ -3,8 +3,8 @@
  *
  * A slice's forward pass copies its keys and values, rows of all samples, to their place among those of all tokens, and
  * its queries see these up to its last token. The backward pass of the last slice writes the gradients of all keys and
- * values; those of earlier slices, which follow in reverse order, add theirs. After a slice's backward pass the gradients
- * of its own keys and values are complete, and go on from where attention without slices leaves them.
+ * values; those of earlier slices, which follow in reverse order, add theirs. After a slice's backward pass the
+ * gradients of its own keys and values are complete, and go on from where attention without slices leaves them.
  *
  *     slices 0 1 2      forward   keys 0 | 0 1 | 0 1 2      backward   dkeys 0 1 2 = | 0 1 += | 0 +=
  */
@@ -28,7 +28,8 @@ static struct transformer_context context_of(const struct transformer_unit *unit
 }
 
 /* Copies the slice's rows between their place among all tokens and `own`, whose rows are `row` apart. */
-static void copy_rows(const struct transformer_unit *unit, int64_t tokens, float *all, float *own, int64_t row, bool back)
+static void copy_rows(const struct transformer_unit *unit, int64_t tokens, float *all, float *own, int64_t row,
+                      bool back)
 {
     const int64_t begin = transformer_first_token(unit), width = unit->shared;
     for (int64_t sample = 0; sample < unit->b; sample++) {
@@ -69,7 +70,8 @@ void transformer_attend(const struct transformer_unit *unit, uint64_t layer, con
     k->attention_forward(k, &all);
 }
 
-void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention)
+void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer,
+                                 const struct kernel_attention *attention)
 {
     const struct kernels *k = unit->kernels;
     for (int64_t p = 0; p < unit->pieces && !unit->arguments->context; p++) {

@@ -1,15 +1,18 @@
 /*
- * Dropout of a layer. Its mask depends on the job's seed, the step, the layer and the place, and then on the sample's number in
- * the minibatch, the token and the number: a recomputation makes the same mask, and so does every cut.
+ * Dropout of a layer. Its mask depends on the job's seed, the step, the layer and the place, and then on the sample's
+ * number in the minibatch, the token and the number: a recomputation makes the same mask, and so does every cut.
  */
 #include "base/random.h"
 #include "exec/network/transformer.h"
 #include "models/network/network_ignored.h"
 
-struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer, enum transformer_dropped place)
+struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer,
+                                          enum transformer_dropped place)
 {
-    static const enum network_dropped kinds[] = {[TRANSFORMER_EMBEDDED] = NETWORK_DROPS_EMBEDDING, [TRANSFORMER_SCORES] = NETWORK_DROPS_SCORES,
-                                                 [TRANSFORMER_ATTENDED] = NETWORK_DROPS_RESULTS, [TRANSFORMER_MADE] = NETWORK_DROPS_RESULTS};
+    static const enum network_dropped kinds[] = {[TRANSFORMER_EMBEDDED] = NETWORK_DROPS_EMBEDDING,
+                                                 [TRANSFORMER_SCORES] = NETWORK_DROPS_SCORES,
+                                                 [TRANSFORMER_ATTENDED] = NETWORK_DROPS_RESULTS,
+                                                 [TRANSFORMER_MADE] = NETWORK_DROPS_RESULTS};
     const struct unit_arguments *const a = unit->arguments;
     const uint64_t masks = 0x64726f70; /* apart from other streams of the seed */
     struct kernel_dropout dropout = {.p = 0};
@@ -29,8 +32,8 @@ void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t la
     (void)transformer_dropped_gradient(unit, x, x, layer, place);
 }
 
-const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d, uint64_t layer,
-                                          enum transformer_dropped place)
+const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d,
+                                          uint64_t layer, enum transformer_dropped place)
 {
     const struct kernel_dropout dropout = transformer_dropout(unit, layer, place);
     if (!(dropout.p > 0)) return d;

@@ -29,7 +29,8 @@ static struct transformer_unit half_of(const struct transformer_unit *unit, uint
     return half;
 }
 
-/* Returns where the gradient of a layer's input goes: to the block before, which keeps it unless it ends with a norm. */
+/* Returns where the gradient of a layer's input goes: to the block before, which keeps it unless it ends with a
+ * norm. */
 static float *d_input_of_half(const struct transformer_unit *unit, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;

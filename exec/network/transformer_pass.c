@@ -14,8 +14,8 @@
  *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
  *
  * Clipping. Each tensor's sum of squares has an order that depends only on its size, and the sums are added in the
- * order of the network's tensors: the norm has the same bits in every sharding. A tensor group first adds up the squares
- * of a tensor's parts in the order of its members.
+ * order of the network's tensors: the norm has the same bits in every sharding. A tensor group first adds up the
+ * squares of a tensor's parts in the order of its members.
  *
  * Several microbatches go through a shard before the next shard's turn (vertical order): parameters cross the link
  * once. The first one's gradients start the sums, later ones' are added when complete, in the order of microbatches;
@@ -222,13 +222,14 @@ float transformer_clip_scale(const struct unit_arguments *a)
     return scale >= 1 ? 1 : (float)scale;
 }
 
-void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split, const struct network *network,
-                              uint64_t first_layer, uint64_t layer_count, double *sums)
+void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split,
+                              const struct network *network, uint64_t first_layer, uint64_t layer_count, double *sums)
 {
     double *const values = split->room ? split->room : sums;
     const struct network piece = network_piece(split->whole, network);
     uint64_t index = 0;
-    if (split->room) kernels->to_host(kernels, values, sums, memory_tensor_count(network, first_layer, layer_count) * sizeof *sums);
+    if (split->room)
+        kernels->to_host(kernels, values, sums, memory_tensor_count(network, first_layer, layer_count) * sizeof *sums);
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
         const uint32_t count = network_layer_shapes(split->whole, layer, whole);
@@ -250,12 +251,13 @@ static void compute_norm(const struct transformer_unit *unit)
         if (a->tables->state.parts[STATE_FROZEN].entries[i].bytes > 0) continue;
         const float *const gradient = transformer_at(a->gradient, entry->offset_bytes);
         const int64_t count = (int64_t)(entry->bytes / sizeof(float));
-        if (unit->pieces > 1 && transformer_is_cut(unit, i)) sums[trained++] = transformer_piece_squares(unit, gradient, count);
+        if (unit->pieces > 1 && transformer_is_cut(unit, i))
+            sums[trained++] = transformer_piece_squares(unit, gradient, count);
         else unit->kernels->squares(unit->kernels, &sums[trained++], gradient, count, false);
     }
     if (unit->split)
-        transformer_join_squares(unit->kernels, unit->split, unit->network, a->shard->first_layer, a->shard->layer_count,
-                                 sums);
+        transformer_join_squares(unit->kernels, unit->split, unit->network, a->shard->first_layer,
+                                 a->shard->layer_count, sums);
 }
 
 static void compute_update(const struct transformer_unit *unit)
@@ -350,7 +352,8 @@ static void compute_alone(const struct transformer *transformer, const struct ke
     unit.adds = a.microbatch.adds && !a.microbatch.apart;
     unit.sums = a.pass == PLAN_BACKWARD || pass_is_half(&a) ? a.gradient : NULL;
     const bool makes_loss = unit.sums || a.pass == PLAN_EVALUATE;
-    if (makes_loss && a.loss && !a.microbatch.adds) kernels->zero(kernels, a.loss, sizeof *a.loss); /* the part of a replica */
+    /* the part of a replica */
+    if (makes_loss && a.loss && !a.microbatch.adds) kernels->zero(kernels, a.loss, sizeof *a.loss);
     compute_once(&unit);
     if (unit.sums) transformer_shut_by_loss(&a);
 }

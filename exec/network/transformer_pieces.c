@@ -1,11 +1,12 @@
 /*
- * Products in pieces ("tensor_pieces" of models/job/parallel.h): a device computes what several devices of a larger tensor group
- * would, each product with the operands that it has there, so that its bits do not depend on the number of devices.
+ * Products in pieces ("tensor_pieces" of models/job/parallel.h): a device computes what several devices of a larger
+ * tensor group would, each product with the operands that it has there, so that its bits do not depend on the number of
+ * devices.
  *
  *     y = x w          by columns: y0 | y1, y2 | y3 on two devices        by rows: (y0 + y1) + (y2 + y3)
  *
- * Pieces of activations and of weights are arrays of their own, one after the other. Only the sums of a group cross devices; what
- * is no product and no sum of pieces, such as norms of rows, every device computes as a whole.
+ * Pieces of activations and of weights are arrays of their own, one after the other. Only the sums of a group cross
+ * devices; what is no product and no sum of pieces, such as norms of rows, every device computes as a whole.
  */
 #include "exec/network/transformer.h"
 #include "models/network/tensor_share.h"
@@ -62,7 +63,8 @@ void transformer_rotate(const struct transformer_unit *unit, const struct kernel
         part.row_q /= unit->pieces;
         part.row_k /= unit->pieces;
         part.q += p * unit->r * part.row_q;
-        part.k = is_joined(unit, rope->row_q) ? part.q + unit->inner / unit->pieces : rope->k + p * unit->r * part.row_k;
+        part.k = is_joined(unit, rope->row_q) ? part.q + unit->inner / unit->pieces
+                                              : rope->k + p * unit->r * part.row_k;
         unit->kernels->rope(unit->kernels, &part);
     }
 }
@@ -72,8 +74,8 @@ static const float *moved(const float *values, int64_t count)
     return values ? values + count : NULL;
 }
 
-struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit, const struct kernel_attention *all,
-                                                       int64_t p)
+struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit,
+                                                       const struct kernel_attention *all, int64_t p)
 {
     struct kernel_attention part = *all;
     const int64_t pieces = unit->pieces, inner = unit->inner / pieces;

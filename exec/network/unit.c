@@ -100,7 +100,8 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
         missing = find_missing(kernels, label_needs, sizeof label_needs / sizeof *label_needs);
     if (!missing && parts && !kernels->turns_parts) missing = "rotary positions of parts of heads";
     const bool caps = network->score_cap > 0 || network->logit_cap > 0 || network->score_scalar > 0;
-    if (!missing && network_drops(network) && !kernels->dropout) missing = "dropout (\"dropout\": false trains without it)";
+    if (!missing && network_drops(network) && !kernels->dropout)
+        missing = "dropout (\"dropout\": false trains without it)";
     if (!missing && caps && !kernels->caps) missing = "caps and a scale of scores";
     if (!missing && job->packs && !kernels->attends_in_rows) missing = "attention within packed rows";
     if (!missing && windows && !kernels->attends_in_windows) missing = "attention over a window";
@@ -114,9 +115,12 @@ const char *unit_unsupported(const struct job *job)
 {
     const struct transformer *transformer = implementations[job->network.family];
     if (job->precision == PRECISION_BF16)
-        return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
-    if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL && job->optimizer.weight_decay > 0)
-        return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": \"matrices\")";
+        return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is "
+               "carried out)";
+    if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL &&
+        job->optimizer.weight_decay > 0)
+        return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": "
+               "\"matrices\")";
     if (job->packs && network_drops(&job->network))
         return "packed rows train without dropout (expected \"dropout\": false)";
     if (job->packs && job->network.family == NETWORK_OPT)

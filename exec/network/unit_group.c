@@ -148,7 +148,8 @@ double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank)
     return seconds;
 }
 
-struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind, uint64_t bytes)
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind,
+                                          uint64_t bytes)
 {
     struct exchanged *const exchanged = &group->exchanged[rank];
     struct unit_group_seconds taken = {0};
@@ -220,8 +221,8 @@ CLONES static void take_larger(float *restrict largest, const float *x, uint64_t
 
 enum { LEVELS_MAX = 16, LEVEL_FLOATS = 1024 };
 
-/* Adds up all members' numbers from `begin` on as a tree, in `own`: as when counting in binary, a sum of 2^k members waits at level
- * k for a second one. */
+/* Adds up all members' numbers from `begin` on as a tree, in `own`: as when counting in binary, a sum of 2^k members
+ * waits at level k for a second one. */
 static void sum_as_tree(const struct unit_group *group, float *own, uint64_t begin, uint64_t end)
 {
     float *const *const values = (float *const *)(void *)group->values;
@@ -288,7 +289,8 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
 static void exchange_here(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                           combine_slice *combine_own)
 {
-    combine_own(group, rank, kernels_sum_slice(count, rank, group->members), kernels_sum_slice(count, rank + 1, group->members));
+    combine_own(group, rank, kernels_sum_slice(count, rank, group->members),
+                kernels_sum_slice(count, rank + 1, group->members));
     if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {
         const uint64_t begin = size * kernels_sum_slice(count, m, group->members);
@@ -300,7 +302,8 @@ static void exchange_here(struct unit_group *group, uint32_t rank, void *values,
 /* Combines values with those of other processes. */
 static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine)
 {
-    struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values, .count = count};
+    struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values,
+                                           .count = count};
     exchange.tree = group->tree && (!combine || combine == kernels_sum_add);
     for (uint32_t m = 0; m < rank; m++) exchange.worker += group->here[m];
     (void)group->reach(group->context, &exchange); /* after a cancellation the meeting that follows ends, too */
@@ -322,7 +325,8 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
 void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own)
 {
     const uint64_t part = count / group->members;
-    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_REDUCE_SCATTER, .bytes = count * sizeof *values};
+    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_REDUCE_SCATTER,
+                            .bytes = count * sizeof *values};
     assert(count % group->members == 0);
     if (!begin_exchange(&moving, values)) return;
     if (group->reach) exchange_afar(group, rank, count, kernels_sum_add);
@@ -361,7 +365,8 @@ static void gather_afar(struct moving *moving, const float *own, float *values, 
 void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count)
 {
     const uint64_t part = count / group->members;
-    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_GATHER, .bytes = count * sizeof *values};
+    struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_GATHER,
+                            .bytes = count * sizeof *values};
     assert(count % group->members == 0);
     if (group->reach) {
         gather_afar(&moving, own, values, count);

@@ -145,7 +145,8 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
                                linear_of(unit, FC_WEIGHT, f, c));
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     if (!out) return;
-    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_forward(unit, out, kept[KEPT_GELU], layer,
+                               transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
@@ -159,8 +160,8 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
                      unit->network->gelu_tanh);
-    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]), layer,
-                                linear_of(unit, FC_WEIGHT, f, c), false);
+    transformer_linear_backward(unit, d_branch, unit->d_wide, transformer_rows_for_weights(unit, kept[KEPT_NORM2]),
+                                layer, linear_of(unit, FC_WEIGHT, f, c), false);
     transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
                               kept[KEPT_NORM2_STATS], d_out, unit->own, layer, behind_qkv(unit, NORM2_WEIGHT));
 
@@ -187,7 +188,8 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
 {
     int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
     (void)in;
-    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
+    transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer,
+                              transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
     transformer_linear_weight(unit, unit->d_wide, transformer_all_rows(unit, kept[KEPT_NORM2]), layer,
                               linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,

@@ -51,7 +51,8 @@ enum status meet_file_await(const char *path, double until_s, char *address, siz
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     while (!read_file(path, address, bytes)) {
-        if (clock_s() >= until_s) return error_set(err, STATUS_DEVICE, "rank 0 has not come: there is no file '%s'", path);
+        if (clock_s() >= until_s)
+            return error_set(err, STATUS_DEVICE, "rank 0 has not come: there is no file '%s'", path);
         nanosleep(&pause, NULL);
     }
     return STATUS_OK;

@@ -59,16 +59,18 @@ static enum status find_launcher(struct rank_launch *out, struct error *err)
     return STATUS_OK;
 }
 
-enum status rank_launch_find(uint64_t rank, uint64_t count, const char *meet, struct rank_launch *out, struct error *err)
+enum status rank_launch_find(uint64_t rank, uint64_t count, const char *meet, struct rank_launch *out,
+                             struct error *err)
 {
     *out = (struct rank_launch){.count = 1, .meet = meet};
     if (rank == RANK_LAUNCH_NONE && count == RANK_LAUNCH_NONE) return find_launcher(out, err);
     if (rank == RANK_LAUNCH_NONE || count == RANK_LAUNCH_NONE)
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--%s'", rank == RANK_LAUNCH_NONE ? "ranks" : "rank",
-                         rank == RANK_LAUNCH_NONE ? "rank" : "ranks");
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--%s'",
+                         rank == RANK_LAUNCH_NONE ? "ranks" : "rank", rank == RANK_LAUNCH_NONE ? "rank" : "ranks");
     if (rank >= count)
-        return error_set(err, STATUS_BAD_INPUT, "option '--rank' is %" PRIu64 " (expected 0 to %" PRIu64 ", less than '--ranks')",
-                         rank, count - 1);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--rank' is %" PRIu64 " (expected 0 to %" PRIu64 ", less than '--ranks')", rank,
+                         count - 1);
     if (!meet && count > 1)
         return error_set(err, STATUS_BAD_INPUT, "option '--ranks' needs '--meet HOST:PORT', with the host of rank 0");
     out->rank = (uint32_t)rank;

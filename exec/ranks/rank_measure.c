@@ -1,7 +1,7 @@
 /*
  * A sample is the mean of equal collectives in succession, after all ranks have met; of messages it is half of the way
- * there and back. The numbers of repetitions depend on sizes only, so that all ranks do the same; after each pass rank 0
- * tells whether another one follows.
+ * there and back. The numbers of repetitions depend on sizes only, so that all ranks do the same; after each pass rank
+ * 0 tells whether another one follows.
  *
  * The work is on a thread of its own: a wait for data of a failed rank ends only when the ranks are left.
  */
@@ -22,7 +22,8 @@
 #include "models/hardware/collective_rate.h"
 
 static const uint64_t sizes[] = {1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
-enum { SIZES = ARRAY_COUNT(sizes), FEW_SIZES = SIZES - 2, REPETITIONS_MAX = 32, REPETITIONS_MIN = 2, MEETING_FLOATS = 16 };
+enum { SIZES = ARRAY_COUNT(sizes), FEW_SIZES = SIZES - 2, REPETITIONS_MAX = 32, REPETITIONS_MIN = 2,
+      MEETING_FLOATS = 16 };
 enum { ALL_REDUCE, SEND, ROWS };
 enum decision { GO_ON, END, STOP };
 static const double COARSE_S = 3; /* a shorter time has few sizes */
@@ -133,7 +134,8 @@ static enum status allocate(struct between *b, struct error *err)
     b->values = alloc_zeroed(count, sizeof *b->values);
     b->own = alloc_zeroed(1, sizes[b->size_count - 1]);
     b->small = alloc_zeroed(MEETING_FLOATS, sizeof *b->small);
-    if (!b->ranks_of || !b->values || !b->own || !b->small) return error_memory(err, "the measurement", sizes[SIZES - 1]);
+    if (!b->ranks_of || !b->values || !b->own || !b->small)
+        return error_memory(err, "the measurement", sizes[SIZES - 1]);
     memset(b->own, 0, sizes[b->size_count - 1]);
     for (uint32_t r = 0; r < count; r++) b->ranks_of[r] = r;
     return STATUS_OK;
@@ -150,7 +152,8 @@ static enum status watch(struct between *b, struct error *err)
         status = ranks_failed(b->ranks, &culprit, err);
     }
     if (status == STATUS_OK && b->failed) status = ranks_failed(b->ranks, &culprit, err);
-    if (status == STATUS_OK && b->failed) status = error_set(err, STATUS_DEVICE, "the ranks were left while they measured");
+    if (status == STATUS_OK && b->failed)
+        status = error_set(err, STATUS_DEVICE, "the ranks were left while they measured");
     if (status == STATUS_OK) return ranks_leave(b->ranks, NULL, err);
     struct error ignored = {0};
     (void)!ranks_leave(b->ranks, err, &ignored);
@@ -198,7 +201,8 @@ enum status rank_measure(struct ranks *ranks, double budget_s, const volatile bo
     if (status == STATUS_OK) {
         status = watch(b, err);
         pthread_join(thread, NULL);
-        if (status == STATUS_OK && b->decision == STOP) status = error_set(err, STATUS_INTERRUPTED, "stopped before its end");
+        if (status == STATUS_OK && b->decision == STOP)
+            status = error_set(err, STATUS_INTERRUPTED, "stopped before its end");
         if (status == STATUS_OK && machine) status = keep(b, machine, err);
     } else {
         struct error ignored = {0};

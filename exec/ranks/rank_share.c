@@ -1,7 +1,7 @@
 /*
- * A worker of a scatter waits for a sum of its members' pieces later: a few may be on their way. The first piece that is not
- * a sum never waits for another one, because all ranks add their members' values to pieces in ascending order, and receive
- * a sum right after that.
+ * A worker of a scatter waits for a sum of its members' pieces later: a few may be on their way. The first piece that
+ * is not a sum never waits for another one, because all ranks add their members' values to pieces in ascending order,
+ * and receive a sum right after that.
  */
 #include "exec/ranks/rank_share.h"
 
@@ -80,8 +80,8 @@ static bool pass_on(struct work *w, uint32_t piece, uint32_t station)
         store(w, piece, w->partial);
         return true;
     }
-    ranks_send(share->ranks, rank, share->number, part_of(w, piece, station + 1), w->partial, share->pieces[piece].bytes,
-               &request);
+    ranks_send(share->ranks, rank, share->number, part_of(w, piece, station + 1), w->partial,
+               share->pieces[piece].bytes, &request);
     return ranks_await(share->ranks, &request);
 }
 
@@ -122,8 +122,8 @@ static bool expect_sum(struct work *w, uint32_t piece)
     if (!take_sum(w, coming)) return false;
     coming->comes = true;
     coming->piece = piece;
-    ranks_receive(share->ranks, last, share->number, part_of(w, piece, w->stations), coming->sum, share->pieces[piece].bytes,
-                  &coming->request);
+    ranks_receive(share->ranks, last, share->number, part_of(w, piece, w->stations), coming->sum,
+                  share->pieces[piece].bytes, &coming->request);
     return true;
 }
 
@@ -193,7 +193,8 @@ static uint32_t exchange(const struct rank_share *share, uint32_t worker, struct
 
 bool rank_gather_work(const struct rank_share *share, uint32_t worker)
 {
-    struct ranks_request *const requests = alloc_zeroed((size_t)share->piece_count * (share->members + 1), sizeof *requests);
+    struct ranks_request *const requests = alloc_zeroed((size_t)share->piece_count * (share->members + 1),
+                                                        sizeof *requests);
     bool done = requests != NULL;
     if (!requests) ranks_report(share->ranks, "no memory left for a gathering over ranks");
     const uint32_t count = requests ? exchange(share, worker, requests) : 0;

@@ -78,7 +78,8 @@ static void add_members(const struct work *w, const struct station *station, uin
     uint32_t m = station->first;
     if (first) memcpy(w->partial, sum->values[m++] + at, n * sizeof(float));
     for (; m < station->end; m++)
-        if (!sum->repeats || !sum->repeats[m]) (sum->add ? sum->add : kernels_sum_add)(w->partial, sum->values[m] + at, n);
+        if (!sum->repeats || !sum->repeats[m])
+            (sum->add ? sum->add : kernels_sum_add)(w->partial, sum->values[m] + at, n);
     memcpy(into, w->partial, n * sizeof(float));
 }
 
@@ -99,7 +100,8 @@ static bool send_back(const struct work *w, uint64_t piece)
     if (next == NONE) return true;
     struct ranks_request request;
     ranks_send(sum->ranks, w->stations[next].rank, sum->number, part_of(w, piece, next, true),
-               sum->values[w->stations[w->own_last].first] + piece * PIECE, piece_count(sum, piece) * sizeof(float), &request);
+               sum->values[w->stations[w->own_last].first] + piece * PIECE, piece_count(sum, piece) * sizeof(float),
+               &request);
     return ranks_await(sum->ranks, &request);
 }
 
@@ -113,19 +115,20 @@ static bool go_forth(const struct work *w, uint64_t piece, struct ranks_request 
         if (station->rank != ranks_own(sum->ranks)) continue;
         struct ranks_request request;
         if (s > 0) {
-            ranks_receive(sum->ranks, w->stations[s - 1].rank, sum->number, part_of(w, piece, s, false), w->partial, bytes,
-                          &request);
+            ranks_receive(sum->ranks, w->stations[s - 1].rank, sum->number, part_of(w, piece, s, false), w->partial,
+                          bytes, &request);
             if (!ranks_await(sum->ranks, &request)) return false;
         }
         add_members(w, station, piece, s == 0);
         if (s + 1 == w->station_count) break;
         struct ranks_request *const sent = s == w->own_last ? forth : &request;
         float *const from = sum->values[station->first] + piece * PIECE;
-        ranks_send(sum->ranks, w->stations[s + 1].rank, sum->number, part_of(w, piece, s + 1, false), from, bytes, sent);
+        ranks_send(sum->ranks, w->stations[s + 1].rank, sum->number, part_of(w, piece, s + 1, false), from, bytes,
+                   sent);
         /* the sum comes to where the partial sum is, which the others have read by then */
         if (s == w->own_last)
-            ranks_receive(sum->ranks, w->stations[previous_back(w, s)].rank, sum->number, part_of(w, piece, s, true), from,
-                          bytes, back);
+            ranks_receive(sum->ranks, w->stations[previous_back(w, s)].rank, sum->number, part_of(w, piece, s, true),
+                          from, bytes, back);
         else if (!ranks_await(sum->ranks, &request)) return false;
     }
     return true;
@@ -181,7 +184,8 @@ bool rank_sum_work(const struct rank_sum *sum, uint32_t worker)
 
 /* --- doubles ---------------------------------------------------------------------------------- */
 
-/* Begins to exchange members' values; those of other ranks come to `others`, by member. Returns the number of messages. */
+/* Begins to exchange members' values; those of other ranks come to `others`, by member. Returns the number of
+ * messages. */
 static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, struct ranks_request *requests)
 {
     const uint32_t own = ranks_own(sum->ranks);
@@ -189,7 +193,8 @@ static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, str
     for (uint32_t m = 0; m < sum->members; m++) {
         const uint64_t bytes = sum->count * sizeof *others;
         if (!sum->values[m])
-            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, m, others + m * sum->count, bytes, &requests[count++]);
+            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, m, others + m * sum->count, bytes,
+                          &requests[count++]);
         for (uint32_t r = 0; sum->values[m] && r < sum->members; r++) {
             uint32_t first = 0; /* of the rank: each gets them once */
             while (sum->ranks_of[first] != sum->ranks_of[r]) first++;
@@ -202,11 +207,13 @@ static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, str
 
 static double double_of(const struct rank_sum *sum, const double *others, uint32_t member, uint64_t i)
 {
-    return sum->values[member] ? ((const double *)(const void *)sum->values[member])[i] : others[member * sum->count + i];
+    return sum->values[member] ? ((const double *)(const void *)sum->values[member])[i]
+                               : others[member * sum->count + i];
 }
 
 /* Returns the sum of number i of members from the first on, as a tree with branches of 2^k members. */
-static double double_as_tree(const struct rank_sum *sum, const double *others, uint64_t i, uint32_t first, uint32_t count)
+static double double_as_tree(const struct rank_sum *sum, const double *others, uint64_t i, uint32_t first,
+                             uint32_t count)
 {
     const uint32_t half = count > 1 ? parallel_tree_half(count) : 0;
     if (count == 1) return double_of(sum, others, first, i);

@@ -1,6 +1,6 @@
 /*
- * Each piece has a rank that adds it up, in turn: it gets the values of all members, and sends back the sum. All ranks go
- * through their pieces in ascending order, so the first piece that is not a sum never waits for another one.
+ * Each piece has a rank that adds it up, in turn: it gets the values of all members, and sends back the sum. All ranks
+ * go through their pieces in ascending order, so the first piece that is not a sum never waits for another one.
  */
 #include "exec/ranks/rank_sum.h"
 
@@ -28,7 +28,8 @@ static float *value_of(const struct work *w, uint64_t piece, uint32_t member)
 }
 
 /* Adds up a block of members [first, first + count), with branches of 2^k members. */
-static void add_up(const struct work *w, uint64_t piece, uint32_t first, uint32_t count, uint64_t at, uint64_t n, float *sum)
+static void add_up(const struct work *w, uint64_t piece, uint32_t first, uint32_t count, uint64_t at, uint64_t n,
+                   float *sum)
 {
     if (count == 1) {
         memcpy(sum, value_of(w, piece, first) + at, n * sizeof *sum);
@@ -49,8 +50,8 @@ static bool own_piece(const struct work *w, uint64_t piece, uint64_t count)
     float block[BLOCK], *const into = value_of(w, piece, w->own_first);
     for (uint32_t m = 0; m < sum->members; m++)
         if (!sum->values[m])
-            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, (uint32_t)(piece * sum->members + m), value_of(w, piece, m),
-                          bytes, &w->requests[m]);
+            ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, (uint32_t)(piece * sum->members + m),
+                          value_of(w, piece, m), bytes, &w->requests[m]);
     for (uint32_t m = 0; m < sum->members; m++)
         if (!sum->values[m] && !ranks_await(sum->ranks, &w->requests[m])) return false;
     for (uint64_t at = 0; at < count; at += BLOCK) {
@@ -74,11 +75,12 @@ static bool others_piece(const struct work *w, uint64_t piece, uint64_t count, u
     struct ranks_request back;
     for (uint32_t m = 0; m < sum->members; m++)
         if (sum->values[m])
-            ranks_send(sum->ranks, rank, sum->number, (uint32_t)(piece * sum->members + m), value_of(w, piece, m), bytes,
-                       &w->requests[m]);
+            ranks_send(sum->ranks, rank, sum->number, (uint32_t)(piece * sum->members + m), value_of(w, piece, m),
+                       bytes, &w->requests[m]);
     for (uint32_t m = 0; m < sum->members; m++)
         if (sum->values[m] && !ranks_await(sum->ranks, &w->requests[m])) return false;
-    ranks_receive(sum->ranks, rank, sum->number, (uint32_t)piece | BACK, value_of(w, piece, w->own_first), bytes, &back);
+    ranks_receive(sum->ranks, rank, sum->number, (uint32_t)piece | BACK, value_of(w, piece, w->own_first), bytes,
+                  &back);
     return ranks_await(sum->ranks, &back);
 }
 

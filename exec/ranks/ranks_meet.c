@@ -91,23 +91,25 @@ static bool fits(const struct hello *own, const struct hello *other, char *line,
 {
     line[0] = '\0';
     if (memcmp(own->version, other->version, sizeof own->version) != 0)
-        snprintf(line, bytes, "the ranks have different programs: %.100s version %.20s, %.100s version %.20s", own->name,
-                 own->version, other->name, other->version);
+        snprintf(line, bytes, "the ranks have different programs: %.100s version %.20s, %.100s version %.20s",
+                 own->name, own->version, other->name, other->version);
     else if (own->count != other->count)
-        snprintf(line, bytes, "the ranks differ about their number: %.100s expects %" PRIu32 ", %.100s expects %" PRIu32,
-                 own->name, own->count, other->name, other->count);
+        snprintf(line, bytes,
+                 "the ranks differ about their number: %.100s expects %" PRIu32 ", %.100s expects %" PRIu32, own->name,
+                 own->count, other->name, other->count);
     else if (own->plan != other->plan)
-        snprintf(line, bytes, "the ranks have different plans: %.100s has %016" PRIx64 ", %.100s has %016" PRIx64, own->name,
-                 own->plan, other->name, other->plan);
+        snprintf(line, bytes, "the ranks have different plans: %.100s has %016" PRIx64 ", %.100s has %016" PRIx64,
+                 own->name, own->plan, other->name, other->plan);
     else if (strcmp(own->machine, other->machine) != 0)
-        snprintf(line, bytes, "the ranks' machines compute different bits: %.100s has '%.90s', %.100s has '%.90s'", own->name,
-                 own->machine, other->name, other->machine);
+        snprintf(line, bytes, "the ranks' machines compute different bits: %.100s has '%.90s', %.100s has '%.90s'",
+                 own->name, own->machine, other->name, other->machine);
     else if (strcmp(own->options, other->options) != 0)
         snprintf(line, bytes, "the ranks have different options: %.100s has '%.90s', %.100s has '%.90s'", own->name,
                  own->options, other->name, other->options);
     else if (strcmp(own->folder, other->folder) != 0)
-        snprintf(line, bytes, "the ranks have different folders for checkpoints: %.100s has '%.90s', %.100s has '%.90s'",
-                 own->name, end_of(own->folder), other->name, end_of(other->folder));
+        snprintf(line, bytes,
+                 "the ranks have different folders for checkpoints: %.100s has '%.90s', %.100s has '%.90s'", own->name,
+                 end_of(own->folder), other->name, end_of(other->folder));
     return line[0] == '\0';
 }
 
@@ -128,8 +130,8 @@ static void admit(struct ranks_meeting *m, int socket, const char *host, struct 
     welcome->fits = fits(&m->hello, &hello, welcome->line, sizeof welcome->line);
     if (welcome->fits && (!in_range || ranks->links[hello.rank].socket >= 0)) {
         welcome->fits = false;
-        snprintf(welcome->line, sizeof welcome->line, "there are two of rank %" PRIu32 ": %.100s and %.100s", hello.rank,
-                 in_range ? ranks->links[hello.rank].name : m->hello.name, hello.name);
+        snprintf(welcome->line, sizeof welcome->line, "there are two of rank %" PRIu32 ": %.100s and %.100s",
+                 hello.rank, in_range ? ranks->links[hello.rank].name : m->hello.name, hello.name);
     }
     if (!in_range || ranks->links[hello.rank].socket >= 0) { /* it is not in the table */
         (void)socket_write_all(socket, welcome, sizeof *welcome, clock_s() + HELLO_S);
@@ -172,8 +174,10 @@ static enum status gather_ranks(struct ranks_meeting *m, struct error *err)
     for (uint32_t r = 1; r < ranks->count; r++) {
         if (ranks->links[r].socket < 0) continue;
         if (!socket_write_all(ranks->links[r].socket, &welcome, sizeof welcome, until_s) ||
-            (welcome.fits && !socket_write_all(ranks->links[r].socket, m->places, ranks->count * sizeof *m->places, until_s))) {
-            if (welcome.fits) return error_set(err, STATUS_DEVICE, "%s ended before the run began", ranks->links[r].name);
+            (welcome.fits &&
+             !socket_write_all(ranks->links[r].socket, m->places, ranks->count * sizeof *m->places, until_s))) {
+            if (welcome.fits)
+                return error_set(err, STATUS_DEVICE, "%s ended before the run began", ranks->links[r].name);
         }
     }
     return welcome.fits ? STATUS_OK : refuse(&welcome, err);

@@ -55,7 +55,8 @@ static void note_ready(struct ranks *ranks, uint32_t r)
     if (*at) {
         struct ranks_request *const request = *at;
         *at = request->next;
-        ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_DATA, .part = request->part, .number = request->number,
+        ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_DATA, .part = request->part,
+                                                  .number = request->number,
                                              .bytes = request->bytes}, request, NULL);
     } else {
         struct ranks_out *const ready = alloc_zeroed(1, sizeof *ready);
@@ -210,11 +211,14 @@ static void write_link(struct ranks *ranks, uint32_t r)
     while (given < TURN_BYTES && (out = first_out(ranks, r))) {
         const bool in_head = link->sent < sizeof out->frame;
         const char *const data = out->request ? out->request->at : out->text;
-        const char *const from = in_head ? (const char *)&out->frame + link->sent : data + (link->sent - sizeof out->frame);
-        const uint64_t wanted = in_head ? sizeof out->frame - link->sent : out->frame.bytes + sizeof out->frame - link->sent;
-        const ssize_t count = wanted == 0 ? 0
-                                          : send(link->socket, from, wanted,
-                                                 MSG_DONTWAIT | MSG_NOSIGNAL | (in_head && out->frame.bytes > 0 ? MSG_MORE : 0));
+        const char *const from = in_head ? (const char *)&out->frame + link->sent
+                                         : data + (link->sent - sizeof out->frame);
+        const uint64_t wanted = in_head ? sizeof out->frame - link->sent
+                                        : out->frame.bytes + sizeof out->frame - link->sent;
+        const ssize_t count = wanted == 0
+                                ? 0
+                                : send(link->socket, from, wanted,
+                                       MSG_DONTWAIT | MSG_NOSIGNAL | (in_head && out->frame.bytes > 0 ? MSG_MORE : 0));
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (count < 0) {
             read_link(ranks, r); /* what it said before it ended */
@@ -299,7 +303,8 @@ enum status ranks_start(struct ranks *ranks, struct error *err)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&ranks->thread, NULL, serve, ranks);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed) return error_set(err, STATUS_DEVICE, "cannot start a thread for messages between ranks: %s", strerror(failed));
+    if (failed)
+        return error_set(err, STATUS_DEVICE, "cannot start a thread for messages between ranks: %s", strerror(failed));
     ranks->started = true;
     pthread_setname_np(ranks->thread, "ranks");
     return STATUS_OK;

@@ -32,11 +32,12 @@ static enum status resolve(const char *address, bool listens, struct addrinfo **
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
     if (strspn(colon + 1, "0123456789") != strlen(colon + 1) || strtoul(colon + 1, NULL, 10) > UINT16_MAX)
-        return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no port (expected a number up to %d)", address, UINT16_MAX);
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no port (expected a number up to %d)", address,
+                         UINT16_MAX);
     const int failed = getaddrinfo(host, colon + 1, &hints, out);
     if (failed)
-        return error_set(err, failed == EAI_SERVICE ? STATUS_BAD_INPUT : STATUS_DEVICE, "the address '%.100s': %s", address,
-                         gai_strerror(failed));
+        return error_set(err, failed == EAI_SERVICE ? STATUS_BAD_INPUT : STATUS_DEVICE, "the address '%.100s': %s",
+                         address, gai_strerror(failed));
     return STATUS_OK;
 }
 
@@ -66,7 +67,8 @@ enum status socket_listen(const char *address, int *out, uint32_t *port, struct 
     struct addrinfo *found = NULL;
     TRY(resolve(address, true, &found, err));
     *out = -1;
-    for (const struct addrinfo *at = found; at && *out < 0; at = at->ai_next) *out = listen_at(at->ai_addr, at->ai_addrlen);
+    for (const struct addrinfo *at = found; at && *out < 0; at = at->ai_next)
+        *out = listen_at(at->ai_addr, at->ai_addrlen);
     const int why = errno;
     freeaddrinfo(found);
     if (*out < 0) return error_set(err, STATUS_DEVICE, "cannot listen at '%.100s': %s", address, strerror(why));
@@ -111,7 +113,8 @@ static int connect_at(const struct addrinfo *at, double until_s)
         why = errno;
         if (why == EINPROGRESS) {
             why = ETIMEDOUT;
-            if (await_socket(made, POLLOUT, until_s) && getsockopt(made, SOL_SOCKET, SO_ERROR, &why, &length) != 0) why = errno;
+            if (await_socket(made, POLLOUT, until_s) && getsockopt(made, SOL_SOCKET, SO_ERROR, &why, &length) != 0)
+                why = errno;
         }
     }
     if (why == 0) {
@@ -148,7 +151,8 @@ int socket_accept(int listening, double until_s, char host[SOCKET_HOST_BYTES])
     const int made = accept4(listening, (struct sockaddr *)&at, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (made < 0) return -1;
     setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (host && getnameinfo((const struct sockaddr *)&at, length, host, SOCKET_HOST_BYTES, NULL, 0, NI_NUMERICHOST) != 0)
+    if (host &&
+        getnameinfo((const struct sockaddr *)&at, length, host, SOCKET_HOST_BYTES, NULL, 0, NI_NUMERICHOST) != 0)
         host[0] = '\0';
     return made;
 }

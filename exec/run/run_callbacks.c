@@ -88,7 +88,8 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
 
 void run_take_norm(struct run *run, uint32_t job, uint64_t minibatch, double norm, bool skipped)
 {
-    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) diverge(run, job, minibatch, "the norm of the gradients");
+    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP)
+        diverge(run, job, minibatch, "the norm of the gradients");
     if (skipped) {
         pthread_mutex_lock(&run->lock);
         run->result->jobs[job].skipped++;
@@ -200,7 +201,8 @@ static void call_compute(const struct kernels *kernels, void *argument)
         else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
         if (norms && is_first_update(call) && call->rank == 0)
-            handle_norm(call->run, job, call->flight->minibatch, unit_norm(&call->run->plan->jobs.jobs[job], norms), skips);
+            handle_norm(call->run, job, call->flight->minibatch, unit_norm(&call->run->plan->jobs.jobs[job], norms),
+                        skips);
     } else {
         call->flight->omitted = true;
     }
@@ -259,8 +261,8 @@ static void call_batch(void *argument)
     struct run *const run = call->run;
     struct error why = {0};
     if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
-    if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index, &call->part,
-                        call->batch, &why) == STATUS_OK)
+    if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index,
+                        &call->part, call->batch, &why) == STATUS_OK)
         return;
     if (call->held_out) {
         /* The minibatch has begun and is finished with arbitrary data; the result is not used. */
@@ -274,7 +276,8 @@ static void call_batch(void *argument)
 
 uint64_t run_batch_index(const struct job *job, const struct plan_walk_op *op)
 {
-    return op->unit->pass == PLAN_EVALUATE ? op->held_out % job->evaluation.minibatches : job->first_minibatch + op->minibatch;
+    return op->unit->pass == PLAN_EVALUATE ? op->held_out % job->evaluation.minibatches
+                                           : job->first_minibatch + op->minibatch;
 }
 
 /* Returns the microbatches whose data a rank reads. */
@@ -316,8 +319,8 @@ static void keep_values(const struct keep_call *call)
     if (run_is_split(run, call->shard))
         run_shares_keep(run, call->shard, call->rank, run->kept[call->shard]);
     else if (call->rank == 0) /* replicas are equal */
-        weights_copy_values(&run->plan->jobs.jobs[call->job], &tables->state, run->states[call->shard], &tables->parameters,
-                            run->kept[call->shard]);
+        weights_copy_values(&run->plan->jobs.jobs[call->job], &tables->state, run->states[call->shard],
+                            &tables->parameters, run->kept[call->shard]);
 }
 
 static void call_keep(void *argument)
@@ -430,13 +433,14 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
     log_minibatch(run, &entry, true);
 }
 
-/* Takes the loss of a minibatch of a replica with its own pace. `last`: the last minibatch of its update. When all replicas'
- * have come, they are taken in the order of minibatches. */
+/* Takes the loss of a minibatch of a replica with its own pace. `last`: the last minibatch of its update. When all
+ * replicas' have come, they are taken in the order of minibatches. */
 static void take_own_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t last, double loss)
 {
     struct run_progress *const progress = &run->jobs[job];
     const uint32_t replicas = run_loss_replicas(&run->plan->jobs.jobs[job]);
-    const uint64_t turn = last / replicas % run_minibatches_ahead(&run->plan->jobs.jobs[job]); /* the next may come first */
+    /* the next may come first */
+    const uint64_t turn = last / replicas % run_minibatches_ahead(&run->plan->jobs.jobs[job]);
     double *const parts = progress->partial_losses + turn * replicas;
     if (!add_partial_loss(run, job, replica, replicas, parts, &progress->partial_count[turn], &loss)) return;
     for (uint32_t d = 0; d < replicas; d++) run_take_loss(run, job, last + 1 - replicas + d, parts[d]);
@@ -507,7 +511,8 @@ static bool add_held_out(struct run *run, uint32_t j, uint64_t minibatch, double
     return true;
 }
 
-void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t minibatch, uint64_t held_out, double loss)
+void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t minibatch, uint64_t held_out,
+                       double loss)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
     struct run_progress *const progress = &run->jobs[j];
@@ -533,7 +538,8 @@ static void call_held_out(void *argument)
         return;
     }
     const struct run_peers_message message = {.kind = PEERS_HELD_OUT, .job = call->job, .replica = call->rank,
-                                              .minibatch = call->minibatch, .held_out = call->held_out, .loss = *call->loss};
+                                              .minibatch = call->minibatch, .held_out = call->held_out,
+                                              .loss = *call->loss};
     ranks_tell(run->peers->ranks, 0, &message, sizeof message);
 }
 

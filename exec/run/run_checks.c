@@ -57,7 +57,8 @@ static enum status check_flushes(const struct job *job, struct error *err)
     if (!parallel_is_stale(&job->parallel) || job->parallel.flush > 0 || job->evaluation.every > 0) return STATUS_OK;
     if (job->parallel.delayed)
         return error_set(err, STATUS_BAD_INPUT,
-                         "job '%s' has delayed updates without a flush, whose minibatches never begin with the newest weights, "
+                         "job '%s' has delayed updates without a flush, "
+                         "whose minibatches never begin with the newest weights, "
                          "so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')", job->name);
     return error_set(err, STATUS_BAD_INPUT,
                      "job '%s' has the asynchronous schedule '%s' without a flush, whose stages are never in the same "
@@ -75,7 +76,8 @@ enum status run_check_jobs(struct run *run, struct error *err)
         const uint32_t from = plan_goes_on_from(plan, j);
         if (from != PLAN_NONE && run->options->checkpoints)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' goes on from job '%s' elsewhere, and such jobs have no checkpoints (expected a run "
+                             "job '%s' goes on from job '%s' elsewhere, "
+                             "and such jobs have no checkpoints (expected a run "
                              "without them)", job->name, plan->jobs.jobs[from].name);
         if (from == PLAN_NONE && job->first_minibatch > 0 && !run->options->checkpoints)
             return error_set(err, STATUS_BAD_INPUT,
@@ -85,7 +87,8 @@ enum status run_check_jobs(struct run *run, struct error *err)
         if (run->options->checkpoints) TRY(check_flushes(job, err));
         if (run->options->checkpoints && job->parallel.storage)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' is parallel with states in storage, and such jobs have no checkpoints (expected a run "
+                             "job '%s' is parallel with states in storage, "
+                             "and such jobs have no checkpoints (expected a run "
                              "without them, or no 'storage')", job->name);
         if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
             return error_set(err, STATUS_BAD_INPUT,

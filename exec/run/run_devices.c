@@ -82,7 +82,8 @@ static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     bool used = false;
-    for (uint32_t i = 0; i < plan->op_count && !used; i++) used = plan->ops[i].stream == STREAM_CPU || computes_on_host(&plan->ops[i]);
+    for (uint32_t i = 0; i < plan->op_count && !used; i++)
+        used = plan->ops[i].stream == STREAM_CPU || computes_on_host(&plan->ops[i]);
     if (!used) return STATUS_OK;
     const struct device_options options = {
         .index = hardware_cpu(&plan->hardware),

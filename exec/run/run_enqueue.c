@@ -35,7 +35,8 @@ static char *address_of(const struct run_loop *loop, const struct plan_walk_op *
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
-/* Counts the targets of the minibatch of a pass that makes a loss, as data_targets() does: once for all its microbatches. */
+/* Counts the targets of the minibatch of a pass that makes a loss, as data_targets() does: once for all its
+ * microbatches. */
 static uint64_t targets_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     const bool held_out = op->unit->pass == PLAN_EVALUATE;
@@ -176,7 +177,8 @@ uint64_t run_minibatch_of(const struct run_loop *loop, const struct plan_walk_op
 static struct run_passes *passes_of(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
 {
     struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
-    if (passes->minibatch != op->minibatch && !is_asynchronous(loop, op)) *passes = (struct run_passes){.minibatch = op->minibatch};
+    if (passes->minibatch != op->minibatch && !is_asynchronous(loop, op))
+        *passes = (struct run_passes){.minibatch = op->minibatch};
     return passes;
 }
 
@@ -198,7 +200,8 @@ static struct unit_microbatch next_microbatch(struct run_loop *loop, const struc
                                     .apart = loop->run->chunks[shard].memory.splits_gradients};
 }
 
-/* Returns the squares on the host that an update's unit copies to the device, whose kernels take the norm as an argument. */
+/* Returns the squares on the host that an update's unit copies to the device, whose kernels take the norm as an
+ * argument. */
 static double *norms_on_host(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan *const plan = loop->plan;
@@ -278,8 +281,8 @@ static bool is_of_files(const struct plan_walk_op *op)
     return op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE;
 }
 
-/* Returns true for a computation without work, which only begins or ends lives of buffers. The first rank's OPEN makes the
- * states of all ranks. */
+/* Returns true for a computation without work, which only begins or ends lives of buffers. The first rank's OPEN makes
+ * the states of all ranks. */
 static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (is_of_files(op)) return op->op->pass == PLAN_OPEN && op->rank > 0;
@@ -316,15 +319,15 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
-/* Returns true for an exchange of a tensor group within a pass, which is on its stream; a scattered boundary is gathered on
- * another one. */
+/* Returns true for an exchange of a tensor group within a pass, which is on its stream; a scattered boundary is
+ * gathered on another one. */
 static bool is_within(const struct plan_walk_op *op)
 {
     return op->op->axes == 1u << AXIS_TENSOR && op->op->stream != STREAM_GROUP;
 }
 
-/* Returns a member's data in a sum or gathering over replicas, or in the gathering of a boundary. A member of another process has only its ranges: its addresses
- * are not used. */
+/* Returns a member's data in a sum or gathering over replicas, or in the gathering of a boundary. A member of another
+ * process has only its ranges: its addresses are not used. */
 static struct run_collective_data collective_data_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     const uint32_t shard = loop->plan->job_first_shard[op->unit->job] + op->unit->shard;
@@ -345,13 +348,15 @@ static enum status enqueue_collective(struct run_loop *loop, const struct plan_w
     return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
 
-/* Copies a rank's share of the weights to its place among all weights, the longest range last; or its share of the first
- * chunk's table to the end of a head's. Returns false where the device has only that share, or the rank has all. */
+/* Copies a rank's share of the weights to its place among all weights, the longest range last; or its share of the
+ * first chunk's table to the end of a head's. Returns false where the device has only that share, or the rank has
+ * all. */
 static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op, struct device_guard guard,
                            struct run_flight *flight)
 {
     const struct plan_buffer *const source = &loop->plan->buffers[op->uses[0].buffer];
-    const struct chunk_tables *const tables = &loop->run->chunks[loop->plan->job_first_shard[source->job] + source->shard];
+    const struct chunk_tables *const tables =
+        &loop->run->chunks[loop->plan->job_first_shard[source->job] + source->shard];
     const bool gathers = op->unit->pass == PLAN_GATHER, table = source->shard != op->unit->shard;
     if (tables->memory.ranks <= 1 || (tables->memory.splits_weights && !gathers)) return false;
     struct device_stream *const stream = loop->run->streams[op->stream];
@@ -361,7 +366,8 @@ static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op,
     const uint32_t count = table ? 1 : share->count; /* a table's section is the first */
     uint32_t longest = 0;
     for (uint32_t i = 1; i < count; i++)
-        if (share->sections[i].parts[STATE_WEIGHTS].bytes > share->sections[longest].parts[STATE_WEIGHTS].bytes) longest = i;
+        if (share->sections[i].parts[STATE_WEIGHTS].bytes > share->sections[longest].parts[STATE_WEIGHTS].bytes)
+            longest = i;
     for (uint32_t i = 0; i < count; i++) {
         const struct chunk_share_part *const range = &share->sections[i].parts[STATE_WEIGHTS];
         if (i != longest && range->bytes > 0)
@@ -483,8 +489,8 @@ static enum status enqueue_work(struct run_loop *loop, const struct plan_walk_op
     return STATUS_OK;
 }
 
-/* Returns the minibatches that the end of a unit completes. Where stages have their own pace, the last update of the first
- * stage completes those of its replicas. */
+/* Returns the minibatches that the end of a unit completes. Where stages have their own pace, the last update of the
+ * first stage completes those of its replicas. */
 static uint64_t minibatches_ended(const struct run_loop *loop, const struct plan_unit *unit)
 {
     const struct parallel *const p = &loop->plan->jobs.jobs[unit->job].parallel;

@@ -39,7 +39,8 @@ static enum status make_states(const struct file_call *call, struct error *err)
     struct run *const run = call->run;
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[call->job];
-    const uint32_t all = plan_job_shards(plan, call->job), count = call->whole ? all : 1, step = job_fills_at_once(job) ? count : 1;
+    const uint32_t all = plan_job_shards(plan, call->job), count = call->whole ? all : 1,
+                   step = job_fills_at_once(job) ? count : 1;
     if (run_moves_awaits(run, call->job)) return run_moves_take(run, call->job, err);
     for (uint32_t s = call->shard; s < call->shard + count; s += step)
         TRY(run_fill_shards(run, call->job, plan->job_first_shard[call->job] + s, step, err));
@@ -104,7 +105,8 @@ void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct de
         .whole = parallel_is_set(&of->parallel) || job_fills_at_once(of),
         .last = shard + 1 == plan_job_shards(plan, job) && op->rank + 1 == ranks,
     };
-    device_call(run->streams[op->stream], op->op->pass == PLAN_OPEN ? call_open : call_close, &call, sizeof call, timing);
+    device_call(run->streams[op->stream], op->op->pass == PLAN_OPEN ? call_open : call_close, &call, sizeof call,
+                timing);
 }
 
 enum status run_files_start(struct run *run, struct error *err)

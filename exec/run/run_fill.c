@@ -1,6 +1,6 @@
 /*
- * Fills the states of jobs on the host before their first minibatch: initial weights, weights from a file, or a checkpoint.
- * Several shards at a time, one per thread.
+ * Fills the states of jobs on the host before their first minibatch: initial weights, weights from a file, or a
+ * checkpoint. Several shards at a time, one per thread.
  */
 #include "exec/state/run_state.h"
 
@@ -53,7 +53,8 @@ static enum status fill_best(struct run *run, const struct weight_item *item, st
 }
 
 /* Fills states as a training begins, and takes the fingerprint of what is frozen. */
-static enum status fill_initial(struct run *run, const struct weight_item *item, float *const *states, struct error *err)
+static enum status fill_initial(struct run *run, const struct weight_item *item, float *const *states,
+                                struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[item->job];
     const struct state_tables *const tables = &run->state_tables[item->first_shard];
@@ -115,7 +116,8 @@ static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_
              plan->hardware.backend, run->threads);
 }
 
-enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count, struct error *err)
+enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count,
+                            struct error *err)
 {
     struct weight_item item = {.job = job, .first_shard = first_shard, .shard_count = shard_count};
     const enum status status = fill_weights(run, &item, err);

@@ -24,8 +24,8 @@ static bool is_complete(const struct run *run, uint32_t j)
 }
 
 /* Writes to `path`, or to its partial path if the training ended early; *out is the path used. */
-static enum status keep_values(struct run *run, struct weights_walk values, bool complete, const char *path, const char **out,
-                               struct error *err)
+static enum status keep_values(struct run *run, struct weights_walk values, bool complete, const char *path,
+                               const char **out, struct error *err)
 {
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
@@ -72,7 +72,8 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 static void fail_not_finite(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
-    if (failure->status == STATUS_OK) error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
+    if (failure->status == STATUS_OK)
+        error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
     const size_t used = strlen(failure->text);
     snprintf(failure->text + used, sizeof failure->text - used, "; no weights are written: %s",
              run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
@@ -119,7 +120,8 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     if (status == STATUS_OK && !finite) fail_not_finite(run, j);
     const bool write = wanted && finite;
     if (status == STATUS_OK && write)
-        status = keep_values(run, (struct weights_walk){.job = job, .tables = &run->state_tables[first], .shard_count = count,
+        status = keep_values(run, (struct weights_walk){.job = job, .tables = &run->state_tables[first],
+                                                        .shard_count = count,
                                                         .states = lent.states},
                              !partial && is_complete(run, j), path, &result->weights_path, err);
     if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);

@@ -39,7 +39,8 @@ static bool next_place(struct tensor_place *place)
     return place->shard < place->count;
 }
 
-static struct tensor_place first_place(const struct run *run, uint32_t job, const struct state_tables *all, float *const *values)
+static struct tensor_place first_place(const struct run *run, uint32_t job, const struct state_tables *all,
+                                       float *const *values)
 {
     struct tensor_place place = {.tables = &all[run->plan->job_first_shard[job]], .values = values,
                                  .count = plan_job_shards(run->plan, job), .entry = UINT32_MAX};
@@ -67,7 +68,8 @@ static char *address_at(const struct tensor_place *place, uint32_t part)
 /* Returns true if both jobs have the same tensors, in the same precision and with the same moments. */
 static bool are_alike(const struct run *run, uint32_t from, uint32_t to)
 {
-    struct tensor_place a = first_place(run, from, run->state_tables, NULL), b = first_place(run, to, run->state_tables, NULL);
+    struct tensor_place a = first_place(run, from, run->state_tables, NULL),
+                        b = first_place(run, to, run->state_tables, NULL);
     bool more_a = a.shard < a.count, more_b = b.shard < b.count;
     while (more_a && more_b) {
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
@@ -116,13 +118,15 @@ static struct tensor_place best_of(const struct run *run, uint32_t job)
     return first_place(run, job, run->value_tables, &run->kept[run->plan->job_first_shard[job]]);
 }
 
-static enum status borrow(struct run *run, uint32_t job, enum run_states_use use, struct run_states *out, struct error *err)
+static enum status borrow(struct run *run, uint32_t job, enum run_states_use use, struct run_states *out,
+                          struct error *err)
 {
-    return run_states_borrow_during(run, run->plan->job_first_shard[job], plan_job_shards(run->plan, job), use, out, err);
+    return run_states_borrow_during(run, run->plan->job_first_shard[job], plan_job_shards(run->plan, job), use, out,
+                                    err);
 }
 
-/* Writes a job's state, and its best weights, to a file without a name: in the folder of storage, beside the weights that the
- * training is to write, or among temporary files. */
+/* Writes a job's state, and its best weights, to a file without a name: in the folder of storage, beside the weights
+ * that the training is to write, or among temporary files. */
 static enum status write_waiting(struct run *run, uint32_t job, struct error *err)
 {
     const char *const folder = run->options->storage.folder;
@@ -147,7 +151,8 @@ static enum status read_waiting(struct run *run, uint32_t from, uint32_t to, str
     struct run_states target = {0};
     uint64_t at = 0;
     enum status status = borrow(run, to, RUN_STATES_FILL, &target, err);
-    if (status == STATUS_OK) status = read_tensors(file, first_place(run, to, run->state_tables, target.states), &at, err);
+    if (status == STATUS_OK)
+        status = read_tensors(file, first_place(run, to, run->state_tables, target.states), &at, err);
     const enum status given = run_states_give_back(run, &target, status == STATUS_OK, err);
     if (status == STATUS_OK) status = given;
     if (status == STATUS_OK && run->jobs[from].kept) status = read_tensors(file, best_of(run, to), &at, err);
@@ -161,7 +166,8 @@ static enum status copy_states(struct run *run, uint32_t from, uint32_t to, stru
     enum status status = borrow(run, from, RUN_STATES_WHOLE, &source, err);
     if (status == STATUS_OK) status = borrow(run, to, RUN_STATES_FILL, &target, err);
     if (status == STATUS_OK)
-        copy_tensors(first_place(run, from, run->state_tables, source.states), first_place(run, to, run->state_tables, target.states));
+        copy_tensors(first_place(run, from, run->state_tables, source.states),
+                     first_place(run, to, run->state_tables, target.states));
     const enum status given = run_states_give_back(run, &target, status == STATUS_OK, err);
     (void)!run_states_give_back(run, &source, false, &ignored);
     if (status == STATUS_OK) status = given;
@@ -237,7 +243,8 @@ bool run_moves_awaits(const struct run *run, uint32_t job)
 
 bool run_moves_may_take(struct run *run, uint32_t job)
 {
-    const struct move_call call = {.run = run, .from = run_moves_awaits(run, job) ? run->moves->from[job] : PLAN_NONE, .to = job};
+    const struct move_call call = {.run = run, .from = run_moves_awaits(run, job) ? run->moves->from[job] : PLAN_NONE,
+                                   .to = job};
     return call.from == PLAN_NONE || may_move(&call);
 }
 
@@ -294,7 +301,8 @@ void run_moves_before(struct run *run, const struct plan_walk_op *op)
 {
     const uint32_t job = op->unit->job;
     if (!run_moves_awaits(run, job)) return;
-    if (plan_has_range(run->plan, job)) { /* its OPEN takes the state, and rule 2 of plan.h makes the others wait for it */
+    if (plan_has_range(run->plan, job)) { /* its OPEN takes the state, and rule 2 of plan.h makes the others wait for
+                                             it */
         if (op->op->pass == PLAN_OPEN) await_end(run, run->moves->from[job], run->streams[op->stream]);
         return;
     }

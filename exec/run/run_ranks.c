@@ -41,7 +41,8 @@ static const char *refuse_job(const struct run *run, uint32_t j)
     if (job->keep_best) return "weights of the best evaluation to keep";
     if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
-    if (parallel_encodes_gradients(job) && parallel_splits(&job->parallel, ZERO_STATES)) return "encoded gradients of split states";
+    if (parallel_encodes_gradients(job) && parallel_splits(&job->parallel, ZERO_STATES))
+        return "encoded gradients of split states";
     if (parallel_is_set(&job->parallel) && parallel_waits_for_first(job, parallel_chunks(&job->parallel) - 1))
         return "an asynchronous pipeline that clips or shares a table";
     return NULL;
@@ -62,7 +63,8 @@ static bool place_task(struct run *run, const struct plan_task *task)
         peers->job_at[(size_t)rank * plan->jobs.count + unit->job] = true;
         if (unit->pass == PLAN_JOIN || shard >= plan->job_first_shard[unit->job + 1]) continue; /* of several shards */
         peers->shard_at[(size_t)rank * plan->shard_count + shard] = true;
-        uint32_t *const home = &peers->home[peers->first_home[task->gang == PLAN_NONE ? first : shard] + first_rank + m];
+        uint32_t *const home =
+            &peers->home[peers->first_home[task->gang == PLAN_NONE ? first : shard] + first_rank + m];
         if (*home == PLAN_NONE) *home = rank;
         fits &= *home == rank;
         if (task->gang == PLAN_NONE) peers->home[peers->first_home[shard]] = *home;
@@ -174,7 +176,8 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
         run_note_nonfinite(run, message.job, message.minibatch);
     else if (message.kind == PEERS_NORM && run->peers->own == 0)
         run_take_norm(run, message.job, message.minibatch, message.loss, message.holds);
-    else if (message.kind == PEERS_HELD_OUT && run->peers->own == 0 && run->plan->jobs.jobs[message.job].evaluation.every > 0)
+    else if (message.kind == PEERS_HELD_OUT && run->peers->own == 0 &&
+             run->plan->jobs.jobs[message.job].evaluation.every > 0)
         run_take_held_out(run, message.job, message.replica, message.minibatch, message.held_out, message.loss);
     else if (message.kind == PEERS_LOSS && by_first)
         take_loss(run, &message);
@@ -294,8 +297,8 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job)
 }
 
 /* Sends or receives a state, or times, between this rank and rank 0. */
-static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state, uint64_t bytes,
-                              struct error *err)
+static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state,
+                              uint64_t bytes, struct error *err)
 {
     const struct run_peers_data data = {.what = what, .number = number, .other = run->peers->own == 0 ? rank : 0,
                                         .sends = (run->peers->own == 0) == (what == PEERS_STATES), .at = state,
@@ -337,7 +340,8 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
         for (uint32_t i = 0; i < (split ? run_shares_ranks(run, s) : 1); i++) {
             const uint32_t home = run_peers_home(run, s, i), number = run->peers->first_home[s] + i;
             void *const state = split ? (void *)run_shares_at(run, s, i) : run->states[s];
-            const uint64_t bytes = split ? run->plan->buffers[run->state_buffers[s]].bytes : run->tables[s].state.layout.bytes;
+            const uint64_t bytes = split ? run->plan->buffers[run->state_buffers[s]].bytes
+                                         : run->tables[s].state.layout.bytes;
             if (home != 0 && (run->peers->own == 0 || run->peers->own == home))
                 TRY(move_state(run, PEERS_FINAL, number, home, state, bytes, err));
         }

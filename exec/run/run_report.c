@@ -136,7 +136,8 @@ static void put_times(struct json_out *json, const struct run_report *report)
     json_out_double(json, "waited", result->load.waited);
     json_out_double(json, "own", result->load.own);
     json_out_object_end(json);
-    if (hardware_dilation(&report->plan->hardware) > 1) json_out_double(json, "late", device_pacing_late(&result->pacing));
+    if (hardware_dilation(&report->plan->hardware) > 1)
+        json_out_double(json, "late", device_pacing_late(&result->pacing));
     json_out_double(json, "tokens_per_s", result->makespan_s > 0 ? (double)tokens / result->makespan_s : 0);
 }
 
@@ -202,7 +203,8 @@ void run_report_print(const struct run_report *report)
         printf("%-24s %12" PRIu64 " %12.1f %12.6g %12.6g", plan->jobs.jobs[j].name,
                job->minibatches, job_tokens_per_s(report->trace, j, false), job->first_loss,
                job->final_loss);
-        if (job->nonfinite > 0) printf("  (%" PRIu64 " loss%s not finite)", job->nonfinite, job->nonfinite == 1 ? "" : "es");
+        if (job->nonfinite > 0)
+            printf("  (%" PRIu64 " loss%s not finite)", job->nonfinite, job->nonfinite == 1 ? "" : "es");
         if (job->skipped > 0) printf("  (%" PRIu64 " step%s skipped)", job->skipped, job->skipped == 1 ? "" : "s");
         if (job->best_evaluation != EVALUATION_NONE) {
             const struct evaluation_progress *const best = &job->evaluations[job->best_evaluation];

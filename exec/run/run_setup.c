@@ -105,7 +105,8 @@ static enum status find_states(struct run *run, struct error *err)
         const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
         float **const found = buffer->kind == BUFFER_STATE ? run->states : run->kept;
         if (buffer->kind == BUFFER_STATE) run->state_buffers[shard] = b;
-        if (buffer->kind == BUFFER_KEPT || !run_is_split(run, shard)) found[shard] = (float *)(void *)run_host_buffer(run, b);
+        if (buffer->kind == BUFFER_KEPT || !run_is_split(run, shard))
+            found[shard] = (float *)(void *)run_host_buffer(run, b);
     }
     for (uint32_t s = 0; s < plan->shard_count; s++)
         if (run->state_buffers[s] == PLAN_NONE && !run_is_stored(run, s))

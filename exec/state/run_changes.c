@@ -118,7 +118,9 @@ static void sink(struct run_changes *changes, size_t at)
 static enum status begin_reading(struct run_changes *changes, struct error *err)
 {
     changes->reading = true;
-    changes->run_count = spool_length(changes->spool) == 0 ? 1 : (size_t)((changes->added + changes->capacity - 1) / changes->capacity);
+    changes->run_count = spool_length(changes->spool) == 0
+                           ? 1
+                           : (size_t)((changes->added + changes->capacity - 1) / changes->capacity);
     changes->runs = alloc_zeroed(changes->run_count, sizeof *changes->runs);
     changes->heap = alloc_zeroed(changes->run_count, sizeof *changes->heap);
     if (!changes->runs || !changes->heap)

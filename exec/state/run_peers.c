@@ -12,7 +12,8 @@ uint32_t run_shard_places(const struct plan *plan, uint32_t shard)
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)
 {
     if (!run->peers) return true;
-    if (op->op->kind == OP_COMPUTE && op->op->pass == PLAN_BATCH) return run_job_is_at(run, run->peers->own, op->unit->job);
+    if (op->op->kind == OP_COMPUTE && op->op->pass == PLAN_BATCH)
+        return run_job_is_at(run, run->peers->own, op->unit->job);
     return run_has_device(run, op->device);
 }
 

@@ -82,13 +82,14 @@ enum status run_peers_move(struct run *run, const struct run_peers_data *data, s
 
 /* --- failures -------------------------------------------------------------------------------------- */
 
-/* Returns true for an operation that waits for the rank: a copy to or from it, or a sum or a pass of a tensor group, which wait for
- * all members. */
+/* Returns true for an operation that waits for the rank: a copy to or from it, or a sum or a pass of a tensor group,
+ * which wait for all members. */
 static bool waits_for(const struct run_loop *loop, const struct run_flight *flight, uint32_t rank)
 {
     const struct run_peers *const peers = loop->run->peers;
     if (flight->op->kind == OP_COLLECTIVE) return true;
-    if (flight->op->kind == OP_COMPUTE) return loop->plan->jobs.jobs[flight->unit->job].parallel.tensor > 1 && !flight->elsewhere;
+    if (flight->op->kind == OP_COMPUTE)
+        return loop->plan->jobs.jobs[flight->unit->job].parallel.tensor > 1 && !flight->elsewhere;
     return flight->peer != flight->device &&
            (peers->rank_of[flight->peer] == rank || peers->rank_of[flight->device] == rank);
 }
@@ -136,5 +137,6 @@ enum status run_peers_check(struct run_loop *loop, struct error *err)
                          (unsigned long long)minibatch + 1);
     if (!flight) return error_set(err, STATUS_DEVICE, "%s", why.text);
     return error_set(err, STATUS_DEVICE, "%s; it had not reached '%s' of minibatch %llu", why.text,
-                     plan_op_text(loop->plan, flight->unit, flight->op, what), (unsigned long long)flight->minibatch + 1);
+                     plan_op_text(loop->plan, flight->unit, flight->op, what),
+                     (unsigned long long)flight->minibatch + 1);
 }

@@ -72,9 +72,11 @@ enum status run_record_create(const struct plan *plan, bool spans, struct trace_
     record->level = alloc_zeroed(places, sizeof *record->level);
     record->busy_s = alloc_zeroed(plan_stream_count(plan), sizeof *record->busy_s);
     enum status status = STATUS_OK;
-    if (!record->level || !record->busy_s) status = error_memory(err, "the record of a run", places * sizeof *record->level);
+    if (!record->level || !record->busy_s)
+        status = error_memory(err, "the record of a run", places * sizeof *record->level);
     if (status == STATUS_OK && (spans || writer))
-        status = run_changes_create(change_limit < CHANGES_MAX ? (size_t)change_limit : CHANGES_MAX, &record->changes, err);
+        status = run_changes_create(change_limit < CHANGES_MAX ? (size_t)change_limit : CHANGES_MAX, &record->changes,
+                                    err);
     if (status == STATUS_OK) status = init_trace(record, change_limit, err);
     if (status == STATUS_OK)
         *out = record;

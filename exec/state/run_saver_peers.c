@@ -120,7 +120,8 @@ static bool bring(struct run_saver *saver, uint32_t shard, uint32_t rank)
     struct error ignored = {0}; /* the run ends with it */
     if (home == 0 || (sends && run->peers->own != home)) return true;
     char *const copy = (char *)saver->copies[shard];
-    const struct run_peers_data data = {.what = PEERS_SAVED, .number = number, .other = sends ? 0 : home, .sends = sends,
+    const struct run_peers_data data = {.what = PEERS_SAVED, .number = number, .other = sends ? 0 : home,
+                                        .sends = sends,
                                         .at = split ? saver->share : copy,
                                         .bytes = split ? run->plan->buffers[run->state_buffers[shard]].bytes
                                                        : run->tables[shard].state.layout.bytes};

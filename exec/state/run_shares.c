@@ -24,10 +24,12 @@ static struct share_range range_of(const struct chunk_tables *tables, uint32_t r
 {
     const struct chunk_share_part *const range = &tables->shares[rank].sections[section].parts[part];
     if (tables->memory.sections[section].kind == CHUNK_SECTION_HEAD) return (struct share_range){0};
-    return (struct share_range){range->here, tables->state.layout.parts[part].offset_bytes + range->whole, range->bytes};
+    return (struct share_range){range->here, tables->state.layout.parts[part].offset_bytes + range->whole,
+                                range->bytes};
 }
 
-void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes)
+void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
+                     uint64_t bytes)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
     if (run_has_slices(run, shard)) {
@@ -94,7 +96,8 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
 }
 
 /* Copies the part of a share's range that is the tensor's, with `whole` bytes from the beginning of the state. */
-static void keep_tensor(const struct share_range *range, const char *share, uint64_t whole, uint64_t bytes, char *values)
+static void keep_tensor(const struct share_range *range, const char *share, uint64_t whole, uint64_t bytes,
+                        char *values)
 {
     const uint64_t from = max_u64(range->whole, whole), to = min_u64(range->whole + range->bytes, whole + bytes);
     if (from < to) memcpy(values + (from - whole), share + range->here + (from - range->whole), to - from);
@@ -134,6 +137,7 @@ void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const st
     for (uint32_t i = 0; i < tables->memory.section_count; i++)
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
             const struct share_range range = range_of(tables, state->rank, i, part);
-            if (range.bytes > 0) device_copy_guarded(stream, to + range.whole, share + range.here, range.bytes, guard, NULL);
+            if (range.bytes > 0)
+                device_copy_guarded(stream, to + range.whole, share + range.here, range.bytes, guard, NULL);
         }
 }

@@ -15,8 +15,8 @@ struct share_place {
 };
 typedef void each_place(const struct share_place *place, void *context);
 
-/* Calls `each` for the numbers of a slice's tensor that the rank has, of its share if replicas split states, too. `first`:
- * of the tensor, in bytes from the beginning of the part. */
+/* Calls `each` for the numbers of a slice's tensor that the rank has, of its share if replicas split states, too.
+ * `first`: of the tensor, in bytes from the beginning of the part. */
 static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_t part, uint64_t first,
                         const struct share_place *tensor, each_place *each, void *context)
 {
@@ -28,7 +28,8 @@ static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_
         return;
     }
     for (uint32_t i = 0; i < slice->memory.section_count; i++) {
-        const struct chunk_share_part *const own = &slice->shares[rank / slice->job->parallel.tensor].sections[i].parts[part];
+        const struct chunk_share_part *const own =
+            &slice->shares[rank / slice->job->parallel.tensor].sections[i].parts[part];
         const uint64_t from = max_u64(first, own->whole), to = min_u64(end, own->whole + own->bytes);
         if (slice->memory.sections[i].kind == CHUNK_SECTION_HEAD || from >= to) continue;
         place.here = own->here + from - own->whole;
@@ -38,8 +39,8 @@ static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_
 }
 
 /* Calls `each` for a rank's ranges of the tensors of all parts that begin in the first `bytes` of the whole state. */
-static void walk_tables(const struct run *run, uint32_t shard, const struct chunk_tables *slice, uint32_t rank, uint64_t bytes,
-                        each_place *each, void *context)
+static void walk_tables(const struct run *run, uint32_t shard, const struct chunk_tables *slice, uint32_t rank,
+                        uint64_t bytes, each_place *each, void *context)
 {
     const struct plan_shard *const about = &run->plan->shards[shard];
     const struct state_tables *const whole = &run->tables[shard].state;
@@ -56,17 +57,20 @@ static void walk_tables(const struct run *run, uint32_t shard, const struct chun
                 const struct memory_entry *const entry = &whole->parts[part].entries[index];
                 const uint64_t offset = whole->layout.parts[part].offset_bytes;
                 if (entry->bytes == 0 || offset >= bytes) continue;
-                const struct share_place tensor = {.share = tensor_share_of(&specs[i], &pieces[i], slice->job->network.pieces),
+                const struct share_place tensor = {.share = tensor_share_of(&specs[i], &pieces[i],
+                                                                            slice->job->network.pieces),
                                                    .of = {0, slices[i].elements},
                                                    .whole = offset + entry->offset_bytes,
                                                    .number_bytes = entry->bytes / specs[i].elements};
-                walk_ranges(slice, rank, part, slice->state.parts[part].entries[index].offset_bytes, &tensor, each, context);
+                walk_ranges(slice, rank, part, slice->state.parts[part].entries[index].offset_bytes, &tensor, each,
+                            context);
             }
     }
     assert(index == whole->parts[STATE_WEIGHTS].count);
 }
 
-static void walk_places(const struct run *run, uint32_t shard, uint32_t rank, uint64_t bytes, each_place *each, void *context)
+static void walk_places(const struct run *run, uint32_t shard, uint32_t rank, uint64_t bytes, each_place *each,
+                        void *context)
 {
     walk_tables(run, shard, &run->chunks[shard], rank, bytes, each, context);
 }
@@ -92,7 +96,8 @@ static void join_tensor(const struct share_place *place, void *context)
                             copy->whole + place->whole);
 }
 
-void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes)
+void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
+                     uint64_t bytes)
 {
     struct share_copy copy = {rank % run_slices_members(run, shard), (char *)(uintptr_t)share, whole};
     walk_places(run, shard, rank, bytes, join_tensor, &copy);

@@ -183,13 +183,15 @@ static enum status move_shares(struct run *run, uint32_t shard, bool save, struc
     const uint64_t bytes = ranks_bytes(run, shard);
     char *const memory = run->stored_aside[shard];
     pthread_mutex_lock(&storage->aside);
-    const enum status status = save ? storage_write(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err)
-                                    : storage_read(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err);
+    const enum status status = save
+                                 ? storage_write(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err)
+                                 : storage_read(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err);
     pthread_mutex_unlock(&storage->aside);
     return status;
 }
 
-/* Makes room in memory for all ranks' states of a shard, and loads them. The caller leaves them, also after an error. */
+/* Makes room in memory for all ranks' states of a shard, and loads them. The caller leaves them, also after an
+ * error. */
 static enum status bring_shares(struct run *run, uint32_t shard, bool load, struct error *err)
 {
     void *memory;
@@ -280,7 +282,8 @@ static enum status borrow(struct run *run, enum run_states_use use, struct run_s
         if (use == RUN_STATES_FILL) continue;
         const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
                                                         : value_bytes(run, s);
-        if (run_is_split(run, s) && run_is_stored(run, s)) TRY(gather_stored(run, s, out->states[s - first], wanted, err));
+        if (run_is_split(run, s) && run_is_stored(run, s))
+            TRY(gather_stored(run, s, out->states[s - first], wanted, err));
         else if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
         else TRY(run_storage_load(run, s, out->states[s - first], 0, wanted, err));
     }

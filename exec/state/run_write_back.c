@@ -62,7 +62,8 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
             state->address = use->address;
             state->first_row = op->op->first_row;
             state->row_count = op->op->row_count;
-            state->changed_bytes = buffer->bytes - loop->run->tables[shard_of(loop, buffer)].state.layout.parts[STATE_FROZEN].bytes;
+            state->changed_bytes = buffer->bytes -
+                                   loop->run->tables[shard_of(loop, buffer)].state.layout.parts[STATE_FROZEN].bytes;
         } else if (op->op->kind == OP_COPY && i == 0) {
             state->changed_bytes -=
                 op->op->bytes < state->changed_bytes ? op->op->bytes : state->changed_bytes;
@@ -151,8 +152,8 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
             const struct run_device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
             const struct plan_buffer *const buffer = &plan->buffers[b];
-            if (state->changed_bytes == 0 || !run_has_device(loop->run, d) || state->arrived >= loop->run->jobs[buffer->job].limit ||
-                loop->run->jobs[buffer->job].damaged)
+            if (state->changed_bytes == 0 || !run_has_device(loop->run, d) ||
+                state->arrived >= loop->run->jobs[buffer->job].limit || loop->run->jobs[buffer->job].damaged)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
             if (run_is_stored(loop->run, shard)) {

@@ -131,8 +131,8 @@ static uint32_t log2_up(uint32_t members)
     return log;
 }
 
-static void add_ring(struct collective_parts *parts, enum collective_kind kind, enum collective_way way, uint32_t members,
-                     double bytes)
+static void add_ring(struct collective_parts *parts, enum collective_kind kind, enum collective_way way,
+                     uint32_t members, double bytes)
 {
     if (members == 1) return;
     const struct links links = links_of(parts->group, way);

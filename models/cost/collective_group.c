@@ -130,7 +130,8 @@ static bool is_paced(const struct hardware *hardware, uint32_t from, uint32_t to
 }
 
 /* Applies measured collectives to a group of one node, whose devices are of one type without paced links. */
-static void use_measured_collectives(const struct hardware *hardware, const uint32_t *order, struct collective_group *group)
+static void use_measured_collectives(const struct hardware *hardware, const uint32_t *order,
+                                     struct collective_group *group)
 {
     const uint32_t type = hardware->devices[order[0]].type;
     if (group->outer.members > 1 || group->inner.members < 2 || hardware->types[type].collective_count == 0) return;

@@ -28,7 +28,8 @@ static const double code_ratios[] = {[COMPRESSION_BF16] = 2, [COMPRESSION_INT8] 
 enum compression_code compression_code(const struct compression *compression)
 {
     for (uint32_t code = COMPRESSION_BF16; code <= COMPRESSION_INT8; code++)
-        if (!(compression->ratio < code_ratios[code]) && !(compression->ratio > code_ratios[code])) return (enum compression_code)code;
+        if (!(compression->ratio < code_ratios[code]) && !(compression->ratio > code_ratios[code]))
+            return (enum compression_code)code;
     return COMPRESSION_PLAIN;
 }
 
@@ -114,7 +115,8 @@ static enum status parse_values(const char **text, struct compression *out, stru
     char part[WORD_BYTES];
     const char *end;
     struct compression one = {0};
-    if (!parse_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
+    if (!parse_part(text, ":,", part))
+        return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
     if (!number_read(part, &end, &one.ratio) || *end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))
         return error_set(err, STATUS_BAD_INPUT, "ratio '%s' (expected a number from 1 to 1000000)", part);
     if (*(*text)++ != ':' || !parse_part(text, ":,", part))
@@ -124,7 +126,8 @@ static enum status parse_values(const char **text, struct compression *out, stru
     if (**text == ':') {
         ++*text;
         if (!parse_part(text, ",", part))
-            return error_set(err, STATUS_BAD_INPUT, "the rate of decoding is missing (expected such as 10:400GB/s:300GB/s)");
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the rate of decoding is missing (expected such as 10:400GB/s:300GB/s)");
         TRY(parse_rate(part, &one.decode_bytes_per_s, err));
     }
     *out = one;
@@ -140,8 +143,10 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
         (void)parse_part(&text, "=,", name);
         while (i < COMPRESSION_COUNT && strcmp(name, compression_names[i]) != 0) i++;
         if (i == COMPRESSION_COUNT || *text++ != '=')
-            return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, followed by "
-                             "ratio:rate)", name);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%s' (expected boundaries=, gradients= or activations=, followed by "
+                             "ratio:rate)",
+                             name);
         if (said[i]) return error_set(err, STATUS_BAD_INPUT, "'%s' is given twice", name);
         said[i] = true;
         if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compression_names[i]);

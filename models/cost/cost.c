@@ -275,7 +275,8 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
         const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, rates, item);
-        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s, took.hiding_s};
+        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s,
+                             took.hiding_s};
     }
     double compute_s = work_item_flops(item) / rates.flops_per_s;
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) / rates.bytes_per_s;

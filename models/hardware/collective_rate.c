@@ -10,7 +10,8 @@ static_assert(ARRAY_COUNT(collective_kind_names) == COLLECTIVE_KIND_COUNT, "a na
 
 bool collective_rate_alike(const struct collective_rate *a, const struct collective_rate *b)
 {
-    return a->kind == b->kind && a->members == b->members && a->computing == b->computing && a->processes == b->processes;
+    return a->kind == b->kind && a->members == b->members && a->computing == b->computing &&
+           a->processes == b->processes;
 }
 
 bool collective_rate_around(const struct device_type *type, uint32_t kind, uint32_t members,

@@ -29,7 +29,8 @@ const struct sourced_value hardware_default_memory_efficiency = {
     .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
 const struct sourced_value hardware_staged_efficiency = {
     .value = 0.79, .spread = 0.1, .kind = SOURCE_MEASURED, .as_of = "2026-11",
-    .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), 37 of 52 on PCIe 5 (issue 1264)"};
+    .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), "
+              "37 of 52 on PCIe 5 (issue 1264)"};
 
 static_assert(ARRAY_COUNT(source_kind_names) == SOURCE_KIND_COUNT, "a name per kind");
 
@@ -120,8 +121,8 @@ bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD
         snprintf(text, HARDWARE_LOAD_TEXT_BYTES, "other programs used %.0f %% of its processors while it was measured",
                  100 * others);
     else
-        snprintf(text, HARDWARE_LOAD_TEXT_BYTES, "%.0f %% of its processors went to other machines while it was measured",
-                 100 * stolen);
+        snprintf(text, HARDWARE_LOAD_TEXT_BYTES,
+                 "%.0f %% of its processors went to other machines while it was measured", 100 * stolen);
     return true;
 }
 
@@ -385,7 +386,8 @@ static enum status set_nics(struct hardware *hardware, double bytes_per_s, struc
         return error_set(err, STATUS_BAD_INPUT, "machine '%s' has no nodes that NICs join", hardware->name);
     double factor = bytes_per_s / hardware->links[nic].bandwidth.value;
     for (uint32_t i = 0; i < hardware->link_count; i++)
-        if (joins_nodes(hardware, i)) hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
+        if (joins_nodes(hardware, i))
+            hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
     for (uint32_t d = 0; d < hardware->device_count; d++)
         if (find_nic(hardware, &hardware->devices[d], &nic)) hardware->links[nic].bandwidth = stated(bytes_per_s);
     return STATUS_OK;
@@ -425,7 +427,8 @@ static void set_matmul_efficiency(struct device_type *type, double share)
 {
     type->matmul_efficiency = stated(share);
     type->fp32_efficiency = (struct sourced_value){0};
-    if (type->kernel_model.matmul_sustained.value < share) type->kernel_model.matmul_sustained = (struct sourced_value){0};
+    if (type->kernel_model.matmul_sustained.value < share)
+        type->kernel_model.matmul_sustained = (struct sourced_value){0};
 }
 
 static void drop_tf32(struct device_type *type)

@@ -72,7 +72,8 @@ static void apply_fit(struct device_type *type, const struct hardware_gpu_fit *f
     if (fit->kernel_model.multiprocessors.value > 0) type->kernel_model = fit->kernel_model;
 }
 
-static enum status build_type(const struct hardware_gpu *gpu, const struct hardware_node *node, struct hardware *out, struct error *err)
+static enum status build_type(const struct hardware_gpu *gpu, const struct hardware_node *node, struct hardware *out,
+                              struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, 1, out->types, err));
     struct device_type *type = out->types;
@@ -205,7 +206,8 @@ static void place_device(const struct build *b, uint32_t index)
     device->memory_bytes = (uint64_t)b->out->types[0].usable_bytes.value;
     device->path[device->path_count++] = node;
     if (b->switches > 0)
-        device->path[device->path_count++] = b->first_switch + node * b->switches + index % b->each / switch_devices(b->node);
+        device->path[device->path_count++] = b->first_switch + node * b->switches +
+                                             index % b->each / switch_devices(b->node);
     device->path[device->path_count++] = b->first_pcie + index;
     join_node(b, index, device);
     join_cluster(b, index, device);

@@ -85,7 +85,8 @@ static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *w
 }
 
 /* Returns a small card's values, with a source that says so. */
-static struct hardware_gpu unknown_gpu(const struct hardware_detected *found, const struct hardware_detected_gpu *told_of, const char *name)
+static struct hardware_gpu unknown_gpu(const struct hardware_detected *found,
+                                       const struct hardware_detected_gpu *told_of, const char *name)
 {
     return (struct hardware_gpu){
         .name = name,
@@ -154,8 +155,8 @@ static double link_share(const struct hardware_detected_gpu *gpu, uint32_t built
     return gpu->pcie > 0 && gpu->pcie < built ? share * exp2((double)gpu->pcie - built) : share;
 }
 
-static enum status place_devices(const struct hardware_detected *found, uint32_t first, uint32_t built, struct arena *texts,
-                                 struct hardware *part, struct error *err)
+static enum status place_devices(const struct hardware_detected *found, uint32_t first, uint32_t built,
+                                 struct arena *texts, struct hardware *part, struct error *err)
 {
     for (uint32_t d = 0; d < part->device_count; d++) {
         const struct hardware_detected_gpu *gpu = &found->gpus[first + d];
@@ -175,8 +176,8 @@ static enum status place_devices(const struct hardware_detected *found, uint32_t
 }
 
 /* Builds devices of one name; `texts` outlives the part. */
-static enum status build_part(const struct hardware_detected *found, uint32_t first, uint32_t count, struct arena *texts,
-                              bool *grouped, struct hardware *out, struct error *err)
+static enum status build_part(const struct hardware_detected *found, uint32_t first, uint32_t count,
+                              struct arena *texts, bool *grouped, struct hardware *out, struct error *err)
 {
     enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
     const struct hardware_detected_gpu *gpu = &found->gpus[first];
@@ -233,7 +234,8 @@ static enum status name_parts(const struct hardware_detected *found, char *name,
     return STATUS_OK;
 }
 
-static enum status build_gpus(const struct hardware_detected *found, bool *grouped, struct hardware *out, struct error *err)
+static enum status build_gpus(const struct hardware_detected *found, bool *grouped, struct hardware *out,
+                              struct error *err)
 {
     struct hardware parts[HARDWARE_PARTS_MAX] = {{.name = NULL}};
     char name[1024];

@@ -449,8 +449,8 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HARDWARE_HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HARDWARE_HOST_CORES_MAX, &out->threads, err));
     TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX, &out->host_nodes, err));
-    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX,
-                      &out->node_devices, err));
+    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1,
+                      HARDWARE_DEVICES_MAX, &out->node_devices, err));
     return json_object_close(&host, err);
 }
 

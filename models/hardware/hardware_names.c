@@ -317,7 +317,8 @@ static bool cut_trailing(char *text, uint64_t *count)
     if (digits == 0 || digits == length || is_name(text)) return false;
     size_t end = digits;
     while (end > 0 && text[end - 1] == ' ') end--;
-    size_t sign = end >= strlen(times_sign) && times_length(text + end - strlen(times_sign)) > 1 ? strlen(times_sign) : 1;
+    size_t sign = end >= strlen(times_sign) && times_length(text + end - strlen(times_sign)) > 1 ? strlen(times_sign)
+                                                                                                 : 1;
     if (end <= sign || times_length(text + end - sign) != sign) return false;
     size_t begin = end - sign, name = begin;
     while (name > 0 && text[name - 1] == ' ') name--;
@@ -373,7 +374,8 @@ static const char *list_names(const struct candidates *candidates, const char *q
 {
     size_t used = 0, shown = candidates->count <= LISTED_MAX ? candidates->count : LISTED_MAX;
     for (size_t i = 0; i < shown; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s%s%s", i ? ", " : "", quote, candidates->names[i], quote);
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s%s%s", i ? ", " : "", quote, candidates->names[i],
+                                 quote);
     if (shown < candidates->count)
         snprintf(buffer + used, size - used, " and %zu more; see 'spillway hardware list'", candidates->count - shown);
     return buffer;
@@ -432,15 +434,16 @@ static const char *find_near(const char *name)
 
 enum status machine_name_fail(const char *name, struct error *err)
 {
-    static const char expected[] = "a preset such as a100-sxm4-40gb, '4x rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a "
-                                   "hardware file";
+    static const char expected[] =
+        "a preset such as a100-sxm4-40gb, '4x rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a "
+        "hardware file";
     struct candidates candidates;
     char list[LISTED_MAX * 40 + 64];
     if (name[0] == '\0') return error_set(err, STATUS_BAD_INPUT, "the machine has no name (expected %s)", expected);
     find_candidates(name, &candidates);
     if (candidates.count > 0)
-        return error_set(err, STATUS_BAD_INPUT, "'%.100s' does not say which machine is meant (expected one of %s)", name,
-                         list_names(&candidates, "", list, sizeof list));
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s' does not say which machine is meant (expected one of %s)",
+                         name, list_names(&candidates, "", list, sizeof list));
     find_started(name, &candidates);
     const char *near = candidates.count == 0 ? find_near(after_colon(name)) : NULL;
     if (near) candidates = (struct candidates){.count = 1, .names = {near}};

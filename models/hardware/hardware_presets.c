@@ -65,8 +65,8 @@ static enum status check_count(const char *text, uint64_t count, uint32_t most, 
 /* All parts of a machine are of one kind. */
 enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
 
-static enum status find_nodes(const char *text, const struct hardware_node *node, uint64_t count, double oversubscription,
-                              bool joins, struct hardware *out, struct error *err)
+static enum status find_nodes(const char *text, const struct hardware_node *node, uint64_t count,
+                              double oversubscription, bool joins, struct hardware *out, struct error *err)
 {
     if (joins && node->nic_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no NIC: nothing joins it to other nodes", node->name);
@@ -82,16 +82,19 @@ static enum status find_nodes(const char *text, const struct hardware_node *node
 static enum status fail_kind(const char *text, enum part_kind kind, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.100s' is not a %s: a machine of several kinds has either GPUs of one host or nodes of a cluster",
+                     "'%.100s' is not a %s: a machine of several kinds has either GPUs of one host or nodes of a "
+                     "cluster",
                      text, kind == PART_NODES ? "node" : "GPU");
 }
 
 /* Builds a part that is a name, not a file, with its count: devices of one host. */
-static enum status find_devices(const char *text, const struct machine_name *part, struct hardware *out, struct error *err)
+static enum status find_devices(const char *text, const struct machine_name *part, struct hardware *out,
+                                struct error *err)
 {
     if (part->oversubscription != 1)
-        return error_set(err, STATUS_BAD_INPUT, "'%.100s': '%s' is a GPU, and only nodes have switches that can be oversubscribed",
-                         text, part->name);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%.100s': '%s' is a GPU, and only nodes have switches that can be oversubscribed", text,
+                         part->name);
     TRY(check_count(text, part->count, HARDWARE_DEVICES_MAX, "devices", err));
     uint32_t count = (uint32_t)part->count;
     const struct hardware_node node = {
@@ -102,8 +105,8 @@ static enum status find_devices(const char *text, const struct machine_name *par
     return hardware_build(machine_name_gpu(part->name), &node, 1, 1, false, out, err);
 }
 
-static enum status find_host(const char *text, const struct machine_name *part, enum part_kind kind, struct hardware *out,
-                             struct error *err)
+static enum status find_host(const char *text, const struct machine_name *part, enum part_kind kind,
+                             struct hardware *out, struct error *err)
 {
     if (part->counted)
         return error_set(err, STATUS_BAD_INPUT, "'%.100s': '%s' is one machine (expected it without a count; --devices "

@@ -1,5 +1,5 @@
-/* One walk over a machine lists its values and, with factors, changes them. It copies tables of measured points before it
- * scales them. */
+/* One walk over a machine lists its values and, with factors, changes them. It copies tables of measured points before
+ * it scales them. */
 #include "models/hardware/machine_values.h"
 
 #include <assert.h>
@@ -74,7 +74,8 @@ static void meet(const struct machine_values_walk *w, const struct machine_place
 static void meet_sourced(const struct machine_values_walk *w, enum machine_value name, uint32_t index,
                          struct sourced_value *sourced)
 {
-    const struct machine_place place = {.what = name, .index = index, .value = sourced->value, .spread = sourced->spread,
+    const struct machine_place place = {.what = name, .index = index, .value = sourced->value,
+                                        .spread = sourced->spread,
                                         .kind = sourced->kind, .source = sourced->source};
     bool share = name >= MACHINE_MATMUL_EFFICIENCY && name <= MACHINE_MISALIGNED_RATE;
     meet(w, &place, &sourced->value);
@@ -129,8 +130,8 @@ static enum status meet_collectives(const struct machine_values_walk *w, uint32_
     return STATUS_OK;
 }
 
-static enum status meet_kernel(const struct machine_values_walk *w, uint32_t index, uint32_t kernel, struct kernel_rate *rate,
-                               struct error *err)
+static enum status meet_kernel(const struct machine_values_walk *w, uint32_t index, uint32_t kernel,
+                               struct kernel_rate *rate, struct error *err)
 {
     void *table;
     TRY(own(w, rate->points, rate->point_count, sizeof *rate->points, &table, err));
@@ -160,7 +161,8 @@ static enum status meet_profiles(const struct machine_values_walk *w, uint32_t i
     return STATUS_OK;
 }
 
-static enum status meet_type(const struct machine_values_walk *w, uint32_t index, struct device_type *type, struct error *err)
+static enum status meet_type(const struct machine_values_walk *w, uint32_t index, struct device_type *type,
+                             struct error *err)
 {
     static const struct {
         enum machine_value name;
@@ -186,7 +188,8 @@ static enum status meet_type(const struct machine_values_walk *w, uint32_t index
         {MACHINE_DISPATCH_LATENCY, offsetof(struct device_type, kernel_model.dispatch_latency)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(sourced_values); i++)
-        meet_sourced(w, sourced_values[i].name, index, (struct sourced_value *)(void *)((char *)type + sourced_values[i].offset));
+        meet_sourced(w, sourced_values[i].name, index,
+                     (struct sourced_value *)(void *)((char *)type + sourced_values[i].offset));
     TRY(meet_profiles(w, index, type, err));
     TRY(meet_copies(w, MACHINE_H2D, index, &type->h2d, type->h2d_count, err));
     TRY(meet_copies(w, MACHINE_D2H, index, &type->d2h, type->d2h_count, err));
@@ -221,8 +224,8 @@ void machine_values_visit(const struct hardware *hardware, machine_visitor *visi
     assert(status == STATUS_OK); /* nothing is allocated */
 }
 
-enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context, struct hardware *out,
-                                struct error *err)
+enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context,
+                                struct hardware *out, struct error *err)
 {
     struct hardware_link *links;
     struct device_type *types;

@@ -59,7 +59,8 @@ static bool at_end_of_field(const struct prices_table *t)
 static enum status put(struct prices_table *t, struct prices_field *f, size_t *length, int c, struct error *err)
 {
     if (c == '\0') return fail_at(t, f->line, f->column, err, "a NUL in a field (expected text)");
-    if (*length + 1 >= FIELD_BYTES) return fail_at(t, f->line, f->column, err, "the field is too long (limit is 511 bytes)");
+    if (*length + 1 >= FIELD_BYTES)
+        return fail_at(t, f->line, f->column, err, "the field is too long (limit is 511 bytes)");
     f->text[(*length)++] = (char)c;
     return STATUS_OK;
 }
@@ -132,7 +133,8 @@ static enum status read_header(struct prices_table *t, struct error *err)
         }
     }
     if (t->place[PRICE] != SIZE_MAX && (t->place[MACHINE] != SIZE_MAX || t->place[GPU] != SIZE_MAX)) return STATUS_OK;
-    return fail_at(t, 1, 1, err, "not the header of a price list (expected the columns InstanceType or AcceleratorName, and Price)");
+    return fail_at(t, 1, 1, err,
+                   "not the header of a price list (expected the columns InstanceType or AcceleratorName, and Price)");
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -143,7 +145,8 @@ static const char *text_of(const struct prices_table *t, enum column column)
 }
 
 /* Parses a number; *found is false for an empty field. */
-static enum status parse_number(const struct prices_table *t, enum column column, bool *found, double *out, struct error *err)
+static enum status parse_number(const struct prices_table *t, enum column column, bool *found, double *out,
+                                struct error *err)
 {
     const char *text = text_of(t, column), *end;
     *found = text[0] != '\0';
@@ -160,8 +163,8 @@ static enum status check_date(const struct prices_table *t, struct error *err)
     int64_t days;
     if (date[0] == '\0' || price_days_between(date, date, &days)) return STATUS_OK;
     const struct prices_field *f = &t->fields[t->place[AS_OF]];
-    return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: as_of is '%.40s' (expected a date such as 2026-09-25)", t->name,
-                     f->line, f->column, date);
+    return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: as_of is '%.40s' (expected a date such as 2026-09-25)",
+                     t->name, f->line, f->column, date);
 }
 
 static enum status price_list_add(struct price_list *list, struct price price, struct error *err)
@@ -187,7 +190,8 @@ static enum status add_row(const struct prices_table *t, struct price_list *out,
     if (row.machine[0] != '\0' || !has_count) count = 1;
     if (row.machine[0] == '\0') row.machine = text_of(t, GPU);
     if (row.machine[0] == '\0')
-        return fail_at(t, t->fields[0].line, 1, err, "the row names no machine (expected an InstanceType or an AcceleratorName)");
+        return fail_at(t, t->fields[0].line, 1, err,
+                       "the row names no machine (expected an InstanceType or an AcceleratorName)");
     row.basis = text_of(t, BASIS)[0] != '\0' ? text_of(t, BASIS) : "on_demand";
     row.usd_per_h = price / count;
     if (has_price) TRY(price_list_add(out, row, err));
@@ -203,8 +207,8 @@ static enum status read_rows(struct prices_table *t, struct price_list *out, str
         TRY(read_record(t, err));
         if (is_blank(t)) continue;
         if (t->field_count != t->header_count)
-            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the row has %zu fields (expected %zu, as the header)", t->name,
-                             t->fields[0].line, t->field_count, t->header_count);
+            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the row has %zu fields (expected %zu, as the header)",
+                             t->name, t->fields[0].line, t->field_count, t->header_count);
         TRY(add_row(t, out, err));
     }
     return STATUS_OK;

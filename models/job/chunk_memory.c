@@ -64,7 +64,8 @@ static void size_levels(const struct job *job, struct chunk_memory *m)
     m->loss_bytes = (1 + m->levels) * sizeof(double);
 }
 
-/* Returns the scratch of the passes over a piece: forward and backward. A backward pass in two units has all activations. */
+/* Returns the scratch of the passes over a piece: forward and backward. A backward pass in two units has all
+ * activations. */
 static uint64_t piece_scratch(const struct job *job, const struct parallel_layers *piece, uint32_t kept)
 {
     uint64_t bytes[3][UNIT_WAYS];
@@ -79,8 +80,8 @@ static uint64_t piece_scratch(const struct job *job, const struct parallel_layer
 
 static uint64_t kept_bytes(const struct job *job, const struct parallel_layers *piece, bool inputs_only)
 {
-    return (inputs_only ? memory_input_bytes : memory_activation_bytes)(&job->network, piece->first, piece->count, job->microbatch,
-                                                                        job->sequence, PRECISION_FP32);
+    return (inputs_only ? memory_input_bytes : memory_activation_bytes)(&job->network, piece->first, piece->count,
+                                                                        job->microbatch, job->sequence, PRECISION_FP32);
 }
 
 /* Places what the first half of a backward pass hands over to the second. */
@@ -96,7 +97,8 @@ static void size_handover(const struct job *job, uint32_t kept, uint64_t stream,
     const uint64_t blocks = last->first > 0 ? last->count - m->has_head : 0;
     m->handover_bytes = m->handed_gradients_offset;
     if (blocks > 0)
-        m->handover_bytes += blocks * memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence).bytes;
+        m->handover_bytes += blocks *
+                             memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence).bytes;
 }
 
 /* Returns the bytes of the statistics that a tensor group's head exchanges for a piece of rows. */
@@ -115,11 +117,13 @@ static void size_context(const struct job *job, struct parallel_layers layers, s
     const uint64_t blocks = layers.count - m->has_embedding - m->has_head;
     const struct attention_sizes sizes = {.samples = job->microbatch, .tokens = job->sequence, .heads = n->heads,
                                           .kv_heads = network_kv_heads(n), .head_width = n->head_width};
-    m->context_bytes = aligned(job->microbatch * parallel_sequence(job) * sizes.kv_heads * n->head_width * sizeof(float));
+    m->context_bytes = aligned(job->microbatch * parallel_sequence(job) * sizes.kv_heads * n->head_width *
+                               sizeof(float));
     m->handover_bytes = blocks * CHUNK_CONTEXT_PARTS * m->context_bytes;
     m->context_offset = aligned(m->workspace_bytes);
-    m->workspace_bytes = m->context_offset + sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin,
-                                                                                   job->precision == PRECISION_BF16_WEIGHTS);
+    m->workspace_bytes = m->context_offset +
+                         sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin,
+                                                                job->precision == PRECISION_BF16_WEIGHTS);
 }
 
 /* Places plain boundaries that passes decode, or encode, after the workspace so far. */
@@ -129,7 +133,8 @@ static void size_codes(const struct job *job, struct parallel_layers layers, uin
     m->encodes_in = layers.first > 0 && parallel_compresses(job, layers.first - 1);
     m->encodes_out = end < job->network.layer_count && parallel_compresses(job, end - 1);
     if (!m->encodes_in && !m->encodes_out) return;
-    m->boundary_numbers = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) / sizeof(float);
+    m->boundary_numbers = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) /
+                          sizeof(float);
     m->plain_in_offset = aligned(m->workspace_bytes);
     m->plain_gradient_offset = m->plain_in_offset + (m->encodes_in ? stream : 0);
     m->plain_out_offset = m->plain_gradient_offset + (m->encodes_in ? stream : 0);

@@ -10,7 +10,8 @@ static void add_section(struct chunk_memory *m, uint64_t first, uint64_t count, 
     const uint64_t each = (count + m->ranks - 1) / m->ranks;
     if (count == 0) return;
     m->sections[m->section_count++] =
-        (struct chunk_section){.first = first, .count = count, .share = size_align(each, CHUNK_SHARE_ROUNDING), .kind = kind};
+        (struct chunk_section){.first = first, .count = count, .share = size_align(each, CHUNK_SHARE_ROUNDING),
+                               .kind = kind};
 }
 
 static bool has_state(const struct chunk_memory *m, const struct chunk_section *section)
@@ -136,7 +137,8 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     m->splits_states = true;
     m->splits_gradients = parallel_splits(p, ZERO_GRADIENTS);
     m->splits_weights = parallel_splits(p, ZERO_WEIGHTS);
-    m->gathers_table = (m->splits_weights || p->offload == OFFLOAD_WEIGHTS) && m->has_head && !m->has_embedding && m->table_rows > 0 && !m->copies_table;
+    m->gathers_table = (m->splits_weights || p->offload == OFFLOAD_WEIGHTS) && m->has_head && !m->has_embedding &&
+                       m->table_rows > 0 && !m->copies_table;
     m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
     m->table_weights_offset = m->whole_weight_bytes;
     if (m->gathers_table || (m->has_head && m->copies_table))

@@ -45,7 +45,8 @@ static enum status settle_samples(struct job *job, uint64_t replicas, struct err
     char each[48];
     if (b->microbatch && b->steps > 0 && job->microbatch * parts != b->samples)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' is %" PRIu64 " but microbatches of %" PRIu64 " x %" PRIu64 " accumulated%s are %" PRIu64 " samples",
+                         "'%s' is %" PRIu64 " but microbatches of %" PRIu64 " x %" PRIu64 " accumulated%s are %" PRIu64
+                         " samples",
                          samples_key, b->samples, job->microbatch, steps, of_replicas(replicas, each),
                          job->microbatch * parts);
     if (b->microbatch) parts = replicas * job->microbatch;
@@ -64,10 +65,11 @@ static enum status check_count(const struct job *job, uint64_t said, uint64_t re
     char each[48];
     if (job->batch.microbatches && job->microbatches != said)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'microbatches' is %" PRIu64 " for all replicas together, but '%s' %" PRIu64 "%s makes %" PRIu64,
+                         "'microbatches' is %" PRIu64 " for all replicas together, but '%s' %" PRIu64
+                         "%s makes %" PRIu64,
                          said, job_batch_key(&job->batch),
-                         job->batch.samples > 0 ? job->batch.samples : job->batch.steps,
-                         of_replicas(replicas, each), job->microbatches);
+                         job->batch.samples > 0 ? job->batch.samples : job->batch.steps, of_replicas(replicas, each),
+                         job->microbatches);
     uint64_t samples = job_samples(job), tokens = network_tokens(&job->network, job->sequence);
     if (job->microbatch <= JOB_MICROBATCH_MAX && job->microbatches <= JOB_MICROBATCH_MAX &&
         samples <= JOB_ROWS_MAX && samples * tokens <= JOB_ROWS_MAX)
@@ -121,7 +123,8 @@ const char *job_batch_text(const struct job *job, char out[JOB_BATCH_TEXT_BYTES]
     if (steps > 0)
         snprintf(out, JOB_BATCH_TEXT_BYTES,
                  "%" PRIu64 " sample%s x %" PRIu64 " accumulated%s = %" PRIu64 " a minibatch, in %" PRIu64
-                 " microbatch%s", job->microbatch, job->microbatch == 1 ? "" : "s", steps,
-                 of_replicas(replicas_of(job), each), job_samples(job), job->microbatches, job->microbatches == 1 ? "" : "es");
+                 " microbatch%s",
+                 job->microbatch, job->microbatch == 1 ? "" : "s", steps, of_replicas(replicas_of(job), each),
+                 job_samples(job), job->microbatches, job->microbatches == 1 ? "" : "es");
     return out;
 }

@@ -149,7 +149,8 @@ static uint64_t offset_in_layer(const struct memory_range *parameters, const str
         const struct memory_entry *from = &entries[0][i], *to = &entries[1][i];
         if (at >= from->offset_bytes + from->bytes) continue;
         if (at <= from->offset_bytes) return to->offset_bytes;
-        return to->offset_bytes + (at - from->offset_bytes) / sizeof(float) * (to->bytes / (from->bytes / sizeof(float)));
+        return to->offset_bytes +
+               (at - from->offset_bytes) / sizeof(float) * (to->bytes / (from->bytes / sizeof(float)));
     }
     return memory_layout_end(&own);
 }
@@ -311,7 +312,8 @@ static void lay_listed(const struct memory_range *range, uint64_t layer, struct 
     const struct network *network = range->network;
     if (!network->graph) {
         memory_put_kept(layout, "activations",
-                 memory_words(network_profile_share(network, network->profile[layer].activation_bytes, range->microbatch)));
+                        memory_words(network_profile_share(network, network->profile[layer].activation_bytes,
+                                                           range->microbatch)));
         return;
     }
     const struct graph_kept kept = graph_layer_kept(network->graph, layer, range->microbatch);
@@ -346,8 +348,8 @@ enum status memory_activations(const struct network *network, uint64_t first_lay
                                uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                                struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct memory_range range =
-        memory_pass_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float), memory_lay_activations);
+    struct memory_range range = memory_pass_range(network, first_layer, layer_count, microbatch, sequence,
+                                                  sizeof(float), memory_lay_activations);
     return memory_range_table(&range, arena, out, err);
 }
 
@@ -367,7 +369,8 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
         return graph_boundary(network->graph, layer, microbatch) * sizeof(float);
     if (network->family == NETWORK_PROFILE)
         return network_profile_share(network, network->profile[layer].boundary_bytes, microbatch);
-    const uint64_t rows = microbatch * network_tokens(network, sequence) / (network->slices_rows ? network->slice_of : 1);
+    const uint64_t rows = microbatch * network_tokens(network, sequence) /
+                          (network->slices_rows ? network->slice_of : 1);
     return rows * network->width * precision_bytes(precision);
 }
 
@@ -400,8 +403,8 @@ enum status memory_inputs(const struct network *network, uint64_t first_layer,
 uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
-    struct memory_range range =
-        memory_pass_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision), lay_inputs);
+    struct memory_range range = memory_pass_range(network, first_layer, layer_count, microbatch, sequence,
+                                                  precision_bytes(precision), lay_inputs);
     return memory_range_bytes(&range);
 }
 

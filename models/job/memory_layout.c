@@ -61,8 +61,8 @@ struct memory_sizes memory_sizes_of(const struct memory_range *range, uint64_t l
     return (struct memory_sizes){.batch = range->microbatch, .tokens = tokens, .rows = range->microbatch * tokens,
                                  .own = range->microbatch * tokens / parts,
                                  .stream = range->microbatch * network_tokens(n, range->sequence) / parts,
-                                 .seen = range->microbatch * seen, .seen_tokens = seen, .joins = network_joins(n, layer),
-                                 .width = n->width, .inner = n->heads * n->head_width,
+                                 .seen = range->microbatch * seen, .seen_tokens = seen,
+                                 .joins = network_joins(n, layer), .width = n->width, .inner = n->heads * n->head_width,
                                  .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
                                  .heads = n->heads};
 }
@@ -115,8 +115,8 @@ struct memory_range memory_range_of(const struct network *network, uint64_t firs
     return (struct memory_range){.network = network, .first = first, .count = count};
 }
 
-struct memory_range memory_pass_range(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
-                                      uint64_t sequence, uint64_t number_bytes,
+struct memory_range memory_pass_range(const struct network *network, uint64_t first, uint64_t count,
+                                      uint64_t microbatch, uint64_t sequence, uint64_t number_bytes,
                                       void (*lay)(const struct memory_range *, uint64_t, struct memory_layout *))
 {
     struct memory_range range = memory_range_of(network, first, count);

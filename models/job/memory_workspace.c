@@ -203,7 +203,8 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
         w->d_wide = max_u64(w->d_wide, wide_words(network, s));
-        if (network_traits(network)->parallel || network_dropout(network, NETWORK_DROPS_RESULTS) > 0) /* the first part's results */
+        /* the first part's results */
+        if (network_traits(network)->parallel || network_dropout(network, NETWORK_DROPS_RESULTS) > 0)
             w->scratch = max_u64(w->scratch, max_u64(network->pieces, 1) * s.rows * s.width);
         need_attention(network, s, w);
         break;
@@ -279,8 +280,8 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
                                   uint64_t microbatch, uint64_t sequence)
 {
     uint32_t precision = how & UNIT_HALF ? PRECISION_BF16 : PRECISION_FP32;
-    struct memory_range range =
-        memory_pass_range(network, first, count, microbatch, sequence, precision_bytes(precision), memory_lay_activations);
+    struct memory_range range = memory_pass_range(network, first, count, microbatch, sequence,
+                                                  precision_bytes(precision), memory_lay_activations);
     struct workspace w = need_range(&range);
     w.activations = memory_words(memory_range_bytes(&range));
     w.inputs = memory_words(memory_input_bytes(network, first, count, microbatch, sequence, precision));
@@ -288,8 +289,8 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
     return w;
 }
 
-static struct memory_layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass, uint32_t how,
-                                             struct memory_entry *entries)
+static struct memory_layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass,
+                                             uint32_t how, struct memory_entry *entries)
 {
     struct workspace w = *need;
     bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));

@@ -194,7 +194,8 @@ struct parallel_microbatches parallel_microbatches_of(const struct job *job, uin
     const uint64_t each = job->microbatches / p->data;
     if (parallel_has_own_pace(p)) return (struct parallel_microbatches){0, 1, 1};
     if (p->replicated == 0) return (struct parallel_microbatches){replica * each, 1, each};
-    return (struct parallel_microbatches){replica, p->replicas[stage], parallel_microbatches_in_turn(job, stage, replica)};
+    return (struct parallel_microbatches){replica, p->replicas[stage],
+                                          parallel_microbatches_in_turn(job, stage, replica)};
 }
 
 uint64_t parallel_microbatches_read(const struct job *job)
@@ -246,23 +247,26 @@ static bool is_plain(const struct job *job)
     const struct parallel *p = &job->parallel;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
                  p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    return plain && !p->tree && p->tensor_pieces == 0 && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
-           !network_is_listed(&job->network);
+    return plain && !p->tree && p->tensor_pieces == 0 && !compresses(job) && p->replicated == 0 &&
+           job->gradients == PRECISION_FP32 && !job_clips(job) && !network_is_listed(&job->network);
 }
 
 /* Returns true if the ranks of a tensor group can send equal parts of a boundary. */
 static bool divides_boundaries(const struct job *job)
 {
-    return job->microbatch * network_tokens(&job->network, job->sequence) * job->network.width % job->parallel.tensor == 0;
+    return job->microbatch * network_tokens(&job->network, job->sequence) * job->network.width % job->parallel.tensor ==
+           0;
 }
 
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job)
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
-        [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true, [NETWORK_QWEN2] = true,
-        [NETWORK_MIXTRAL] = true, [NETWORK_QWEN3_MOE] = true, [NETWORK_QWEN2_MOE] = true, [NETWORK_OPT] = true, [NETWORK_GEMMA2] = true, [NETWORK_GEMMA3_TEXT] = true,
-        [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true, [NETWORK_BERT] = true,
-        [NETWORK_VIT] = true};
+        [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_MISTRAL] = true, [NETWORK_GEMMA] = true,
+        [NETWORK_QWEN2] = true,
+        [NETWORK_MIXTRAL] = true, [NETWORK_QWEN3_MOE] = true, [NETWORK_QWEN2_MOE] = true, [NETWORK_OPT] = true,
+        [NETWORK_GEMMA2] = true, [NETWORK_GEMMA3_TEXT] = true,
+        [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true,
+        [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool shares = p->tensor > 1 || p->tensor_pieces > 0;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
@@ -294,11 +298,13 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {asynchronous && p->pipeline > 1 && (job->gradients != PRECISION_FP32 || compression_is_set(gradients)) &&
              (job->network.tied_head || job_clips(job)),
          "encoded gradients of an asynchronous schedule with a tied table or clipping"},
-        {job_clips(job) && asynchronous && p->replicated > 0, "clipping with unequal replicas in an asynchronous schedule"},
+        {job_clips(job) && asynchronous && p->replicated > 0,
+         "clipping with unequal replicas in an asynchronous schedule"},
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
          "gradients of 16 bits that hosts add up"},
         {job->precision == PRECISION_BF16, "precision bf16"},
-        {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm || job->network.word_width > 0,
+        {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm ||
+             job->network.word_width > 0,
          "its network"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++)

@@ -47,17 +47,19 @@ static enum status check_buckets(const struct job *job, struct error *err)
     bool fits = p->schedule <= PIPELINE_1F1B || pipeline_is_asynchronous(p->schedule);
     if (parallel_buckets(p) == 1) return STATUS_OK;
     if (p->pipeline == 1)
-        return error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " buckets on one stage (expected 1; 'chunks' are the same there)",
-                         p->buckets);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%" PRIu32 " buckets on one stage (expected 1; 'chunks' are the same there)", p->buckets);
     if (!fits)
         return error_set(err, STATUS_BAD_INPUT,
-                         "schedule '%s' with %" PRIu32 " buckets (expected 1; 'gpipe', '1f1b', 'pipedream' and '2bw' have "
+                         "schedule '%s' with %" PRIu32
+                         " buckets (expected 1; 'gpipe', '1f1b', 'pipedream' and '2bw' have "
                          "several)",
                          pipeline_schedule_names[p->schedule], p->buckets);
     for (uint32_t s = 0; s < p->cuts; s++)
         if (p->cut_lengths[s] < p->buckets)
             return error_set(err, STATUS_BAD_INPUT,
-                             "%" PRIu32 " layers of stage %" PRIu32 " in %" PRIu32 " buckets (expected at least one each)",
+                             "%" PRIu32 " layers of stage %" PRIu32 " in %" PRIu32
+                             " buckets (expected at least one each)",
                              p->cut_lengths[s], s, p->buckets);
     return STATUS_OK;
 }
@@ -71,7 +73,8 @@ static enum status check_turns(const struct job *job, struct error *err)
     if (p->zero > ZERO_NOTHING || p->offload != OFFLOAD_NOTHING)
         return error_set(err, STATUS_BAD_INPUT,
                          "'replicas' with %s (expected %s: replicas keep all the state that they update)",
-                         p->zero > ZERO_NOTHING ? "'zero' above 0" : "'offload'", p->zero > ZERO_NOTHING ? "0" : "none");
+                         p->zero > ZERO_NOTHING ? "'zero' above 0" : "'offload'",
+                         p->zero > ZERO_NOTHING ? "0" : "none");
     for (uint32_t s = 0; s < p->pipeline; s++)
         if (p->replicas[s] > job->microbatches)
             return error_set(err, STATUS_BAD_INPUT,
@@ -90,11 +93,12 @@ static enum status check_replicas(const struct job *job, struct error *err)
     if (p->replicated == 0) return STATUS_OK;
     if (p->schedule > PIPELINE_1F1B && !pipeline_is_asynchronous(p->schedule))
         return error_set(err, STATUS_BAD_INPUT,
-                         "schedule '%s' with 'replicas' (expected none; 'gpipe', '1f1b', 'pipedream' and '2bw' have them)",
+                         "schedule '%s' with 'replicas' (expected none; 'gpipe', '1f1b', "
+                         "'pipedream' and '2bw' have them)",
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated != p->pipeline)
-        return error_set(err, STATUS_BAD_INPUT, "'replicas' of %" PRIu32 " stages (expected %" PRIu32 ")", p->replicated,
-                         p->pipeline);
+        return error_set(err, STATUS_BAD_INPUT, "'replicas' of %" PRIu32 " stages (expected %" PRIu32 ")",
+                         p->replicated, p->pipeline);
     if (p->data != 1)
         return error_set(err, STATUS_BAD_INPUT, "'replicas' with 'data' %" PRIu32 " (expected 1: they take its place)",
                          p->data);
@@ -122,15 +126,19 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
     if (!parallel_is_stale(p) && p->flush > 0)
-        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'flush' (expected 'pipedream', '2bw' or 'delayed': others "
-                         "flush after every minibatch)", pipeline_schedule_names[p->schedule]);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with 'flush' (expected 'pipedream', '2bw' or 'delayed': others "
+                         "flush after every minibatch)",
+                         pipeline_schedule_names[p->schedule]);
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
     if (job->packs)
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'packing' (expected a synchronous one)",
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated > 0 && (p->flush > 0 || job->evaluation.every > 0))
-        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' and %s (expected none: stages update at their "
-                         "own pace)", pipeline_schedule_names[p->schedule], p->flush > 0 ? "'flush'" : "'evaluate'");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with 'replicas' and %s (expected none: stages update at their "
+                         "own pace)",
+                         pipeline_schedule_names[p->schedule], p->flush > 0 ? "'flush'" : "'evaluate'");
     bool alike = p->replicated == 0; /* check_replicas() has checked others */
     if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
@@ -186,23 +194,27 @@ static enum status check_compression(const struct job *job, struct error *err)
     const struct parallel *p = &job->parallel;
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
     if (compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]) && p->pipeline == 1)
-        return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
     uint64_t from = job->compression[COMPRESSION_BOUNDARIES].from;
     if (from >= parallel_pieces(&job->network))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of boundaries from %" PRIu64 " of %" PRIu64 " blocks on (expected an existing block)", from,
-                         parallel_pieces(&job->network));
+                         "'compression' of boundaries from %" PRIu64 " of %" PRIu64
+                         " blocks on (expected an existing block)",
+                         from, parallel_pieces(&job->network));
     for (uint32_t c = 0; c < COMPRESSION_COUNT && in_two; c++)
         if (c != COMPRESSION_GRADIENTS && compression_is_set(&job->compression[c]))
             return error_set(err, STATUS_BAD_INPUT,
-                             "'compression' of %s with schedule '%s' (expected a schedule with undivided backward passes)",
+                             "'compression' of %s with schedule '%s' (expected a schedule with undivided backward "
+                             "passes)",
                              compression_names[c], pipeline_schedule_names[p->schedule]);
     if (!compression_is_set(&job->compression[COMPRESSION_GRADIENTS])) return STATUS_OK;
     if (p->data == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of gradients on one replica (expected 'data' above 1)");
     if (p->zero > ZERO_STATES)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of gradients with 'zero' %" PRIu32 " (expected 0 or 1: their sum is compressed)",
+                         "'compression' of gradients with 'zero' %" PRIu32
+                         " (expected 0 or 1: their sum is compressed)",
                          p->zero);
     return STATUS_OK;
 }
@@ -215,10 +227,11 @@ static enum status check_cuts(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'pipedream' without 'replicas' (expected their total number, such as [16])");
     if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_cut_count(p) > PARALLEL_CUTS_MAX)
-        return error_set(err, STATUS_LIMIT, "%" PRIu32 " chunks of layers to balance (limit is %d)", parallel_cut_count(p),
-                         PARALLEL_CUTS_MAX);
+        return error_set(err, STATUS_LIMIT, "%" PRIu32 " chunks of layers to balance (limit is %d)",
+                         parallel_cut_count(p), PARALLEL_CUTS_MAX);
     if (p->partition == PARALLEL_RANNC && parallel_buckets(p) > 1)
-        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with %" PRIu32 " buckets (expected 1)", p->buckets);
+        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with %" PRIu32 " buckets (expected 1)",
+                         p->buckets);
     if (p->partition == PARALLEL_RANNC && (p->schedule != PIPELINE_1F1B || p->chunks > 1))
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'rannc' with schedule '%s' of %" PRIu32 " chunks (expected '1f1b' of 1)",
@@ -240,8 +253,8 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 {
     if (value % p->tensor == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "tensor parallelism of %" PRIu32 " with %" PRIu64 " %s (expected a multiple of %" PRIu32 ")", p->tensor,
-                     value, what, p->tensor);
+                     "tensor parallelism of %" PRIu32 " with %" PRIu64 " %s (expected a multiple of %" PRIu32 ")",
+                     p->tensor, value, what, p->tensor);
 }
 
 /* Refuses features that parallel jobs lack. */
@@ -265,7 +278,8 @@ static enum status check_tensor(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "sequence parallelism without tensor parallelism (expected 'tensor' above 1)");
     if (p->scatter && (p->tensor == 1 || p->sequence))
-        return error_set(err, STATUS_BAD_INPUT, "scattered boundaries %s (expected 'tensor' above 1 without 'sequence')",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "scattered boundaries %s (expected 'tensor' above 1 without 'sequence')",
                          p->tensor == 1 ? "without tensor parallelism" : "with sequence parallelism");
     if (p->tensor == 1) return STATUS_OK;
     if (network_is_listed(n))
@@ -298,7 +312,8 @@ static enum status check_tree(const struct job *job, struct error *err)
     if (p->replicated > 0) why = "unequal replicas";
     if (parallel_splits(p, ZERO_STATES)) why = "split states";
     if (pipeline_is_asynchronous(p->schedule)) why = "a schedule without a flush";
-    if (job->gradients != PRECISION_FP32 || compression_is_set(&job->compression[COMPRESSION_GRADIENTS])) why = "encoded gradients";
+    if (job->gradients != PRECISION_FP32 || compression_is_set(&job->compression[COMPRESSION_GRADIENTS]))
+        why = "encoded gradients";
     if (why) return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with %s", why);
     if (p->carrying == PARALLEL_SIMULATED)
         return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' of a job that is only simulated");
@@ -346,9 +361,10 @@ static enum status check_pieces(const struct job *job, struct error *err)
     const char *what = without_pieces(job);
     if (what) return error_set(err, STATUS_BAD_INPUT, "'tensor_pieces' with %s", what);
     if (p->tensor_pieces == 1 || (p->tensor_pieces & (p->tensor_pieces - 1)) != 0 || p->tensor_pieces % p->tensor != 0)
-        return error_set(err, STATUS_BAD_INPUT, "'tensor_pieces' %" PRIu32 " on %" PRIu32
-                         " device%s of a tensor group (expected a power of two from 2 on that they divide)", p->tensor_pieces,
-                         p->tensor, p->tensor > 1 ? "s" : "");
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'tensor_pieces' %" PRIu32 " on %" PRIu32
+                         " device%s of a tensor group (expected a power of two from 2 on that they divide)",
+                         p->tensor_pieces, p->tensor, p->tensor > 1 ? "s" : "");
     TRY(check_piece(p, "attention heads", job->network.heads, err));
     TRY(check_piece(p, "heads of keys and values", network_kv_heads(&job->network), err));
     return check_piece(p, "columns of the feed-forward part", job->network.ff_width, err);

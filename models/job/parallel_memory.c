@@ -79,7 +79,8 @@ uint64_t parallel_joined_bytes(const struct job *job)
     uint64_t parameters = tied_parameters(job);
     if ((pipeline_is_asynchronous(p->schedule) && !parallel_is_carried_out(p)) || parallel_drains(job)) return 0;
     if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
-    if (parallel_splits(p, ZERO_GRADIENTS) && parallel_is_carried_out(p)) parameters = size_align(parameters, CHUNK_SHARE_ROUNDING);
+    if (parallel_splits(p, ZERO_GRADIENTS) && parallel_is_carried_out(p))
+        parameters = size_align(parameters, CHUNK_SHARE_ROUNDING);
     return parameters * parallel_parameter_bytes(job).gradient;
 }
 
@@ -168,7 +169,8 @@ enum compression_code parallel_gradient_code(const struct job *job)
 
 bool parallel_encodes_gradients(const struct job *job)
 {
-    return compression_is_set(&job->compression[COMPRESSION_GRADIENTS]) || parallel_gradient_code(job) != COMPRESSION_PLAIN;
+    return compression_is_set(&job->compression[COMPRESSION_GRADIENTS]) ||
+           parallel_gradient_code(job) != COMPRESSION_PLAIN;
 }
 
 uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers)
@@ -176,7 +178,8 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
     const enum compression_code code = parallel_gradient_code(job);
     if (code != COMPRESSION_PLAIN)
         return compression_code_bytes(code, parallel_whole_state(job, layers).gradient_bytes / sizeof(float));
-    return compression_bytes(&job->compression[COMPRESSION_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
+    return compression_bytes(&job->compression[COMPRESSION_GRADIENTS],
+                             parallel_whole_state(job, layers).gradient_bytes);
 }
 
 /* --- activations ------------------------------------------------------------------------------ */
@@ -205,7 +208,8 @@ static struct numbers numbers_of(const struct job *job, uint64_t layer)
     return (struct numbers){.element_bytes = precision_bytes(job->precision), .tokens = tokens, .rows = rows,
                             .own = rows / members * n->width, .whole = rows * n->width,
                             .seen = seen, .seen_own = seen / members * n->width, .joins = network_joins(n, layer),
-                            .slice = network_slice(network_of_layer(n, layer, &room), p->tensor, p->tensor_pieces), .layer = layer};
+                            .slice = network_slice(network_of_layer(n, layer, &room), p->tensor, p->tensor_pieces),
+                            .layer = layer};
 }
 
 static uint64_t projections(const struct numbers *s)
@@ -348,7 +352,8 @@ uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
 
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
-    return compression_bytes(&job->compression[COMPRESSION_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
+    return compression_bytes(&job->compression[COMPRESSION_ACTIVATIONS],
+                             parallel_plain_kept_bytes(job, layers, dropout));
 }
 
 /* Counts kept bytes; a recomputed stage has none. */
@@ -385,7 +390,8 @@ static uint64_t block_workspace(const struct job *job, const struct numbers *s, 
     uint64_t widest = max_u64(projections(s), gradients);
     if (s->seen > 0) widest = max_u64(widest, cross_projections(s));
     uint64_t bytes = s->element_bytes * (s->own + s->seen_own + widest);
-    if (job->precision == PRECISION_BF16_WEIGHTS) bytes += 2 * precision_weight_bytes(job->precision) * widest; /* rounded */
+    /* rounded */
+    if (job->precision == PRECISION_BF16_WEIGHTS) bytes += 2 * precision_weight_bytes(job->precision) * widest;
     if (job->parallel.sequence) bytes += s->element_bytes * max_u64(s->whole, s->seen * job->network.width);
     if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
     if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);

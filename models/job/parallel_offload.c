@@ -76,7 +76,8 @@ static enum status check_whole(const struct job *job, struct error *err)
                          pipeline_schedule_names[p->schedule]);
     if (compression_is_set(&job->compression[COMPRESSION_GRADIENTS]))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
+                         "'compression' of gradients with 'offload' (expected none: "
+                         "hosts add up uncompressed gradients)");
     if (p->data == 1 || p->offload == OFFLOAD_STATES) return STATUS_OK;
     return check_once(job, "'offload' of weights (with 'zero' 0)", err);
 }
@@ -86,21 +87,24 @@ static enum status check_choices(const struct parallel *p, struct error *err)
     if (!p->choose && p->chosen == 0) return STATUS_OK;
     if (recompute_repeats(p->recompute))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' with recomputation of all chunks (expected none or selective: recomputed activations are not swapped)",
+                         "'%s' with recomputation of all chunks (expected none or selective: "
+                         "recomputed activations are not swapped)",
                          p->choose ? "choose" : "choices");
     if (parallel_chunks(p) > PARALLEL_CUTS_MAX)
         return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " chunks (expected at most %d)",
                          p->choose ? "choose" : "choices", parallel_chunks(p), PARALLEL_CUTS_MAX);
     if (p->chosen == 0 || p->chosen == parallel_chunks(p)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " chunks (expected one for each chunk, %" PRIu32 ")",
-                     p->chosen, parallel_chunks(p));
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'choices' of %" PRIu32 " chunks (expected one for each chunk, %" PRIu32 ")", p->chosen,
+                     parallel_chunks(p));
 }
 
 static enum status check_swap(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     if (!p->swap && (p->choose || p->chosen > 0))
-        return error_set(err, STATUS_BAD_INPUT, "'%s' without 'swap' (expected it: activations leave or are computed again)",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' without 'swap' (expected it: activations leave or are computed again)",
                          p->choose ? "choose" : "choices");
     if (!p->swap) return STATUS_OK;
     if (p->offload != OFFLOAD_WEIGHTS)
@@ -135,10 +139,12 @@ enum status parallel_offload_check(const struct job *job, struct error *err)
                          p->zero);
     if (p->offload == OFFLOAD_WEIGHTS && p->delayed)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)");
+                         "'delayed' with 'offload' of weights (expected 'offload' of states: "
+                         "older weights stay on the devices)");
     if (p->sequence && simulated) /* its members add up gradients of norms in updates */
         return error_set(err, STATUS_BAD_INPUT,
-                         "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");
+                         "'offload' with sequence parallelism (expected none: "
+                         "tensor groups add up gradients of norms)");
     if (p->zero == ZERO_NOTHING) TRY(check_whole(job, err));
     return check_swap(job, err);
 }

@@ -83,8 +83,9 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
 
 /* Names of the command line, DeepSpeed and Megatron-LM. */
 static const struct json_synonym synonyms[] = {
-    {"tp", "tensor"}, {"tensor_model_parallel_size", "tensor"}, {"pp", "pipeline"}, {"pipeline_model_parallel_size", "pipeline"},
-    {"dp", "data"},   {"zero_stage", "zero"},
+    {"tp", "tensor"},   {"tensor_model_parallel_size", "tensor"},
+    {"pp", "pipeline"}, {"pipeline_model_parallel_size", "pipeline"},
+    {"dp", "data"},     {"zero_stage", "zero"},
 };
 
 /* How gradients are added up. */
@@ -219,8 +220,10 @@ static bool parse_flag(const char *word, struct parallel *out)
     const struct {
         const char *name;
         bool *value;
-    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"blocking", &out->blocking},
-                 {sum_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
+    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed},
+                 {"blocking", &out->blocking},
+                 {sum_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed},
+                 {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -240,10 +243,11 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}, {"flush=", p->flush, 0},
                  {"tensor_pieces=", p->tensor_pieces, 0}};
-    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL,
-                                 p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
-                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
-                                 p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
+    const char *const flags[] =
+        {p->sequence ? "sp" : NULL,       p->scatter ? "scatter" : NULL,        p->exposed ? "exposed" : NULL,
+         p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
+         p->storage ? "storage" : NULL,   p->delayed ? "delayed" : NULL,        p->swap ? "swap" : NULL,
+         p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* room for everything else */
     size_t used = 0;
     text[0] = '\0';
@@ -329,7 +333,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, tensor_pieces=, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, "
+                     "flush=, tensor_pieces=, "
                      "sp, scatter, "
                      "exposed, blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);

@@ -30,18 +30,21 @@
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
-    return recompute == RECOMPUTE_STAGE || (recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE));
+    return recompute == RECOMPUTE_STAGE ||
+           (recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE));
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-/* Adds attention of a slice's i tokens to the j before as our executor computes it: tiles of queries by keys, as where each
- * token sees all others of sqrt(i j), and copies of the slice's keys and values, or of their gradients. */
-static void add_tiles_of_context(struct work_list *list, const struct job *job, uint64_t heads, bool back, uint64_t times)
+/* Adds attention of a slice's i tokens to the j before as our executor computes it: tiles of queries by keys, as where
+ * each token sees all others of sqrt(i j), and copies of the slice's keys and values, or of their gradients. */
+static void add_tiles_of_context(struct work_list *list, const struct job *job, uint64_t heads, bool back,
+                                 uint64_t times)
 {
     const uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
     const struct work_item tiles = {.kernel = back ? KERNEL_ATTENTION_FULL_BACKWARD : KERNEL_ATTENTION_FULL_FORWARD,
-                                    .count = 1, .m = heads, .n = (uint64_t)llround(sqrt((double)i * (double)j)), .k = d};
+                                    .count = 1, .m = heads, .n = (uint64_t)llround(sqrt((double)i * (double)j)),
+                                    .k = d};
     const struct work_item copies = {.kernel = KERNEL_GATHER, .count = 2, .m = job->microbatch * i,
                                      .n = network_kv_heads(&job->network) / job->parallel.tensor * d};
     if (j > 0) work_list_add(list, &tiles, times);
@@ -49,7 +52,8 @@ static void add_tiles_of_context(struct work_list *list, const struct job *job, 
 }
 
 /* Adds attention of a slice's i tokens to the j before, head by head: two products, four backward. */
-static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass, uint64_t times)
+static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass,
+                        uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
     uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
@@ -336,8 +340,8 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
     gather(list, 1, false);
 }
 
-/* The head of a job that is carried out goes forward and back in one pass, and gathers its rows once. BERT's has all rows
- * from there on. */
+/* The head of a job that is carried out goes forward and back in one pass, and gathers its rows once. BERT's has all
+ * rows from there on. */
 static void own_head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
     const bool words = !network_classifies(&job->network), whole = job->network.family == NETWORK_BERT;
@@ -370,8 +374,8 @@ static void head_exchange(struct exchange *list, const struct job *job, enum par
 
 /*
  * Adds gradients that each member has whole: norms, biases of results that are added up, and tensors without a split.
- * With sequence parallelism they are sums over a share of the rows; tables of positions see all rows. Jobs that are carried
- * out add them up in passes.
+ * With sequence parallelism they are sums over a share of the rows; tables of positions see all rows. Jobs that are
+ * carried out add them up in passes.
  */
 static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
 {
@@ -407,8 +411,8 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
     if (pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_NORM) { /* squares of the gradients of tensors */
-        exchange(&list, COLLECTIVE_ALL_REDUCE, 1, memory_tensor_count(network, layers.first, layers.count) * sizeof(double),
-                 false);
+        exchange(&list, COLLECTIVE_ALL_REDUCE, 1,
+                 memory_tensor_count(network, layers.first, layers.count) * sizeof(double), false);
         return list.count;
     }
     if (pass == PARALLEL_UPDATE) {

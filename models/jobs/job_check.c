@@ -104,11 +104,13 @@ static enum status check_precision(const struct job_draft *draft, struct error *
                          precision_names[PRECISION_FP32]);
 }
 
-/* Refuses to clip embeddings that are more than tables: their gradient is made and applied at once, but for parallel jobs. */
+/* Refuses to clip embeddings that are more than tables: their gradient is made and applied at once, but for parallel
+ * jobs. */
 static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
-    if (!job_clips(&draft->job) || network_has_plain_tables(n) || parallel_is_set(&draft->job.parallel)) return STATUS_OK;
+    if (!job_clips(&draft->job) || network_has_plain_tables(n) || parallel_is_set(&draft->job.parallel))
+        return STATUS_OK;
     const json_t *own = json_object_get(draft->object, "optimizer");
     if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
     return json_fail_key(draft->in, own, "clip", err,
@@ -123,14 +125,17 @@ struct named_data {
     const json_t *data_giver, *format_giver;
 };
 
-static const char WANTED_DATA[] = "expected text, tokens in a .bin file of llm.c or nanoGPT, or rows of 'spillway tokenize'";
+static const char WANTED_DATA[] =
+    "expected text, tokens in a .bin file of llm.c or nanoGPT, or rows of 'spillway tokenize'";
 
-enum status job_draft_refuse_json(const struct job_draft *draft, const char *data, const json_t *giver, struct error *err)
+enum status job_draft_refuse_json(const struct job_draft *draft, const char *data, const json_t *giver,
+                                  struct error *err)
 {
     char command[JOB_ROWS_COMMAND_BYTES];
     if (!job_rows_command(data, &draft->job.network, command)) return STATUS_OK;
     return json_fail_key(draft->in, giver, "data", err,
-                         "'%s' holds %s by its name: make rows of it by %s (or \"tokens\": \"bytes\" if bytes are meant)",
+                         "'%s' holds %s by its name: make rows of it by %s (or \"tokens\": "
+                         "\"bytes\" if bytes are meant)",
                          data, data_file_records(data), command);
 }
 
@@ -179,7 +184,8 @@ static enum status check_rows(const struct job_draft *draft, const struct named_
                              "'%s' has rows, which are for decoders, and network '%s' is none", named->data, n->name);
     if (!job_rows_other_tokenizer(named->path, n, folder)) return STATUS_OK;
     return json_fail_key(draft->in, named->data_giver, "data", err,
-                         "the rows of '%s' were made by another tokenizer than that in '%s' (make them again)", named->data, folder);
+                         "the rows of '%s' were made by another tokenizer than that in '%s' (make them again)",
+                         named->data, folder);
 }
 
 /* Checks that the network can read this format. */
@@ -231,7 +237,8 @@ static enum status check_training_data(const struct job_draft *draft, struct err
     TRY(check_data(draft, &named, err));
     if (job->data_format == DATA_ROWS || (!job->packs && !job->skips_long)) return STATUS_OK;
     return json_fail_key(draft->in, job_draft_giver(draft, key), key, err,
-                         "'%s' is for rows (found data_format '%s'; expected a file of 'spillway tokenize --rows' as 'data')", key,
+                         "'%s' is for rows (found data_format '%s'; "
+                         "expected a file of 'spillway tokenize --rows' as 'data')", key,
                          data_format_names[job->data_format]);
 }
 
@@ -243,7 +250,8 @@ static enum status check_division(const struct job_draft *draft, const json_t *o
     if (job->evaluation.data && rows != (job->evaluation.data_format == DATA_ROWS))
         return json_fail_key(draft->in, own, "data", err,
                              "'%s' is '%s' but the job's data are '%s' (expected rows for both, or neither)",
-                             draft->held_out, data_format_names[job->evaluation.data_format], data_format_names[job->data_format]);
+                             draft->held_out, data_format_names[job->evaluation.data_format],
+                             data_format_names[job->data_format]);
     if (!draft->divides_rows || (rows && !job->evaluation.data)) return STATUS_OK;
     return json_fail_key(draft->in, own, json_object_get(own, "share") ? "share" : "split_seed", err,
                          "'share' and 'split_seed' divide the rows of a job's data (found %s)",

@@ -50,11 +50,12 @@ static enum status check_room(const struct job *job, struct error *err)
     struct statvfs disk;
     struct stat info;
     char folder[JOB_PATH_BYTES], text[2][QUANTITY_TEXT_BYTES];
-    const double needed =
-        4.0 * (double)(job->adapter.rank > 0 ? network_trained_parameters(&job->network) : network_parameters(&job->network));
+    const double needed = 4.0 * (double)(job->adapter.rank > 0 ? network_trained_parameters(&job->network)
+                                                               : network_parameters(&job->network));
     if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
     const char *const slash = strrchr(job->weights_out, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1, slash ? job->weights_out : ".");
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1,
+             slash ? job->weights_out : ".");
     if (statvfs(folder, &disk) != 0) return STATUS_OK; /* outputs_probe() wrote there */
     const double room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (room >= needed) return STATUS_OK;
@@ -76,7 +77,8 @@ static enum status declare_folder(const char *path, struct error *err)
     DIR *const entries = opendir(folder);
     enum status status = STATUS_OK;
     for (const struct dirent *entry; entries && !status && (entry = readdir(entries));) {
-        if (!text_ends_in(entry->d_name, ".safetensors") && !text_ends_in(entry->d_name, ".safetensors.index.json")) continue;
+        if (!text_ends_in(entry->d_name, ".safetensors") && !text_ends_in(entry->d_name, ".safetensors.index.json"))
+            continue;
         snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
         status = outputs_read(file, err);
     }
@@ -120,7 +122,8 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
     for (uint32_t j = 0; j < jobs->count; j++) {
         const int length = snprintf(path, sizeof path, "%s/%s", folder, jobs->jobs[j].name);
         if (length >= (int)sizeof path)
-            return error_set(err, STATUS_LIMIT, "the path of the checkpoints is too long (limit is %d bytes)", JOB_PATH_BYTES);
+            return error_set(err, STATUS_LIMIT, "the path of the checkpoints is too long (limit is %d bytes)",
+                             JOB_PATH_BYTES);
         snprintf(what, sizeof what, "the checkpoints of job '%s'", jobs->jobs[j].name);
         TRY(outputs_declare_folder(path, what, err));
     }
@@ -145,8 +148,8 @@ enum status job_set_send(struct job_set *jobs, const char *from, const char *to,
         if (!job->weights_out || send(from, to, job->weights_out, &jobs->arena, &job->weights_out, err)) continue;
         uint32_t other = job_names_find(&sent, job->weights_out);
         if (other != UINT32_MAX)
-            error_set(err, STATUS_BAD_INPUT, "jobs '%s' and '%s' would both write '%s'", jobs->jobs[other].name, job->name,
-                      job->weights_out);
+            error_set(err, STATUS_BAD_INPUT, "jobs '%s' and '%s' would both write '%s'", jobs->jobs[other].name,
+                      job->name, job->weights_out);
         else if (job_names_add(&sent, job->weights_out, j, err) == STATUS_OK && job->weights_best)
             (void)!send(from, to, job->weights_best, &jobs->arena, &job->weights_best, err);
     }

@@ -16,22 +16,27 @@ enum { TARGETS_MAX = 100000 }; /* "all-linear" is saved as the full names of all
 /* Returns true for null, false, 0, "" and empty lists and objects. */
 static bool is_nothing(const json_t *value)
 {
-    return !value || json_is_null(value) || json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
-           (json_is_object(value) && json_object_size(value) == 0) || (json_is_integer(value) && json_integer_value(value) == 0) ||
+    return !value || json_is_null(value) || json_is_false(value) ||
+           (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0) ||
+           (json_is_integer(value) && json_integer_value(value) == 0) ||
            (json_is_string(value) && *json_string_value(value) == '\0');
 }
 
 /* Refuses what is not a plain LoRA of linear layers. */
 static enum status refuse_others(struct json_object *object, struct error *err)
 {
-    static const char *const keys[] = {"use_dora", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern", "modules_to_save",
+    static const char *const keys[] = {"use_dora", "use_qalora", "use_bdlora", "rank_pattern", "alpha_pattern",
+                                       "modules_to_save",
                                        "layers_to_transform", "layers_pattern", "layer_replication", "exclude_modules",
-                                       "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "lora_bias",
+                                       "target_parameters", "trainable_token_indices", "alora_invocation_tokens",
+                                       "lora_bias",
                                        "megatron_config", "arrow_config"};
     static const char *const starts[] = {"pissa", "olora", "loftq", "eva", "corda", "orthogonal", "lora_ga"};
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
         if (!is_nothing(json_object_get(object->value, keys[i])))
-            return json_fail_key(object->input, object->value, keys[i], err, "'%s' is not supported (expected none)", keys[i]);
+            return json_fail_key(object->input, object->value, keys[i], err, "'%s' is not supported (expected none)",
+                                 keys[i]);
     const char *bias = json_string_value(json_object_get(object->value, "bias"));
     if (bias && strcmp(bias, "none") != 0)
         return json_fail_key(object->input, object->value, "bias", err, "'bias' is '%.40s' (expected none)", bias);
@@ -39,12 +44,14 @@ static enum status refuse_others(struct json_object *object, struct error *err)
     for (size_t i = 0; start && i < ARRAY_COUNT(starts); i++)
         if (strncmp(start, starts[i], strlen(starts[i])) == 0)
             return json_fail_key(object->input, object->value, "init_lora_weights", err,
-                                 "'init_lora_weights' is '%.40s', which changes the network's own weights (expected true, false "
+                                 "'init_lora_weights' is '%.40s', "
+                                 "which changes the network's own weights (expected true, false "
                                  "or gaussian)", start);
     return STATUS_OK;
 }
 
-static enum status read_modules(struct json_object *object, struct arena *arena, struct job_adapter *out, struct error *err)
+static enum status read_modules(struct json_object *object, struct arena *arena, struct job_adapter *out,
+                                struct error *err)
 {
     const json_t *value = json_object_get(object->value, "target_modules");
     if (json_is_string(value)) {
@@ -56,14 +63,14 @@ static enum status read_modules(struct json_object *object, struct arena *arena,
     TRY(json_take_array(object, "target_modules", JSON_REQUIRED, &value, err));
     const size_t count = json_array_size(value);
     if (count == 0 || count > TARGETS_MAX)
-        return json_fail_key(object->input, object->value, "target_modules", err, "'target_modules' has %zu names (expected 1 to %d)",
-                             count, (int)TARGETS_MAX);
+        return json_fail_key(object->input, object->value, "target_modules", err,
+                             "'target_modules' has %zu names (expected 1 to %d)", count, (int)TARGETS_MAX);
     out->target_count = (uint32_t)count;
     return json_item_strings(object->input, value, arena, &out->targets, err);
 }
 
-static enum status read_config(const struct json_input *in, bool any_dropout, struct arena *arena, struct job_adapter *out,
-                               struct error *err)
+static enum status read_config(const struct json_input *in, bool any_dropout, struct arena *arena,
+                               struct job_adapter *out, struct error *err)
 {
     static const char *const types[] = {"LORA"};
     struct json_object object;
@@ -79,12 +86,14 @@ static enum status read_config(const struct json_input *in, bool any_dropout, st
     TRY(json_take_bool(&object, "use_rslora", JSON_OPTIONAL, &out->rslora, err));
     if (dropout > 0 && !any_dropout)
         return json_fail_key(in, object.value, "lora_dropout", err,
-                             "'lora_dropout' is not supported (expected 0, or \"dropout\": 0 in the job to train on without)");
+                             "'lora_dropout' is not supported (expected 0, or \"dropout\": "
+                             "0 in the job to train on without)");
     TRY(read_modules(&object, arena, out, err));
     return refuse_others(&object, err);
 }
 
-enum status job_peft_read(const char *folder, bool any_dropout, struct arena *arena, struct job_adapter *out, struct error *err)
+enum status job_peft_read(const char *folder, bool any_dropout, struct arena *arena, struct job_adapter *out,
+                          struct error *err)
 {
     struct json_input *in = NULL;
     const char *path;

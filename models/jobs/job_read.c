@@ -57,7 +57,8 @@ static enum status name_best(const char *path, struct arena *arena, const char *
     bool usual = text_ends_in(path, ending), adapter = text_ends_in(path, job_adapter_file);
     if (usual) stem -= strlen(ending);
     if (adapter && stem + strlen(ending) > strlen(job_adapter_file) + 1) {
-        snprintf(text, sizeof text, "%.*s.best/%s", (int)(strlen(path) - strlen(job_adapter_file) - 1), path, job_adapter_file);
+        snprintf(text, sizeof text, "%.*s.best/%s", (int)(strlen(path) - strlen(job_adapter_file) - 1), path,
+                 job_adapter_file);
         return arena_string(arena, text, out, err);
     }
     snprintf(text, sizeof text, "%.*s.best%s", (int)stem, path, usual ? ending : "");
@@ -185,7 +186,8 @@ static const struct {
     {"bf16", "'precision': 'bf16' or 'bf16-weights'"},
     {"mixed_precision", "'precision': 'bf16' or 'bf16-weights'"},
     {"gradient_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
-    {"activation_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
+    {"activation_checkpointing",
+     "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
     {"model", "'network'"},
     {"model_name", "'network'"},
     {"model_name_or_path", "'network'"},
@@ -325,8 +327,8 @@ enum status job_set_parse(const struct json_input *in, const json_t *value, cons
 
 /* --- a file of any length -------------------------------------------------------------------- */
 
-static enum status parse_element(struct parsing *p, const struct json_stream *stream, const struct json_element *element,
-                                 struct error *err)
+static enum status parse_element(struct parsing *p, const struct json_stream *stream,
+                                 const struct json_element *element, struct error *err)
 {
     struct json_object object;
     struct json_input *in = NULL;

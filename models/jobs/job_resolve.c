@@ -64,7 +64,8 @@ static enum status set_decoder(struct job_draft *draft, struct error *err)
     struct error own = {0};
     bool shared = !json_object_get(draft->object, "decoder_sequence");
     if (draft->decoder_sequence == 0) return STATUS_OK;
-    if (network_set_decoder(&draft->job.network, draft->job.sequence, draft->decoder_sequence, &own) == STATUS_OK || shared)
+    if (network_set_decoder(&draft->job.network, draft->job.sequence, draft->decoder_sequence, &own) == STATUS_OK ||
+        shared)
         return STATUS_OK;
     return json_fail_key(draft->in, draft->object, "decoder_sequence", err, "%s", own.text);
 }
@@ -91,7 +92,8 @@ static enum status settle_length(struct job_draft *draft, struct error *err)
         TRY(job_draft_refuse_json(draft, draft->data, job_draft_giver(draft, "data"), err));
     if (job->data_format != DATA_ROWS)
         return json_fail_key(draft->in, giver, "epochs", err,
-                             "'epochs' counts rows, and the data of the job have none (found '%s'; expected 'minibatches', or a "
+                             "'epochs' counts rows, and the data of the job have none (found '%s'; "
+                             "expected 'minibatches', or a "
                              "file of 'spillway tokenize --rows' as 'data')", data_format_names[job->data_format]);
     if (job_rows_minibatches(job, draft->epochs, &job->minibatches, &own) == STATUS_OK) return STATUS_OK;
     return json_fail_key(draft->in, giver, "epochs", err, "%s", own.text);

@@ -24,7 +24,8 @@ static enum status fail_long(const struct json_object *object, const char *key, 
 }
 
 /* Takes a number, or [first, last]. */
-static enum status read_range(const struct json_input *in, const json_t *array, size_t i, uint64_t out[2], struct error *err)
+static enum status read_range(const struct json_input *in, const json_t *array, size_t i, uint64_t out[2],
+                              struct error *err)
 {
     const json_t *pair = NULL;
     if (!json_is_array(json_array_get(array, i))) {
@@ -37,7 +38,8 @@ static enum status read_range(const struct json_input *in, const json_t *array, 
     return json_item_u64(in, pair, 1, out[0], NETWORK_LAYERS_MAX, &out[1], err);
 }
 
-static enum status read_layers(struct json_object *object, struct arena *arena, struct network_freeze *out, struct error *err)
+static enum status read_layers(struct json_object *object, struct arena *arena, struct network_freeze *out,
+                               struct error *err)
 {
     const json_t *array = NULL;
     uint64_t(*layers)[2];
@@ -65,7 +67,8 @@ static enum status read_texts(struct json_object *object, const char *key, struc
     return json_item_strings(object->input, array, arena, out, err);
 }
 
-static enum status read_freeze(const struct job_draft *draft, struct arena *arena, struct network_freeze *out, struct error *err)
+static enum status read_freeze(const struct job_draft *draft, struct arena *arena, struct network_freeze *out,
+                               struct error *err)
 {
     struct json_object object;
     TRY(json_object_open(&object, draft->in, draft->freeze, "an object with 'layers' and 'tensors'", err));
@@ -79,7 +82,8 @@ static enum status read_freeze(const struct job_draft *draft, struct arena *aren
 /* --- adapter ---------------------------------------------------------------------------------- */
 
 /* Takes a list, or "all-linear". */
-static enum status read_targets(struct json_object *object, struct arena *arena, struct job_adapter *out, struct error *err)
+static enum status read_targets(struct json_object *object, struct arena *arena, struct job_adapter *out,
+                                struct error *err)
 {
     static const char *const all[] = {"all-linear"};
     size_t which;
@@ -92,8 +96,8 @@ static enum status read_targets(struct json_object *object, struct arena *arena,
 }
 
 /* Takes what the folder says where the job says nothing. */
-static enum status read_folder(const struct job_draft *draft, struct arena *arena, struct job_adapter *out, bool dropout_given,
-                               struct error *err)
+static enum status read_folder(const struct job_draft *draft, struct arena *arena, struct job_adapter *out,
+                               bool dropout_given, struct error *err)
 {
     struct job_adapter theirs = {.from = out->from};
     struct error own = {0};
@@ -112,12 +116,13 @@ static enum status check_alone(const struct job_draft *draft, struct json_object
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
         if (json_has(object, keys[i]))
             return json_fail_key(draft->in, draft->adapter, keys[i], err,
-                                 "'%s' without 'rank' (expected 'rank', or only 'from', whose folder has all of them)", keys[i]);
+                                 "'%s' without 'rank' (expected 'rank', or only 'from', whose folder has all of them)",
+                                 keys[i]);
     return STATUS_OK;
 }
 
-static enum status read_adapter(const struct job_draft *draft, const char *folder, struct arena *arena, struct job_adapter *out,
-                                struct error *err)
+static enum status read_adapter(const struct job_draft *draft, const char *folder, struct arena *arena,
+                                struct job_adapter *out, struct error *err)
 {
     static const char *const kinds[] = {"lora"};
     struct json_object object;
@@ -136,11 +141,13 @@ static enum status read_adapter(const struct job_draft *draft, const char *folde
     const bool dropout_given = json_has(&object, "dropout");
     TRY(json_object_close(&object, err));
     if (dropout > 0)
-        return json_fail_key(draft->in, draft->adapter, "dropout", err, "'dropout' of adapters is not supported (expected 0)");
+        return json_fail_key(draft->in, draft->adapter, "dropout", err,
+                             "'dropout' of adapters is not supported (expected 0)");
     if (from) TRY(path_absolute(folder, from, arena, &out->from, err));
     if (out->rank > 0) return STATUS_OK;
     if (!from)
-        return json_fail_key(draft->in, draft->adapter, NULL, err, "missing key 'rank' (or 'from', the folder of an adapter)");
+        return json_fail_key(draft->in, draft->adapter, NULL, err,
+                             "missing key 'rank' (or 'from', the folder of an adapter)");
     TRY(check_alone(draft, &object, err));
     return read_folder(draft, arena, out, dropout_given, err);
 }
@@ -151,7 +158,8 @@ static enum status settle_targets(const struct job_draft *draft, struct job_adap
     if (adapter->rank == 0 || adapter->targets || adapter->all_linear) return STATUS_OK;
     adapter->targets = network_default_targets(&draft->job.network, &adapter->target_count);
     if (adapter->targets) return STATUS_OK;
-    return json_fail_key(draft->in, draft->adapter, NULL, err, "missing key 'targets': there is no default for family '%s'",
+    return json_fail_key(draft->in, draft->adapter, NULL, err,
+                         "missing key 'targets': there is no default for family '%s'",
                          network_family_names[draft->job.network.family]);
 }
 
@@ -160,17 +168,21 @@ static enum status settle_output(struct job_draft *draft, struct arena *arena, s
 {
     char path[4 * PATH_MAX];
     struct job *job = &draft->job;
-    if (job->adapter.rank == 0 || !job->weights_out || text_ends_in(job->weights_out, job_adapter_file)) return STATUS_OK;
+    if (job->adapter.rank == 0 || !job->weights_out || text_ends_in(job->weights_out, job_adapter_file))
+        return STATUS_OK;
     if (text_ends_in(job->weights_out, ".safetensors"))
         return json_fail_key(draft->in, job_draft_giver(draft, "weights_out"), "weights_out", err,
-                             "an adapter is written as a folder (expected one, or a path that ends in '%s')", job_adapter_file);
+                             "an adapter is written as a folder (expected one, or a path that ends in '%s')",
+                             job_adapter_file);
     const int length = snprintf(path, sizeof path, "%s/%s", job->weights_out, job_adapter_file);
     if (length >= (int)sizeof path)
-        return json_fail_key(draft->in, job_draft_giver(draft, "weights_out"), "weights_out", err, "the path is too long");
+        return json_fail_key(draft->in, job_draft_giver(draft, "weights_out"), "weights_out", err,
+                             "the path is too long");
     return arena_string(arena, path, &job->weights_out, err);
 }
 
-static enum status fail_trained(const struct job_draft *draft, const char *key, const struct error *own, struct error *err)
+static enum status fail_trained(const struct job_draft *draft, const char *key, const struct error *own,
+                                struct error *err)
 {
     if (own->status != STATUS_BAD_INPUT) *err = *own;
     else json_fail_key(draft->in, job_draft_giver(draft, key), key, err, "%s", own->text);
@@ -233,7 +245,8 @@ static void write_adapter(const struct job_adapter *adapter, const char *folder,
     if (adapter->all_linear) json_out_string(out, "targets", "all-linear");
     else write_texts(adapter->targets, adapter->target_count, out, "targets");
     if (adapter->rslora) json_out_bool(out, "rslora", true);
-    if (adapter->from) json_out_string(out, "from", folder ? path_relative(folder, adapter->from, relative) : adapter->from);
+    if (adapter->from)
+        json_out_string(out, "from", folder ? path_relative(folder, adapter->from, relative) : adapter->from);
     json_out_object_end(out);
 }
 

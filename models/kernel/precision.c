@@ -51,7 +51,8 @@ enum status precision_read(struct json_object *o, const char *key, uint32_t coun
     size_t choice = *out;
     if (text && precision_is_fp16(text))
         return json_fail_key(o->input, o->value, key, err,
-                             "'%s' is %s, which is neither trained nor modelled here (expected fp32, or bf16, which has the same size)",
+                             "'%s' is %s, which is neither trained nor modelled here (expected fp32, or bf16, "
+                             "which has the same size)",
                              key, text);
     if (spelled) {
         json_take_any(o, key);

@@ -310,7 +310,8 @@ static void experts(const struct network *n, struct network_list *list)
 {
     const bool mixtral = n->family == NETWORK_MIXTRAL;
     matrix(list, mixtral ? "block_sparse_moe.gate.weight" : "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
-    struct tensor_spec *in = tensor(list, mixtral ? "block_sparse_moe.experts.gate_up_proj" : "mlp.experts.gate_up_proj",
+    struct tensor_spec *in = tensor(list,
+                                    mixtral ? "block_sparse_moe.experts.gate_up_proj" : "mlp.experts.gate_up_proj",
                                     INIT_NORMAL, MATRIX);
     in->of_expert[0] = mixtral ? "w1" : "gate_proj";
     in->of_expert[1] = mixtral ? "w3" : "up_proj";
@@ -343,12 +344,12 @@ static void llama_block(const struct network *n, uint64_t block, struct network_
     uint64_t shared = network_kv_heads(n) * n->head_width;
     prefix(list, "model.layers.%" PRIu64 ".", block);
     bool biases = n->biases;
-    linear(list, (struct network_linear){"self_attn.q_proj.weight", biases ? "self_attn.q_proj.bias" : NULL, inner, width,
-                                         OUT_IN, INIT_NORMAL});
-    linear(list, (struct network_linear){"self_attn.k_proj.weight", biases ? "self_attn.k_proj.bias" : NULL, shared, width,
-                                         OUT_IN, INIT_NORMAL});
-    linear(list, (struct network_linear){"self_attn.v_proj.weight", biases ? "self_attn.v_proj.bias" : NULL, shared, width,
-                                         OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.q_proj.weight", biases ? "self_attn.q_proj.bias" : NULL, inner,
+                                         width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.k_proj.weight", biases ? "self_attn.k_proj.bias" : NULL, shared,
+                                         width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.v_proj.weight", biases ? "self_attn.v_proj.bias" : NULL, shared,
+                                         width, OUT_IN, INIT_NORMAL});
     matrix(list, "self_attn.o_proj.weight", INIT_NORMAL, width, inner);
     if (network_traits(n)->qk_norm) {
         rms_norm(n, list, "self_attn.q_norm.weight", n->head_width);
@@ -391,10 +392,12 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
     [NETWORK_OPT] = {"model.decoder.embed_tokens", "model.decoder.embed_positions", "model.decoder.layers.",
                      "self_attn_layer_norm", "final_layer_norm",
                      {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, "self_attn.out_proj", "fc1", "fc2",
-                     "model.decoder.final_layer_norm", "lm_head", "model.decoder.project_in", "model.decoder.project_out"},
+                     "model.decoder.final_layer_norm", "lm_head", "model.decoder.project_in",
+                     "model.decoder.project_out"},
     [NETWORK_GPT_NEOX] = {"gpt_neox.embed_in", NULL, "gpt_neox.layers.", "input_layernorm",
                           "post_attention_layernorm", {"attention.query_key_value", NULL, NULL}, "attention.dense",
-                          "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", "embed_out", NULL, NULL},
+                          "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", "embed_out", NULL,
+                          NULL},
     [NETWORK_GPTJ] = {"transformer.wte", NULL, "transformer.h.", "ln_1", NULL,
                       {"attn.q_proj", "attn.k_proj", "attn.v_proj"}, "attn.out_proj", "mlp.fc_in", "mlp.fc_out",
                       "transformer.ln_f", "lm_head", NULL, NULL},
@@ -404,8 +407,8 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
 };
 
 /* Names a tensor `name` followed by `ending`. */
-static struct tensor_spec *named_tensor(struct network_list *list, const char *name, const char *ending, enum tensor_init init,
-                                        enum shape shape)
+static struct tensor_spec *named_tensor(struct network_list *list, const char *name, const char *ending,
+                                        enum tensor_init init, enum shape shape)
 {
     char text[96] = "";
     if (list->named) snprintf(text, sizeof text, "%s%s", name, ending);
@@ -461,7 +464,8 @@ static void decoder_head(const struct network *n, struct network_list *list)
     const struct decoder_names *names = &decoder_names[n->family];
     if (network_norms_first(n)) named_norm(list, names->norm, n->width);
     if (n->word_width > 0) named_linear(list, names->project_out, n->word_width, n->width, false);
-    if (!n->tied_head) named_linear(list, names->head, n->vocabulary, network_word_width(n), network_traits(n)->head_bias);
+    if (!n->tied_head)
+        named_linear(list, names->head, n->vocabulary, network_word_width(n), network_traits(n)->head_bias);
 }
 
 /* --- bert ----------------------------------------------------------------------------------- */
@@ -505,8 +509,8 @@ static void bert_head(const struct network *n, struct network_list *list)
     }
     if (network_classifies(n)) {
         prefix(list, "%s", "");
-        linear(list,
-               (struct network_linear){"classifier.weight", "classifier.bias", n->classes, n->width, OUT_IN, INIT_NORMAL});
+        linear(list, (struct network_linear){"classifier.weight", "classifier.bias", n->classes, n->width, OUT_IN,
+                                             INIT_NORMAL});
         return;
     }
     prefix(list, "cls.predictions.");
@@ -615,7 +619,8 @@ static void t5_block(const struct network *n, uint64_t block, struct network_lis
         vector(list, "layer_norm.weight", INIT_ONE, n->width);
     }
     t5_prefix(list, &place, at);
-    matrix(list, n->gated ? "DenseReluDense.wi_0.weight" : "DenseReluDense.wi.weight", INIT_NORMAL, n->ff_width, n->width);
+    matrix(list, n->gated ? "DenseReluDense.wi_0.weight" : "DenseReluDense.wi.weight", INIT_NORMAL, n->ff_width,
+           n->width);
     if (n->gated) matrix(list, "DenseReluDense.wi_1.weight", INIT_NORMAL, n->ff_width, n->width);
     matrix(list, "DenseReluDense.wo.weight", INIT_NORMAL, n->width, n->ff_width);
     vector(list, "layer_norm.weight", INIT_ONE, n->width);
@@ -699,7 +704,8 @@ static void list_adapter(const struct network *network, uint32_t index, struct n
     if (list->named) network_module(network, weight.name, module);
     for (uint32_t b = 0; b < 2; b++) {
         prefix(list, "%s", "");
-        matrix(list, "", b ? INIT_ZERO : INIT_UNIFORM, b ? out : network->trained->rank, b ? network->trained->rank : in);
+        matrix(list, "", b ? INIT_ZERO : INIT_UNIFORM, b ? out : network->trained->rank,
+               b ? network->trained->rank : in);
         struct tensor_spec *spec = &list->items[list->count - 1];
         spec->adapter = true;
         if (b) spec->by_heads = weight.by_heads;
@@ -775,6 +781,7 @@ uint64_t network_active_parameters(const struct network *network)
 {
     uint64_t expert = 3 * network->width * network->ff_width, idle = network->experts - network->experts_chosen;
     uint64_t with = 0;
-    for (uint64_t layer = 1; layer <= network->blocks && network->experts > 0; layer++) with += !is_dense(network, layer);
+    for (uint64_t layer = 1; layer <= network->blocks && network->experts > 0; layer++)
+        with += !is_dense(network, layer);
     return network_parameters(network) - with * idle * expert;
 }

@@ -149,7 +149,8 @@ static void build_wide(struct graph_builder *b, const uint32_t *shape)
 
 /* --- chains ----------------------------------------------------------------------------------- */
 
-static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t kernel, uint32_t stride, uint32_t padding)
+static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t kernel, uint32_t stride,
+                          uint32_t padding)
 {
     graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)}, .channels = channels,
                                    .kernel = kernel, .stride = stride, .padding = padding, .bias = true});

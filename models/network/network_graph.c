@@ -84,7 +84,8 @@ void graph_layer(struct graph_builder *b, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    if (array_reserve(&b->names, &b->name_capacity, b->layer_count, sizeof *b->names, NETWORK_LAYERS_MAX, "layers", b->err) ||
+    if (array_reserve(&b->names, &b->name_capacity, b->layer_count, sizeof *b->names, NETWORK_LAYERS_MAX, "layers",
+                      b->err) ||
         arena_string(b->arena, name, &b->names[b->layer_count], b->err))
         return;
     b->layer_count++;

@@ -98,7 +98,8 @@ static struct network_graph_work_product product_of(const struct network_graph_w
         p = (struct network_graph_work_product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, 0, 0, 0};
         break;
     case GRAPH_LINEAR:
-        p = (struct network_graph_work_product){1, pixels(w, op), o->channels, in->channels * in->side * in->side, 0, 0, 0};
+        p = (struct network_graph_work_product){1, pixels(w, op), o->channels, in->channels * in->side * in->side, 0, 0,
+                                                0};
         break;
     default: break;
     }

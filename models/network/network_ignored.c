@@ -1,4 +1,5 @@
-/* Sources: configuration_gpt2.py, _llama.py, _mistral.py, _gemma.py, _qwen2.py, _qwen3.py, _bert.py and _vit.py of transformers 4.57 and 5.0. */
+/* Sources: configuration_gpt2.py, _llama.py, _mistral.py, _gemma.py, _qwen2.py, _qwen3.py, _bert.py and _vit.py of
+ * transformers 4.57 and 5.0. */
 #include "models/network/network_ignored.h"
 
 #include <stdio.h>
@@ -38,7 +39,8 @@ static const struct ignored_key keys[NETWORK_FAMILY_COUNT][NETWORK_IGNORED_MAX] 
                           {.name = "hidden_dropout", .drops = NETWORK_DROPS_EMBEDDING | NETWORK_DROPS_RESULTS}},
     [NETWORK_GPTJ] = {SCORES("attn_pdrop"), EMBEDDING("embd_pdrop"), RESULTS("resid_pdrop")},
     [NETWORK_PHI] = {SCORES("attention_dropout"), EMBEDDING("embd_pdrop"), RESULTS("resid_pdrop")},
-    [NETWORK_BERT] = {{.name = "hidden_dropout_prob", .absent = 0.1}, {.name = "attention_probs_dropout_prob", .absent = 0.1},
+    [NETWORK_BERT] = {{.name = "hidden_dropout_prob", .absent = 0.1}, {.name = "attention_probs_dropout_prob",
+                                                                       .absent = 0.1},
                       {.name = "classifier_dropout", .of_classifier = true}},
     [NETWORK_VIT] = {{.name = "hidden_dropout_prob"}, {.name = "attention_probs_dropout_prob"}},
 };

@@ -135,7 +135,8 @@ static const struct preset presets[] = {
     {"gemma-2-9b", GEMMA2_SOURCE,
      {GATED(NETWORK_GEMMA2, 3584, 16, 8, 42, 14336, 256000, 8192), .head_width = 256, GEMMA2_BLOCKS}},
     {"gemma-2-27b", GEMMA2_SOURCE,
-     {GATED(NETWORK_GEMMA2, 4608, 32, 16, 46, 36864, 256000, 8192), .head_width = 128, .score_scalar = 144, GEMMA2_BLOCKS}},
+     {GATED(NETWORK_GEMMA2, 4608, 32, 16, 46, 36864, 256000, 8192), .head_width = 128, .score_scalar = 144,
+      GEMMA2_BLOCKS}},
     {"gemma-3-1b", "google config.json; arXiv 2503.19786, table 1",
      {GATED(NETWORK_GEMMA3_TEXT, 1152, 4, 1, 26, 6912, 262144, 32768), .head_width = 256, .tied_head = true,
       .window = 512, .window_every = 6, .window_theta = 10000}},
@@ -320,8 +321,9 @@ static const struct {
 static const struct {
     const char *word, *preset;
 } papers[] = {
-    {"gpt3", "gpt3-175b"}, {"gpt2small", "gpt2"},  {"gpt21.5b", "gpt2-xl"}, {"vitb", "vit-base"},    {"vitb16", "vit-base"},
-    {"vitl", "vit-large"}, {"vitl16", "vit-large"}, {"vith", "vit-huge"},    {"vith14", "vit-huge"}, {"vitg14", "vit-gigantic"},
+    {"gpt3", "gpt3-175b"},  {"gpt2small", "gpt2"},      {"gpt21.5b", "gpt2-xl"}, {"vitb", "vit-base"},
+    {"vitb16", "vit-base"}, {"vitl", "vit-large"},      {"vitl16", "vit-large"}, {"vith", "vit-huge"},
+    {"vith14", "vit-huge"}, {"vitg14", "vit-gigantic"},
 };
 
 /* Compares letters, digits and full stops in any case: "ResNet50", "GPT-3 175B", "bert_large". */
@@ -472,7 +474,8 @@ static bool is_unknown_id(const char *text, const char *path, struct error *err)
         error_set(err, STATUS_BAD_INPUT, "there is no network '%.100s' (did you mean '%s'?)", text, near);
     else if (is_hub_id(text))
         error_set(err, STATUS_BAD_INPUT,
-                  "'%.100s' is neither a file nor an ID of the Hugging Face hub that is known here (expected a path: save "
+                  "'%.100s' is neither a file nor an ID of the Hugging Face hub that is known here (expected a path: "
+                  "save "
                   "its config.json and name that file)", text);
     return err->status != STATUS_OK;
 }

@@ -22,8 +22,8 @@ uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence
 enum status network_set_decoder(struct network *network, uint64_t sequence, uint64_t decoder_tokens, struct error *err)
 {
     if (network->encoder_blocks == 0)
-        return error_set(err, STATUS_BAD_INPUT, "network '%s' has no encoder and therefore no separate decoder sequence",
-                         network->name);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "network '%s' has no encoder and therefore no separate decoder sequence", network->name);
     network->decoder_tokens = decoder_tokens == sequence ? 0 : decoder_tokens;
     return STATUS_OK;
 }
@@ -34,7 +34,8 @@ struct t5_place network_t5_place(const struct network *network, uint64_t block)
     uint64_t at = decoder ? block - network->encoder_blocks : block;
     return (struct t5_place){.stack = decoder ? "decoder" : "encoder", .block = at,
                              .tables = at == 0 || network->family == NETWORK_UMT5,
-                             .crosses = network_crosses(network, block + 1), .joins = network_joins(network, block + 1)};
+                             .crosses = network_crosses(network, block + 1),
+                             .joins = network_joins(network, block + 1)};
 }
 
 uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[T5_SQUARES_MAX])

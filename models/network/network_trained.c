@@ -23,7 +23,8 @@ void network_module(const struct network *network, const char *weight, char out[
     static const char ending[] = ".weight";
     size_t length = strlen(weight);
     if (text_ends_in(weight, ending)) length -= strlen(ending);
-    snprintf(out, NETWORK_MODULE_BYTES, "%s%.*s", network->family == NETWORK_GPT2 ? "transformer." : "", (int)length, weight);
+    snprintf(out, NETWORK_MODULE_BYTES, "%s%.*s", network->family == NETWORK_GPT2 ? "transformer." : "", (int)length,
+             weight);
 }
 
 static bool is_target(const char *module, const char *target)
@@ -35,8 +36,8 @@ static bool is_target(const char *module, const char *target)
 
 const char *const *network_default_targets(const struct network *network, uint32_t *count)
 {
-    static const char *const attention[] = {"q_proj", "v_proj"}, *const fused[] = {"c_attn"}, *const neox[] = {"query_key_value"},
-                      *const phi[] = {"q_proj", "v_proj", "fc1", "fc2"};
+    static const char *const attention[] = {"q_proj", "v_proj"}, *const fused[] = {"c_attn"},
+                             *const neox[] = {"query_key_value"}, *const phi[] = {"q_proj", "v_proj", "fc1", "fc2"};
     switch (network->family) {
     case NETWORK_GPT2: *count = ARRAY_COUNT(fused); return fused;
     case NETWORK_GPT_NEOX: *count = ARRAY_COUNT(neox); return neox;
@@ -58,8 +59,8 @@ struct trained_masks {
     struct error *err;
 };
 
-/* Returns true if the tensor is the weight of a linear layer that adapters know; `index` is its number among the layer's
- * matrices. */
+/* Returns true if the tensor is the weight of a linear layer that adapters know; `index` is its number among the
+ * layer's matrices. */
 static bool is_linear(const struct network *n, uint64_t layer, const struct tensor_spec *spec, uint32_t index)
 {
     const uint32_t attention = network_traits(n)->fused_qkv ? 2 : 4;
@@ -67,7 +68,8 @@ static bool is_linear(const struct network *n, uint64_t layer, const struct tens
     return n->experts == 0 || index < attention;
 }
 
-static enum status adapt_tensor(struct trained_masks *m, uint64_t layer, const struct tensor_spec *spec, uint32_t i, uint32_t matrix)
+static enum status adapt_tensor(struct trained_masks *m, uint64_t layer, const struct tensor_spec *spec, uint32_t i,
+                                uint32_t matrix)
 {
     const struct network_adapters *a = m->adapters;
     char module[NETWORK_MODULE_BYTES];
@@ -79,7 +81,8 @@ static enum status adapt_tensor(struct trained_masks *m, uint64_t layer, const s
     }
     if (!wanted || !spec->matrix) return STATUS_OK;
     if (!is_linear(m->network, layer, spec, matrix))
-        return error_set(m->err, STATUS_BAD_INPUT, "an adapter of '%s' is not supported (expected linear layers of blocks%s)", module,
+        return error_set(m->err, STATUS_BAD_INPUT,
+                         "an adapter of '%s' is not supported (expected linear layers of blocks%s)", module,
                          m->network->experts > 0 ? ", and of their attention where there are experts" : "");
     m->layers[layer].adapted |= UINT32_C(1) << i;
     return STATUS_OK;
@@ -110,7 +113,8 @@ static enum status mark_layer(struct trained_masks *m, uint64_t layer)
     }
     const uint32_t frozen = m->layers[layer].frozen;
     if (network_layer_kind(m->network, layer) != LAYER_EMBEDDING || frozen == 0 || frozen == all) return STATUS_OK;
-    return error_set(m->err, STATUS_BAD_INPUT, "only a part of the embedding is frozen, and '%s' is not (expected all of it or none)",
+    return error_set(m->err, STATUS_BAD_INPUT,
+                     "only a part of the embedding is frozen, and '%s' is not (expected all of it or none)",
                      specs[__builtin_ctz(~frozen)].name);
 }
 
@@ -119,11 +123,12 @@ static enum status check_used(const struct trained_masks *m)
     const struct network_adapters *a = m->adapters;
     for (uint32_t t = 0; t < m->freeze->tensor_count && a->rank == 0; t++)
         if (!m->used[t])
-            return error_set(m->err, STATUS_BAD_INPUT, "'%s' matches no tensor of network '%s'", m->freeze->tensors[t], m->network->name);
+            return error_set(m->err, STATUS_BAD_INPUT, "'%s' matches no tensor of network '%s'", m->freeze->tensors[t],
+                             m->network->name);
     for (uint32_t t = 0; t < a->target_count && a->rank > 0; t++)
         if (!m->used[t])
-            return error_set(m->err, STATUS_BAD_INPUT, "target '%s' matches no linear layer of network '%s'", a->targets[t],
-                             m->network->name);
+            return error_set(m->err, STATUS_BAD_INPUT, "target '%s' matches no linear layer of network '%s'",
+                             a->targets[t], m->network->name);
     return STATUS_OK;
 }
 
@@ -150,12 +155,14 @@ static enum status check_asked(const struct trained_masks *m)
     const bool adapts = m->adapters->rank > 0;
     const bool refused = network_is_listed(n) || n->encoder_blocks > 0 || (adapts && !network_traits(n)->decoder);
     if (refused)
-        return error_set(m->err, STATUS_BAD_INPUT, "%s of networks of family '%s' are not supported (expected a decoder%s)",
+        return error_set(m->err, STATUS_BAD_INPUT,
+                         "%s of networks of family '%s' are not supported (expected a decoder%s)",
                          adapts ? "adapters" : "frozen tensors", network_family_names[n->family],
                          adapts ? "" : ", bert or vit");
     for (uint32_t r = 0; r < m->freeze->layer_count; r++)
         if (m->freeze->layers[r][1] >= n->layer_count)
-            return error_set(m->err, STATUS_BAD_INPUT, "layer %" PRIu64 " of network '%s' does not exist (expected 0 to %" PRIu64 ")",
+            return error_set(m->err, STATUS_BAD_INPUT,
+                             "layer %" PRIu64 " of network '%s' does not exist (expected 0 to %" PRIu64 ")",
                              m->freeze->layers[r][1], n->name, n->layer_count - 1);
     return STATUS_OK;
 }
@@ -236,7 +243,8 @@ uint64_t network_trained_fingerprint(const struct network *network)
 bool network_trains_alike(const struct network *a, const struct network *b)
 {
     if (a->trained == b->trained) return true;
-    if (!a->trained || !b->trained || a->trained->rank != b->trained->rank || a->layer_count != b->layer_count) return false;
+    if (!a->trained || !b->trained || a->trained->rank != b->trained->rank || a->layer_count != b->layer_count)
+        return false;
     for (uint64_t l = 0; l < a->layer_count; l++)
         if (!same_masks(&a->trained->layers[l], &b->trained->layers[l])) return false;
     return true;

@@ -117,7 +117,8 @@ struct network_work_linear {
     uint64_t rank; /* of its adapter, which is fp32 in any precision; 0: none */
 };
 
-static struct network_work_linear product(uint64_t rows, uint64_t out, uint64_t in, bool bias, uint64_t times, bool loss)
+static struct network_work_linear product(uint64_t rows, uint64_t out, uint64_t in, bool bias, uint64_t times,
+                                          bool loss)
 {
     return (struct network_work_linear){.rows = rows, .out = out, .in = in, .bias = bias, .times = times, .loss = loss};
 }
@@ -202,7 +203,8 @@ struct network_work_sizes {
     uint64_t for_all; /* of the shared expert; 0: none */
 };
 
-static struct network_work_sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
+static struct network_work_sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch,
+                                          uint64_t sequence)
 {
     uint64_t tokens = network_layer_tokens(n, layer, sequence), rows = microbatch * tokens;
     return (struct network_work_sizes){.layer = layer,
@@ -236,7 +238,8 @@ static enum kernel norm_backward_of(const struct network *n)
 enum { BLOCK_LINEARS_MAX = 15 };
 
 /* Returns an expert's product; experts get equally many rows. */
-static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out, uint64_t in)
+static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out,
+                                                uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
     return product(rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false);
@@ -294,8 +297,8 @@ static void cut_linears(const struct network *n, uint32_t count, struct network_
     }
 }
 
-/* Notes which of a layer's linear layers are frozen or have adapters: they come in the order of its matrices. Where there are
- * experts, what comes after attention counts as its first matrix. */
+/* Notes which of a layer's linear layers are frozen or have adapters: they come in the order of its matrices. Where
+ * there are experts, what comes after attention counts as its first matrix. */
 static void note_trained(const struct network *n, uint64_t layer, struct network_work_linear *linears, uint32_t count)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
@@ -335,12 +338,14 @@ static uint32_t block_linears(const struct network *n, struct network_work_sizes
 }
 
 /* Adds the sums of pieces: `sums` of rows of C. */
-static void add_piece_sums(const struct network *n, struct network_work_sizes s, uint64_t sums, struct network_work_list *list)
+static void add_piece_sums(const struct network *n, struct network_work_sizes s, uint64_t sums,
+                           struct network_work_list *list)
 {
     if (n->pieces > 1) add_times(list, sums * (n->pieces - 1), KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
-static void cross_core(const struct network *n, struct network_work_sizes s, enum kernel kernel, struct network_work_list *list)
+static void cross_core(const struct network *n, struct network_work_sizes s, enum kernel kernel,
+                       struct network_work_list *list)
 {
     struct network_square squares[T5_SQUARES_MAX];
     uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
@@ -421,7 +426,8 @@ static void block_recompute(const struct network *n, struct network_work_sizes s
     struct network_work_linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
     if (!network_norms_first(n)) return;
-    if (!network_traits(n)->outer_norms && n->experts == 0) remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
+    if (!network_traits(n)->outer_norms && n->experts == 0)
+        remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
     const uint64_t pieces = pieces_of(n) - 1;
     for (uint32_t i = 0; i < lone_sums(n) + pieces; i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
@@ -513,7 +519,8 @@ enum { LOGIT_ROWS_MIN = 512, LOGIT_BYTES = 64 << 20 };
 uint64_t network_logit_rows(const struct network *network, uint64_t rows)
 {
     assert(rows > 0 && network->vocabulary > 0);
-    const uint64_t words = network->vocabulary * (network->pieces > 0 ? network->slice_of : 1); /* pieces: as on one device */
+    /* pieces: as on one device */
+    const uint64_t words = network->vocabulary * (network->pieces > 0 ? network->slice_of : 1);
     uint64_t most = LOGIT_BYTES / sizeof(float) / words;
     if (most < LOGIT_ROWS_MIN) most = LOGIT_ROWS_MIN;
     uint64_t pieces = rows / most + (rows % most > 0);
@@ -534,9 +541,10 @@ static uint32_t head_words(const struct network *n, struct network_work_sizes s,
     return rest > 0 ? 2 : 1;
 }
 
-/* A tied table is the embedding's. The head's own matrix stands for all pieces of logits; bert's pooler comes first in files
- * and last in the pass. */
-static void note_head_trained(const struct network *n, uint64_t layer, struct network_work_linear *linears, uint32_t count)
+/* A tied table is the embedding's. The head's own matrix stands for all pieces of logits; bert's pooler comes first in
+ * files and last in the pass. */
+static void note_head_trained(const struct network *n, uint64_t layer, struct network_work_linear *linears,
+                              uint32_t count)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     if (!n->trained) return;
@@ -670,8 +678,8 @@ static void update_work(const struct network *network, uint64_t layer, struct st
         add(list, optimizer_kernel(format, false), parameters, format.weights != PRECISION_FP32, 0);
 }
 
-static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass, struct network_work_sizes s,
-                      struct network_work_list *list)
+static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass,
+                      struct network_work_sizes s, struct network_work_list *list)
 {
     typedef void (*layer_work)(const struct network *, struct network_work_sizes, struct network_work_list *);
     static const layer_work table[][PASS_COUNT] = {
@@ -767,7 +775,8 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
     } else if (network->graph) {
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
-        struct network room, slice = network_slice(network_of_layer(network, layer, &room), share.members, share.pieces);
+        struct network room,
+            slice = network_slice(network_of_layer(network, layer, &room), share.members, share.pieces);
         slice.dense_width = 0;
         struct network_work_sizes s = sizes_of(&slice, layer, microbatch, sequence);
         s.logits = s.rows;

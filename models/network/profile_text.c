@@ -46,7 +46,8 @@ static enum status fail(const struct profile_text_reader *r, const char *at, con
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_set(r->err, STATUS_BAD_INPUT, "%s:%lu:%ld: %s", r->file, r->line, (long)(at - r->line_begin) + 1, text);
+    return error_set(r->err, STATUS_BAD_INPUT, "%s:%lu:%ld: %s", r->file, r->line, (long)(at - r->line_begin) + 1,
+                     text);
 }
 
 /* Returns the length for a message. */
@@ -192,8 +193,8 @@ static enum status order_nodes(struct profile_text_reader *r)
     for (uint32_t place = 0; place < r->node_count; place++) {
         uint32_t best = r->node_count;
         for (uint32_t i = 0; i < r->node_count; i++)
-            if (r->nodes[i].place == UINT32_MAX && (best == r->node_count || r->nodes[i].number < r->nodes[best].number) &&
-                is_ready(r, i))
+            if (r->nodes[i].place == UINT32_MAX &&
+                (best == r->node_count || r->nodes[i].number < r->nodes[best].number) && is_ready(r, i))
                 best = i;
         if (best == r->node_count)
             return error_set(r->err, STATUS_BAD_INPUT, "%s: the edges form a cycle", r->file);
@@ -273,8 +274,8 @@ enum status profile_text_network(struct arena *arena, const struct profile_text 
             layer->cut_bytes > NETWORK_PROFILE_BYTES_MAX || profile[l].forward_ns > NETWORK_PROFILE_NS_MAX ||
             profile[l].backward_ns > NETWORK_PROFILE_NS_MAX)
             return error_set(err, STATUS_LIMIT,
-                             "%s: layer '%s' is too large (limits are %" PRIu64 " bytes and %" PRIu64 " ns)", text->name,
-                             layer->name, NETWORK_PROFILE_BYTES_MAX, NETWORK_PROFILE_NS_MAX);
+                             "%s: layer '%s' is too large (limits are %" PRIu64 " bytes and %" PRIu64 " ns)",
+                             text->name, layer->name, NETWORK_PROFILE_BYTES_MAX, NETWORK_PROFILE_NS_MAX);
     }
     out->family = NETWORK_PROFILE;
     out->layer_count = text->count;

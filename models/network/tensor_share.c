@@ -45,8 +45,8 @@ static void copy_piece(const struct tensor_share *share, uint32_t piece, uint64_
 }
 
 /* Copies numbers `of` a rank's part, piece by piece. */
-static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of, char *part,
-                 char *whole, bool cuts)
+static void copy(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
+                 char *part, char *whole, bool cuts)
 {
     const uint64_t each = share->outer * share->joined * share->part * share->inner, end = of.first + of.count;
     for (uint32_t p = 0; p < share->pieces; p++) {

@@ -24,8 +24,8 @@ static enum status check_head(const unsigned char *data, uint64_t bytes, const c
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: this is no file of rows (expected one that 'spillway tokenize --rows' wrote)", name);
     if (little_u32(data + 8) != ROWS_FILE_VERSION)
-        return error_set(err, STATUS_BAD_INPUT, "%s: unknown version %" PRIu32 " (expected %d)", name, little_u32(data + 8),
-                         (int)ROWS_FILE_VERSION);
+        return error_set(err, STATUS_BAD_INPUT, "%s: unknown version %" PRIu32 " (expected %d)", name,
+                         little_u32(data + 8), (int)ROWS_FILE_VERSION);
     if (little_u32(data + 12) != 2 && little_u32(data + 12) != 4)
         return error_set(err, STATUS_BAD_INPUT, "%s: tokens of %" PRIu32 " bytes (expected 2 or 4)", name,
                          little_u32(data + 12));
@@ -79,7 +79,8 @@ enum status rows_file_parse(const char *name, const void *bytes_of_file, uint64_
     const uint64_t expected = ROWS_FILE_HEADER_BYTES + offsets + mask + file.token_count * file.token_bytes;
     if (bytes != expected)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s: %" PRIu64 " bytes (expected %" PRIu64 ": the header announces %" PRIu64 " rows of %" PRIu64 " tokens)",
+                         "%s: %" PRIu64 " bytes (expected %" PRIu64 ": the header announces %" PRIu64
+                         " rows of %" PRIu64 " tokens)",
                          name, bytes, expected, file.rows, file.token_count);
     file.offsets = data + ROWS_FILE_HEADER_BYTES;
     file.learned = file.offsets + offsets;

@@ -68,7 +68,8 @@ enum status rows_write_row(struct rows_write *rows, const uint32_t *tokens, uint
     if (rows->rows == ROWS_FILE_ROWS_MAX || count > UINT32_MAX || rows->token_count > ROWS_FILE_TOKENS_MAX - count)
         return error_set(err, STATUS_LIMIT,
                          "%s: too many rows or tokens for a file (limits are %" PRIu64 " rows, %" PRIu64
-                         " tokens, %" PRIu32 " in a row)", rows->path, ROWS_FILE_ROWS_MAX, ROWS_FILE_TOKENS_MAX, UINT32_MAX);
+                         " tokens, %" PRIu32 " in a row)",
+                         rows->path, ROWS_FILE_ROWS_MAX, ROWS_FILE_TOKENS_MAX, UINT32_MAX);
     for (uint64_t i = 0; i < count; i++) {
         while (span < span_count && i >= spans[span].last) span++;
         rows->token_count++;

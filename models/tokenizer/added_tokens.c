@@ -47,8 +47,8 @@ static const struct added_token *token_at(const struct added_tokens *added, cons
     return NULL;
 }
 
-const struct added_token *added_tokens_find(const struct added_tokens *added, const char *text, size_t length, size_t done,
-                                            size_t *from, size_t *begin, size_t *end)
+const struct added_token *added_tokens_find(const struct added_tokens *added, const char *text, size_t length,
+                                            size_t done, size_t *from, size_t *begin, size_t *end)
 {
     while (*from < length) {
         size_t bytes = 1;

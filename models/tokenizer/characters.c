@@ -6,7 +6,8 @@
 static utf8proc_int32_t character_at(const char *text, size_t length, size_t at, size_t *bytes)
 {
     utf8proc_int32_t code = -1;
-    const utf8proc_ssize_t read = utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(length - at), &code);
+    const utf8proc_ssize_t read = utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(length - at),
+                                                   &code);
     *bytes = read > 0 ? (size_t)read : 1;
     return code;
 }

@@ -55,8 +55,8 @@ static enum status push(struct merge_room *room, struct merge_candidate candidat
     TRY(array_reserve(&room->heap, &room->heap_capacity, room->heap_count, sizeof *room->heap, SYMBOLS_MAX,
                       "merges of a piece", err));
     size_t at = room->heap_count++;
-    for (; at > 0 && comes_before(&candidate,
-                                  &room->heap[(at - 1) / 2]); at = (at - 1) / 2) room->heap[at] = room->heap[(at - 1) / 2];
+    for (; at > 0 && comes_before(&candidate, &room->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        room->heap[at] = room->heap[(at - 1) / 2];
     room->heap[at] = candidate;
     return STATUS_OK;
 }
@@ -102,13 +102,15 @@ static enum status add_bytes(const struct merges *merges, struct merge_room *roo
 {
     *done = merges->falls_back;
     for (size_t i = 0; i < length; i++) *done &= merges->byte_ids[(unsigned char)character[i]] != VOCABULARY_NONE;
-    for (size_t i = 0; *done && i < length; i++) TRY(add_symbol(room, merges->byte_ids[(unsigned char)character[i]], err));
+    for (size_t i = 0; *done && i < length; i++)
+        TRY(add_symbol(room, merges->byte_ids[(unsigned char)character[i]], err));
     return STATUS_OK;
 }
 
-/* As the `tokenizers` library does, an unknown character goes after the bytes that follow it, until a known one comes. */
-static enum status add_characters(const struct merges *merges, struct merge_room *room, const char *piece, size_t length,
-                                  struct error *err)
+/* As the `tokenizers` library does, an unknown character goes after the bytes that follow it, until a known one
+ * comes. */
+static enum status add_characters(const struct merges *merges, struct merge_room *room, const char *piece,
+                                  size_t length, struct error *err)
 {
     bool unknown = false, done;
     for (size_t at = 0, bytes; at < length; at += bytes) {
@@ -153,7 +155,8 @@ static enum status merge_all(const struct merges *merges, struct merge_room *roo
 
 enum status token_list_add(struct token_list *list, uint32_t id, struct error *err)
 {
-    TRY(array_reserve(&list->ids, &list->capacity, list->count, sizeof *list->ids, SIZE_MAX / sizeof *list->ids, "tokens", err));
+    TRY(array_reserve(&list->ids, &list->capacity, list->count, sizeof *list->ids, SIZE_MAX / sizeof *list->ids,
+                      "tokens", err));
     list->ids[list->count++] = id;
     return STATUS_OK;
 }

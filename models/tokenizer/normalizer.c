@@ -23,8 +23,8 @@ static enum status put_in_form(enum normalizer_form form, const char *text, size
     return status;
 }
 
-static enum status replace(const struct normalizer_step *step, struct text_search *search, const char *text, size_t length,
-                           struct byte_list *out, struct error *err)
+static enum status replace(const struct normalizer_step *step, struct text_search *search, const char *text,
+                           size_t length, struct byte_list *out, struct error *err)
 {
     size_t done = 0, from = 0, begin, end;
     while (from <= length) {
@@ -39,8 +39,8 @@ static enum status replace(const struct normalizer_step *step, struct text_searc
     return byte_list_add(out, text + done, length - done, err);
 }
 
-static enum status take_step(const struct normalizer_step *step, struct text_search *search, const char *text, size_t length,
-                             struct byte_list *out, struct error *err)
+static enum status take_step(const struct normalizer_step *step, struct text_search *search, const char *text,
+                             size_t length, struct byte_list *out, struct error *err)
 {
     if (step->form != NORMALIZER_NONE) return put_in_form(step->form, text, length, out, err);
     if (step->replaced) return replace(step, search, text, length, out, err);
@@ -48,8 +48,8 @@ static enum status take_step(const struct normalizer_step *step, struct text_sea
     return byte_list_add(out, text, length, err);
 }
 
-enum status normalizer_apply(const struct normalizer *normalizer, struct text_search *search, const char *text, size_t length,
-                      struct byte_list *out, struct byte_list *spare, struct error *err)
+enum status normalizer_apply(const struct normalizer *normalizer, struct text_search *search, const char *text,
+                             size_t length, struct byte_list *out, struct byte_list *spare, struct error *err)
 {
     const size_t begin = out->count;
     TRY(byte_list_add(out, text, length, err));

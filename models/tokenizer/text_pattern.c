@@ -37,12 +37,13 @@ static enum status add(struct byte_list *out, const char *text, struct error *er
 
 static enum status refuse(const char *expression, size_t at, const char *what, struct error *err)
 {
-    return error_set(err, STATUS_BAD_INPUT, "the expression has %s at character %zu, which is not known: %.200s", what, at,
-                     expression);
+    return error_set(err, STATUS_BAD_INPUT, "the expression has %s at character %zu, which is not known: %.200s", what,
+                     at, expression);
 }
 
 /* Writes the escape \c for PCRE2. */
-static enum status rewrite_escape(const char *expression, size_t at, bool in_set, struct byte_list *out, struct error *err)
+static enum status rewrite_escape(const char *expression, size_t at, bool in_set, struct byte_list *out,
+                                  struct error *err)
 {
     const char c = expression[at + 1];
     if (c == '\0') return refuse(expression, at, "an unfinished escape", err);
@@ -67,7 +68,8 @@ static enum status rewrite(const char *expression, struct byte_list *out, struct
         }
         if (set > 0 && c == '[' && expression[i + 1] != ':') return refuse(expression, i, "a set in a set", err);
         if (set > 0 && c == '&' && expression[i + 1] == '&') return refuse(expression, i, "'&&' in a set", err);
-        const bool first = set > 0 && (i == set || (i == set + 1 && expression[set] == '^')); /* ']' stands for itself */
+        /* ']' stands for itself */
+        const bool first = set > 0 && (i == set || (i == set + 1 && expression[set] == '^'));
         TRY(byte_list_add(out, &c, 1, err));
         if (set == 0 && c == '[') set = i + 1;
         else if (set > 0 && c == '[') {
@@ -81,12 +83,13 @@ static enum status rewrite(const char *expression, struct byte_list *out, struct
     return byte_list_add(out, "", 1, err);
 }
 
-static enum status compile(struct text_pattern *pattern, const char *expression, const char *rewritten, struct error *err)
+static enum status compile(struct text_pattern *pattern, const char *expression, const char *rewritten,
+                           struct error *err)
 {
     int code;
     PCRE2_SIZE at;
-    pattern->code = pcre2_compile((PCRE2_SPTR)rewritten, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C,
-                                  &code, &at, NULL);
+    pattern->code = pcre2_compile((PCRE2_SPTR)rewritten, PCRE2_ZERO_TERMINATED,
+                                  PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
     if (!pattern->code) {
         PCRE2_UCHAR why[128];
         pcre2_get_error_message(code, why, sizeof why);

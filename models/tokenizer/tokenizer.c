@@ -48,7 +48,8 @@ enum status tokenizer_read(const char *path, struct tokenizer **out, struct erro
     struct stat info;
     enum status status = STATUS_OK;
     *out = NULL;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) status = path_absolute(path, "tokenizer.json", &arena, &path, err);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        status = path_absolute(path, "tokenizer.json", &arena, &path, err);
     if (!status) status = json_input_read(path, &in, err);
     if (!status) status = read_from(in, out, err);
     json_input_destroy(in);
@@ -56,7 +57,8 @@ enum status tokenizer_read(const char *path, struct tokenizer **out, struct erro
     return status;
 }
 
-enum status tokenizer_parse(const char *name, const char *text, size_t length, struct tokenizer **out, struct error *err)
+enum status tokenizer_parse(const char *name, const char *text, size_t length, struct tokenizer **out,
+                            struct error *err)
 {
     struct json_input *in = NULL;
     *out = NULL;
@@ -90,14 +92,16 @@ bool tokenizer_find(const struct tokenizer *tokenizer, const char *text, uint32_
 
 /* --- encoding ------------------------------------------------------------------------------------- */
 
-enum status tokenizer_encoder_create(const struct tokenizer *tokenizer, struct tokenizer_encoder **out, struct error *err)
+enum status tokenizer_encoder_create(const struct tokenizer *tokenizer, struct tokenizer_encoder **out,
+                                     struct error *err)
 {
     struct tokenizer_encoder *const encoder = alloc_zeroed(1, sizeof *encoder);
     *out = NULL;
     if (!encoder) return error_memory(err, "an encoder", sizeof *encoder);
     encoder->tokenizer = tokenizer;
     encoder->kept = alloc_zeroed(KEPT_PIECES, sizeof *encoder->kept);
-    enum status status = encoder->kept ? STATUS_OK : error_memory(err, "an encoder", KEPT_PIECES * sizeof *encoder->kept);
+    enum status status = encoder->kept ? STATUS_OK
+                                       : error_memory(err, "an encoder", KEPT_PIECES * sizeof *encoder->kept);
     if (!status) status = text_search_create(&encoder->search, err);
     if (status) tokenizer_encoder_destroy(encoder);
     else *out = encoder;
@@ -136,7 +140,8 @@ static enum status encode_piece(void *context, const char *piece, size_t length,
     if (length > KEPT_BYTES) return merges_encode(merges, &encoder->room, piece, length, out, err);
     const uint64_t hash = hash_bytes(HASH_BEGIN, piece, length);
     struct kept_piece *const kept = &encoder->kept[(hash ^ hash >> 32) % KEPT_PIECES];
-    if (kept->length == length && memcmp(kept->text, piece, length) == 0) return add_all(out, kept->ids, kept->count, err);
+    if (kept->length == length && memcmp(kept->text, piece, length) == 0)
+        return add_all(out, kept->ids, kept->count, err);
     const size_t begin = out->count;
     TRY(merges_encode(merges, &encoder->room, piece, length, out, err));
     const size_t count = out->count - begin;
@@ -149,7 +154,8 @@ static enum status encode_piece(void *context, const char *piece, size_t length,
 }
 
 /* Cuts normalized text at added tokens, and the rest into pieces. `first` says that the whole text begins with it. */
-static enum status encode_normalized(struct encoding *encoding, const char *text, size_t length, bool first, struct error *err)
+static enum status encode_normalized(struct encoding *encoding, const char *text, size_t length, bool first,
+                                     struct error *err)
 {
     struct tokenizer_encoder *const encoder = encoding->encoder;
     const struct tokenizer *const tokenizer = encoder->tokenizer;
@@ -158,8 +164,8 @@ static enum status encode_normalized(struct encoding *encoding, const char *text
     do {
         token = added_tokens_find(&tokenizer->normalized, text, length, done, &from, &begin, &end);
         if (!token) begin = end = length;
-        TRY(pieces_each(&tokenizer->pieces, encoder->search, encoder->rooms, text + done, begin - done, first && done == 0,
-                        encode_piece, encoding, err));
+        TRY(pieces_each(&tokenizer->pieces, encoder->search, encoder->rooms, text + done, begin - done,
+                        first && done == 0, encode_piece, encoding, err));
         if (token) TRY(token_list_add(encoding->out, token->id, err));
         done = end;
     } while (token);

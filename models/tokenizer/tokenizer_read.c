@@ -9,7 +9,8 @@
 
 /* --- vocabulary and merges ------------------------------------------------------------------------ */
 
-static enum status read_vocabulary(const struct json_input *in, const json_t *map, struct tokenizer *out, struct error *err)
+static enum status read_vocabulary(const struct json_input *in, const json_t *map, struct tokenizer *out,
+                                   struct error *err)
 {
     struct vocabulary *const vocabulary = &out->merges.vocabulary;
     const char *text;
@@ -19,7 +20,8 @@ static enum status read_vocabulary(const struct json_input *in, const json_t *ma
     json_object_foreach((json_t *)(uintptr_t)map, text, value) {
         const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
         if (id < 0 || id >= TOKENIZER_VOCABULARY_MAX)
-            return json_fail_key(in, map, text, err, "expected the number of a token, 0 to %d", TOKENIZER_VOCABULARY_MAX - 1);
+            return json_fail_key(in, map, text, err, "expected the number of a token, 0 to %d",
+                                 TOKENIZER_VOCABULARY_MAX - 1);
         TRY(vocabulary_add(vocabulary, &out->arena, text, strlen(text), (uint32_t)id, err));
         if (out->vocabulary <= (uint32_t)id) out->vocabulary = (uint32_t)id + 1;
     }
@@ -27,7 +29,8 @@ static enum status read_vocabulary(const struct json_input *in, const json_t *ma
 }
 
 /* Refuses tokens of one number. */
-static enum status check_numbers(const struct json_input *in, const json_t *map, const struct tokenizer *out, struct error *err)
+static enum status check_numbers(const struct json_input *in, const json_t *map, const struct tokenizer *out,
+                                 struct error *err)
 {
     const struct vocabulary *const vocabulary = &out->merges.vocabulary;
     const char **const texts = alloc_zeroed(out->vocabulary, sizeof *texts);
@@ -35,8 +38,8 @@ static enum status check_numbers(const struct json_input *in, const json_t *map,
     for (uint32_t i = 0; !status && i < vocabulary->count; i++) {
         const struct vocabulary_word *const word = &vocabulary->words[i];
         if (texts[word->id])
-            status = json_fail_key(in, map, word->text, err, "tokens '%s' and '%s' have the same number", texts[word->id],
-                                   word->text);
+            status = json_fail_key(in, map, word->text, err, "tokens '%s' and '%s' have the same number",
+                                   texts[word->id], word->text);
         texts[word->id] = word->text;
     }
     free(texts);
@@ -89,7 +92,8 @@ static enum status read_merge(const struct json_input *in, const json_t *list, s
     return STATUS_OK;
 }
 
-static enum status read_merges(const struct json_input *in, const json_t *list, struct tokenizer *out, struct error *err)
+static enum status read_merges(const struct json_input *in, const json_t *list, struct tokenizer *out,
+                               struct error *err)
 {
     struct byte_list joined = {0};
     enum status status = merges_begin(&out->merges, &out->arena, json_array_size(list), err);
@@ -106,7 +110,8 @@ static enum status refuse_rest(struct json_object *object, struct error *err)
     static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     double dropout = 0;
     TRY(json_take_double(object, "dropout", JSON_OPTIONAL, 0, 1, &dropout, err));
-    if (dropout > 0) return json_fail_key(object->input, object->value, "dropout", err, "dropout of merges is not known");
+    if (dropout > 0)
+        return json_fail_key(object->input, object->value, "dropout", err, "dropout of merges is not known");
     for (size_t i = 0; i < ARRAY_COUNT(affixes); i++) {
         const char *text = "";
         TRY(json_take_text(object, affixes[i], JSON_OPTIONAL, &text, err));
@@ -134,7 +139,8 @@ static enum status read_unknown(struct json_object *object, struct tokenizer *ou
     return STATUS_OK;
 }
 
-static enum status read_model(const struct json_input *in, const json_t *value, struct tokenizer *out, struct error *err)
+static enum status read_model(const struct json_input *in, const json_t *value, struct tokenizer *out,
+                              struct error *err)
 {
     struct json_object object;
     struct merges *const merges = &out->merges;
@@ -161,7 +167,8 @@ static enum status read_model(const struct json_input *in, const json_t *value, 
 /* --- added tokens --------------------------------------------------------------------------------- */
 
 /* Adds the token to those that are looked for in normalized text, by its own normalized text. */
-static enum status add_normalized(struct tokenizer *out, const char *text, const struct added_token *token, struct error *err)
+static enum status add_normalized(struct tokenizer *out, const char *text, const struct added_token *token,
+                                  struct error *err)
 {
     struct byte_list normal = {0}, spare = {0};
     struct text_search *search = NULL;
@@ -174,8 +181,8 @@ static enum status add_normalized(struct tokenizer *out, const char *text, const
     return status;
 }
 
-/* Returns the number of an added token. As in the `tokenizers` library, it is the vocabulary's or, for a new one, the next:
- * "id" is the same in files that the library wrote. */
+/* Returns the number of an added token. As in the `tokenizers` library, it is the vocabulary's or, for a new one, the
+ * next: "id" is the same in files that the library wrote. */
 static uint32_t number_added(struct tokenizer *out, const char *text)
 {
     const struct vocabulary *const vocabulary = &out->merges.vocabulary;
@@ -238,8 +245,8 @@ static enum status add_around(struct tokenizer *out, bool after, uint32_t id, st
     return STATUS_OK;
 }
 
-static enum status add_number(const struct json_input *in, const json_t *list, size_t at, bool after, struct tokenizer *out,
-                              struct error *err)
+static enum status add_number(const struct json_input *in, const json_t *list, size_t at, bool after,
+                              struct tokenizer *out, struct error *err)
 {
     const json_t *const value = json_array_get(list, at);
     const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
@@ -249,16 +256,18 @@ static enum status add_number(const struct json_input *in, const json_t *list, s
 }
 
 /* Reads a part of a template: the text itself, or a special token. */
-static enum status read_part(const struct json_input *in, const json_t *list, size_t at, const json_t *specials, bool *after,
-                             struct tokenizer *out, struct error *err)
+static enum status read_part(const struct json_input *in, const json_t *list, size_t at, const json_t *specials,
+                             bool *after, struct tokenizer *out, struct error *err)
 {
     const json_t *const part = json_array_get(list, at);
-    const json_t *const special = json_object_get(part, "SpecialToken"), *const sequence = json_object_get(part, "Sequence");
+    const json_t *const special = json_object_get(part, "SpecialToken"), *const sequence = json_object_get(part,
+                                                                                                           "Sequence");
     const char *const name = json_string_value(json_object_get(special ? special : sequence, "id"));
     if (json_object_size(part) != 1 || !name)
         return json_fail_index(in, list, at, err, "expected \"SpecialToken\" or \"Sequence\", with \"id\"");
     if (sequence) {
-        if (*after || strcmp(name, "A") != 0) return json_fail_index(in, list, at, err, "expected the sequence 'A', once");
+        if (*after || strcmp(name, "A") != 0)
+            return json_fail_index(in, list, at, err, "expected the sequence 'A', once");
         *after = true;
         return STATUS_OK;
     }
@@ -275,7 +284,8 @@ static enum status read_template(struct json_object *object, struct tokenizer *o
     TRY(json_take_array(object, "single", JSON_DECIDES, &list, err));
     TRY(json_take_object(object, "special_tokens", JSON_DECIDES, &specials, err));
     json_take_any(object, "pair");
-    for (size_t i = 0; i < json_array_size(list); i++) TRY(read_part(object->input, list, i, specials, &after, out, err));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        TRY(read_part(object->input, list, i, specials, &after, out, err));
     return after ? STATUS_OK : json_fail_key(object->input, object->value, "single", err, "no sequence 'A'");
 }
 
@@ -293,7 +303,8 @@ static enum status read_pair(struct json_object *object, struct tokenizer *out, 
     return STATUS_OK;
 }
 
-static enum status read_processor(const struct json_input *in, const json_t *value, struct tokenizer *out, struct error *err)
+static enum status read_processor(const struct json_input *in, const json_t *value, struct tokenizer *out,
+                                  struct error *err)
 {
     struct json_object object;
     const char *type;
@@ -302,14 +313,17 @@ static enum status read_processor(const struct json_input *in, const json_t *val
     TRY(json_object_open(&object, in, value, "a post-processor", err));
     TRY(json_take_string(&object, "type", JSON_DECIDES, &type, err));
     if (strcmp(type, "TemplateProcessing") == 0) TRY(read_template(&object, out, err));
-    else if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0) TRY(read_pair(&object, out, err));
+    else if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0)
+        TRY(read_pair(&object, out, err));
     else if (strcmp(type, "Sequence") == 0) {
         TRY(json_take_array(&object, "processors", JSON_DECIDES, &list, err));
         json_array_foreach((json_t *)(uintptr_t)list, i, each) TRY(read_processor(in, each, out, err));
     } else if (strcmp(type, "ByteLevel") == 0) json_object_ignore_others(&object); /* changes offsets only */
     else
-        return json_fail_key(in, value, "type", err, "a post-processor of kind '%s' is not known (expected TemplateProcessing, "
-                             "RobertaProcessing, BertProcessing, ByteLevel or Sequence)", type);
+        return json_fail_key(in, value, "type", err,
+                             "a post-processor of kind '%s' is not known (expected TemplateProcessing, "
+                             "RobertaProcessing, BertProcessing, ByteLevel or Sequence)",
+                             type);
     return json_object_close(&object, err);
 }
 

@@ -52,16 +52,18 @@ static enum status read_pattern(struct json_object *object, struct text_pattern 
     TRY(json_take_text(&pattern, "Regex", JSON_OPTIONAL, &expression, err));
     TRY(json_object_close(&pattern, err));
     if ((text != NULL) == (expression != NULL) || (text && !*text))
-        return json_fail_key(object->input, object->value, "pattern", err, "expected \"String\" with a text, or \"Regex\"");
-    const enum status status = text ? text_pattern_fixed(text, strlen(text), out, &own) : text_pattern_create(expression, out,
-                                                                                                              &own);
+        return json_fail_key(object->input, object->value, "pattern", err,
+                             "expected \"String\" with a text, or \"Regex\"");
+    const enum status status = text ? text_pattern_fixed(text, strlen(text), out, &own)
+                                    : text_pattern_create(expression, out, &own);
     if (status == STATUS_BAD_INPUT)
         return json_fail_key(object->input, value, text ? "String" : "Regex", err, "%s", own.text);
     if (status) *err = own;
     return status;
 }
 
-static enum status keep_text(struct tokenizer *out, const char *text, const char **kept, size_t *length, struct error *err)
+static enum status keep_text(struct tokenizer *out, const char *text, const char **kept, size_t *length,
+                             struct error *err)
 {
     *length = strlen(text);
     return arena_string(&out->arena, text, kept, err);
@@ -82,7 +84,8 @@ static enum status read_kind(const struct json_input *in, const json_t *value, c
             return json_object_close(&object, err);
         }
         const size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", kinds[i].name);
+        snprintf(known + used, sizeof known - used, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ",
+                 kinds[i].name);
     }
     return json_fail_key(in, value, "type", err, "%s of kind '%s' is not known (expected %s)", what, type, known);
 }
@@ -133,9 +136,11 @@ static enum status read_normalizers(struct json_object *object, struct tokenizer
     return read_sequence(object, "normalizers", out, tokenizer_read_normalizer, err);
 }
 
-enum status tokenizer_read_normalizer(const struct json_input *in, const json_t *value, struct tokenizer *out, struct error *err)
+enum status tokenizer_read_normalizer(const struct json_input *in, const json_t *value, struct tokenizer *out,
+                                      struct error *err)
 {
-    static const struct kind kinds[] = {{"Sequence", read_normalizers}, {"Replace", read_replace}, {"Prepend", read_prepend},
+    static const struct kind kinds[] = {{"Sequence", read_normalizers}, {"Replace", read_replace},
+                                        {"Prepend", read_prepend},
                                         {"NFC", read_form},             {"NFD", read_form},        {"NFKC", read_form},
                                         {"NFKD", read_form}};
     return read_kind(in, value, kinds, ARRAY_COUNT(kinds), "a normalizer", out, err);
@@ -196,7 +201,8 @@ static enum status read_metaspace(struct json_object *object, struct tokenizer *
     if (!*text) return json_fail_key(object->input, object->value, "replacement", err, "expected a character");
     struct piece_step *step = add_piece_step(object, out, err);
     if (!step) return err->status;
-    *step = (struct piece_step){.kind = PIECE_METASPACE, .matches = PIECE_MATCHES_WITH_NEXT, .prefix = (enum piece_prefix)prefix};
+    *step = (struct piece_step){.kind = PIECE_METASPACE, .matches = PIECE_MATCHES_WITH_NEXT,
+                                .prefix = (enum piece_prefix)prefix};
     TRY(keep_text(out, text, &step->text, &step->length, err));
     return splits ? text_pattern_fixed(text, strlen(text), &step->pattern, err) : STATUS_OK;
 }
@@ -216,7 +222,8 @@ static enum status read_pieces_in_turn(struct json_object *object, struct tokeni
     return read_sequence(object, "pretokenizers", out, tokenizer_read_pieces, err);
 }
 
-enum status tokenizer_read_pieces(const struct json_input *in, const json_t *value, struct tokenizer *out, struct error *err)
+enum status tokenizer_read_pieces(const struct json_input *in, const json_t *value, struct tokenizer *out,
+                                  struct error *err)
 {
     static const struct kind kinds[] = {{"Sequence", read_pieces_in_turn}, {"Split", read_split},   {"ByteLevel",
                                                                                                      read_byte_level},

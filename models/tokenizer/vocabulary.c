@@ -23,8 +23,8 @@ enum status vocabulary_begin(struct vocabulary *vocabulary, struct arena *arena,
     return STATUS_OK;
 }
 
-enum status vocabulary_add(struct vocabulary *vocabulary, struct arena *arena, const char *text, size_t length, uint32_t id,
-                           struct error *err)
+enum status vocabulary_add(struct vocabulary *vocabulary, struct arena *arena, const char *text, size_t length,
+                           uint32_t id, struct error *err)
 {
     char *copy;
     assert(vocabulary->count < vocabulary->capacity);

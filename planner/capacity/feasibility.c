@@ -60,7 +60,8 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 /* Plans a way, with two minibatches and this much memory. The caller releases the plan, also after an error. Errors: as
  * planner_plan(); `missing_bytes` as in planner.h. */
 static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                            struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
+                            struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out,
+                            struct error *err)
 {
     struct hardware machine = {0};
     struct job_set jobs = {0};
@@ -123,8 +124,8 @@ static enum status measure_plan(const struct plan *plan, struct feasibility *out
 
 /* *made is false, with the reason, if the way does not fit or no memory would help. */
 static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                            struct feasibility_memory memory, uint64_t *missing_bytes, bool *made, struct feasibility *out,
-                            struct error *err)
+                            struct feasibility_memory memory, uint64_t *missing_bytes, bool *made,
+                            struct feasibility *out, struct error *err)
 {
     struct plan plan = {0};
     struct error why = {0};
@@ -149,8 +150,8 @@ static enum feasibility_verdict verdict(const struct feasibility *fit, const str
 
 /* Corrects the least memory: a plan of resident shards with `bytes` may need a little more, because areas for
  * boundaries are reserved even when unused. */
-static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                               struct feasibility *out, struct error *err)
+static enum status least_alone(const struct hardware *hardware, const struct job *job,
+                               const struct feasibility_way *way, struct feasibility *out, struct error *err)
 {
     uint64_t missing = 0;
     struct plan plan = {0};
@@ -163,8 +164,8 @@ static enum status least_alone(const struct hardware *hardware, const struct job
     return STATUS_OK;
 }
 
-static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                                 struct feasibility *out, struct error *err)
+static enum status find_resident(const struct hardware *hardware, const struct job *job,
+                                 const struct feasibility_way *way, struct feasibility *out, struct error *err)
 {
     const struct feasibility_memory have = feasibility_memory_of(hardware, way),
                             all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
@@ -177,8 +178,8 @@ static enum status find_resident(const struct hardware *hardware, const struct j
 }
 
 /* Stages are as even as the devices allow, so other memory changes them. */
-static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                               struct feasibility *out, struct error *err)
+static enum status find_stages(const struct hardware *hardware, const struct job *job,
+                               const struct feasibility_way *way, struct feasibility *out, struct error *err)
 {
     const struct feasibility_memory have = feasibility_memory_of(hardware, way),
                             these = {have.device_bytes, unlimited_bytes, unlimited_bytes},
@@ -195,8 +196,8 @@ static enum status find_stages(const struct hardware *hardware, const struct job
 /* --- ways that take what there is ------------------------------------------------------------- */
 
 /* Returns the least memory of a device, from the shortage of a nearly empty one. */
-static enum status least_spilled(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                                 struct feasibility *out, struct error *err)
+static enum status least_spilled(const struct hardware *hardware, const struct job *job,
+                                 const struct feasibility_way *way, struct feasibility *out, struct error *err)
 {
     bool made;
     uint64_t missing = 0;
@@ -206,8 +207,8 @@ static enum status least_spilled(const struct hardware *hardware, const struct j
     return STATUS_OK;
 }
 
-static enum status find_spilled(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                                struct feasibility *out, struct error *err)
+static enum status find_spilled(const struct hardware *hardware, const struct job *job,
+                                const struct feasibility_way *way, struct feasibility *out, struct error *err)
 {
     const struct feasibility_memory have = feasibility_memory_of(hardware, way);
     struct feasibility_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
@@ -226,7 +227,9 @@ enum status feasibility_find(const struct hardware *hardware, const struct job *
 {
     struct feasibility fit = {0};
     bool stages = way->policy && way->devices > 1;
-    TRY((stages ? find_stages : feasibility_way_stays(way) ? find_resident : find_spilled)(hardware, job, way, &fit, err));
+    TRY((stages                       ? find_stages
+         : feasibility_way_stays(way) ? find_resident
+                                      : find_spilled)(hardware, job, way, &fit, err));
     if (fit.verdict != FEASIBILITY_IMPOSSIBLE) fit.reason[0] = '\0';
     *out = fit;
     return STATUS_OK;

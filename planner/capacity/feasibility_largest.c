@@ -5,7 +5,8 @@
 #include "base/try.h"
 #include "models/job/job.h"
 
-static_assert(FEASIBILITY_BLOCKS_MOST <= NETWORK_LAYERS_MAX - 2, "a network has room for FEASIBILITY_BLOCKS_MOST blocks");
+static_assert(FEASIBILITY_BLOCKS_MOST <= NETWORK_LAYERS_MAX - 2,
+              "a network has room for FEASIBILITY_BLOCKS_MOST blocks");
 
 struct job feasibility_job_of_blocks(const struct job *job, uint64_t blocks)
 {
@@ -39,8 +40,9 @@ static enum status ask(const struct hardware *hardware, const struct job *job, c
     return STATUS_OK;
 }
 
-enum status feasibility_find_largest(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
-                             struct feasibility_largest *out, struct error *err)
+enum status feasibility_find_largest(const struct hardware *hardware, const struct job *job,
+                                     const struct feasibility_way *way, struct feasibility_largest *out,
+                                     struct error *err)
 {
     uint64_t fits = 0, fails = (uint64_t)FEASIBILITY_BLOCKS_MOST + 1, next = job->network.blocks;
     enum feasibility_verdict verdict, one_more = FEASIBILITY_YES;
@@ -48,8 +50,10 @@ enum status feasibility_find_largest(const struct hardware *hardware, const stru
         return error_set(err, STATUS_BAD_INPUT, "'%s' is known by measurement only and has no blocks to add",
                          job->network.name);
     if (job->network.trained)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' has frozen tensors, and the largest network is searched for without "
-                         "(expected no '--lora-rank')", job->network.name);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' has frozen tensors, and the largest network is searched for without "
+                         "(expected no '--lora-rank')",
+                         job->network.name);
     while (fails - fits > 1) {
         TRY(ask(hardware, job, way, next, &verdict, err));
         if (verdict == FEASIBILITY_YES) {

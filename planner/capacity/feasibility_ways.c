@@ -155,7 +155,8 @@ uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job
 /* --- variants --------------------------------------------------------------------------------- */
 
 /* Adds the way to `out` if it is possible. Returns the new number. */
-static uint32_t add_variant(const struct job *job, struct parallel parallel, uint32_t count, struct feasibility_way *out)
+static uint32_t add_variant(const struct job *job, struct parallel parallel, uint32_t count,
+                            struct feasibility_way *out)
 {
     if (!is_possible(job, &parallel)) return count;
     out[count] = (struct feasibility_way){.devices = (uint32_t)parallel_devices(&parallel), .parallel = parallel};
@@ -214,8 +215,8 @@ enum status feasibility_way_parse(const struct hardware *hardware, const struct 
     TRY(parallel_parse_text(degrees_text, &own.parallel, err));
     uint64_t devices = parallel_devices(&own.parallel);
     if (devices > hardware->device_count)
-        return error_set(err, STATUS_BAD_INPUT, "way '%s' takes %" PRIu64 " devices (the machine has %" PRIu32 ")", text,
-                         devices, hardware->device_count);
+        return error_set(err, STATUS_BAD_INPUT, "way '%s' takes %" PRIu64 " devices (the machine has %" PRIu32 ")",
+                         text, devices, hardware->device_count);
     TRY(parallel_check(&own, err));
     *out = (struct feasibility_way){.devices = (uint32_t)devices, .parallel = own.parallel};
     snprintf(out->name, sizeof out->name, "%s", text);

@@ -36,9 +36,10 @@ enum status what_if_plan(const struct hardware *hardware, const struct job *job,
                                             .optimizer = way->fit.optimizer,
                                             .storage = way->fit.storage,
                                             .last = way->fit.last};
-    const struct subproblem subproblem = {.jobs = &first, .devices = devices, .job_count = 1, .device_count = device_count};
-    enum status status = subproblem_plan(hardware, &own, &subproblem, &way->fit.parallel, hardware->host_bytes.value, &options,
-                                         out, err);
+    const struct subproblem subproblem = {.jobs = &first, .devices = devices, .job_count = 1,
+                                          .device_count = device_count};
+    enum status status = subproblem_plan(hardware, &own, &subproblem, &way->fit.parallel, hardware->host_bytes.value,
+                                         &options, out, err);
     free(devices);
     return status;
 }
@@ -117,8 +118,9 @@ struct what_if_search {
 static void refuse_memory(const struct what_if_search *s, struct what_if_try *t, const struct what_if_floor *floor)
 {
     char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
-    snprintf(t->reason, sizeof t->reason, "job '%.60s' needs at least %s on each device of stage %" PRIu32 ", which have %s",
-             s->job->name, quantity_text((double)floor->device_bytes, DIMENSION_BYTES, need), floor->stage,
+    snprintf(t->reason, sizeof t->reason,
+             "job '%.60s' needs at least %s on each device of stage %" PRIu32 ", which have %s", s->job->name,
+             quantity_text((double)floor->device_bytes, DIMENSION_BYTES, need), floor->stage,
              quantity_text((double)floor->have_bytes, DIMENSION_BYTES, have));
 }
 

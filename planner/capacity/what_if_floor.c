@@ -79,7 +79,8 @@ static struct what_if_floor_kernels find_kernels(const struct what_if_floor_view
                                           .update_s = work_s(v, device, layers, PARALLEL_UPDATE)};
 }
 
-static struct what_if_floor_kernels kernels_of(struct what_if_floor_view *v, uint32_t device, struct parallel_layers layers)
+static struct what_if_floor_kernels kernels_of(struct what_if_floor_view *v, uint32_t device,
+                                               struct parallel_layers layers)
 {
     const struct network *network = &v->job->network;
     uint64_t end = layers.first + layers.count, encoder_end = network->encoder_blocks + 1;
@@ -109,7 +110,8 @@ static struct pass_exchanges tensor_s(const struct what_if_floor_view *v, const 
 
 /* Adds passes in the compute-stream order of planner/parallel/parallel_job_units.c. */
 static void add_passes(const struct what_if_floor_view *v, const struct what_if_floor_kernels *k,
-                       const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_chunk *out)
+                       const struct collective_group *group, struct parallel_layers layers,
+                       struct what_if_floor_chunk *out)
 {
     struct pass_exchanges forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
                           input = tensor_s(v, group, layers, PARALLEL_INPUT),
@@ -329,7 +331,8 @@ static bool is_known(const struct parallel *p)
 {
     bool offloads = parallel_offloads(p);
     if (offloads && (p->tensor > 1 || p->pipeline > 1 || p->delayed)) return false;
-    bool schedule = p->schedule == PIPELINE_1F1B || p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_H1;
+    bool schedule = p->schedule == PIPELINE_1F1B || p->schedule == PIPELINE_INTERLEAVED ||
+                    p->schedule == PIPELINE_ZB_H1;
     return schedule && p->partition == PARALLEL_EQUAL && p->cuts == 0 && p->slices == 0 && p->replicated == 0 &&
            parallel_buckets(p) == 1 && p->first_device == 0 && !p->scatter && !p->swap;
 }
@@ -355,7 +358,8 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     find_memory(&v, out);
     if (out->device_bytes > out->have_bytes) return STATUS_OK;
     enum status status = allocate(&v, &scratch, err);
-    for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_chunks(&v, stage);
+    for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++)
+        linked = find_chunks(&v, stage);
     if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
     arena_release(&scratch);
     return status;
@@ -363,8 +367,8 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
 
 /* Computes the floor as the job is planned: carried out if it can be. A way that may keep less may then be one that is
  * only simulated, with other costs. */
-static enum status parallel_floors(const struct hardware *hardware, const struct job *job, const struct what_if_way *way,
-                                   struct what_if_floor *out, struct error *err)
+static enum status parallel_floors(const struct hardware *hardware, const struct job *job,
+                                   const struct what_if_way *way, struct what_if_floor *out, struct error *err)
 {
     struct job own = *job;
     struct what_if_floor simulated = {0};
@@ -378,7 +382,8 @@ static enum status parallel_floors(const struct hardware *hardware, const struct
 }
 
 /* Computes the floor of a way that uses only the first device. */
-static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices, struct what_if_floor *out)
+static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices,
+                        struct what_if_floor *out)
 {
     struct hardware view = *hardware;
     struct job own = *job;

@@ -393,7 +393,8 @@ static enum status prove(struct certifying *c, struct error *err)
     if (search_sharpened(c, &bound, width, &closed, err)) goto out;
     if (is_open(c) && solve_fluid(c, solver_share * (c->until_s - clock_s()), err)) goto out;
     if (is_open(c) && anneal_all(c, err)) goto out;
-    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, milp_solver_names[0]) == 0 && try_sets(c, err)) goto out;
+    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, milp_solver_names[0]) == 0 && try_sets(c, err))
+        goto out;
     if (is_open(c) && widest > width) {
         struct chain_search_options options = {.width_min = WIDTH_FACTOR * width, .width_max = c->options->width_max};
         struct chain_search_result result;
@@ -462,7 +463,9 @@ const char *chain_certificate_text(const struct chain_certificate *c, char text[
                                             .program = "fluid program"};
     if (c->status != CERTIFICATE_SOLVED || c->sets == 0) return certificate_claim_text(&claim, text);
     snprintf(text, CERTIFICATE_TEXT_BYTES,
-             "makespan %" PRId64 " is optimal: the search finds nothing below in the %u set%s of recomputed layers that "
-             "GLPK leaves, within its tolerances", c->value, c->sets, c->sets == 1 ? "" : "s");
+             "makespan %" PRId64
+             " is optimal: the search finds nothing below in the %u set%s of recomputed layers that "
+             "GLPK leaves, within its tolerances",
+             c->value, c->sets, c->sets == 1 ? "" : "s");
     return text;
 }

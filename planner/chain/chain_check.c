@@ -1,7 +1,7 @@
 /*
- * Passes and copies become intervals, and memory a list of changes. A resource's intervals (computation, link out, link in)
- * are sorted and must not overlap. Changes are sorted by time, releases first, and their running sum must stay within
- * memory.
+ * Passes and copies become intervals, and memory a list of changes. A resource's intervals (computation, link out, link
+ * in) are sorted and must not overlap. Changes are sorted by time, releases first, and their running sum must stay
+ * within memory.
  */
 #include "planner/chain/chain_check.h"
 

@@ -435,7 +435,8 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
                          const struct chain_search_options *options, uint8_t *choices,
                          int64_t *makespan, struct chain_search_result *result, struct error *err)
 {
-    struct chain_search s = {.chain = chain, .prices = bound, .options = options, .limits = {.until_s = options->until_s, .clock_every = CLOCK_EVERY}};
+    struct chain_search s = {.chain = chain, .prices = bound, .options = options,
+                             .limits = {.until_s = options->until_s, .clock_every = CLOCK_EVERY}};
     struct chain_search_result made = {.bound = chain_bound_ticks(chain, bound)};
     size_t bytes = options->memory_bytes ? options->memory_bytes : (size_t)256 << 20;
     if (allocate(&s, options->width_max, bytes, err)) goto out;

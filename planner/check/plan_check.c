@@ -90,7 +90,8 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
         "updated shares", "weights", "sum of gradients", "encoded gradient",
         "joined gradient", "handover", "handed gradient"};
-    static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms", "norms of shares"};
+    static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms",
+                                                            "norms of shares"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / CHECK_SHARD_THINGS;
     const char *held_out = version & CHECK_HELD_OUT_VERSION ? "held-out " : "";
@@ -122,9 +123,11 @@ static enum status check_shards(struct checker *c, uint32_t job)
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
         return check_fail(c, CHECK_RULE_FORM, "%s: %s", about->name, own.text);
-    const char *why = parallel_is_carried_out(&about->parallel) ? parallel_only_simulated(&plan->hardware, about) : NULL;
+    const char *why = parallel_is_carried_out(&about->parallel) ? parallel_only_simulated(&plan->hardware, about)
+                                                                : NULL;
     if (why)
-        return check_fail(c, CHECK_RULE_FORM, "%s is said to be carried out, and is parallel with %s", about->name, why);
+        return check_fail(c, CHECK_RULE_FORM, "%s is said to be carried out, and is parallel with %s", about->name,
+                          why);
     if (parallel && end - first != parallel_chunks(&about->parallel))
         return check_fail(c, CHECK_RULE_LAYERS, "%s has %u shards (expected %u chunks of layers)", about->name,
                           end - first, parallel_chunks(&about->parallel));
@@ -209,7 +212,8 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->gradient_row_bytes = network->width * sizeof(float);
     if (network->tied_head) {
         f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);
-        if (network_first_trained(network) == 0) f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
+        if (network_first_trained(network) == 0)
+            f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
     /* only tables can be cut by rows; bert's are followed by a norm of whole rows */
     if (network_has_plain_tables(network)) f->rows = network_layer_parameters(network, 0) / network->width;
@@ -236,7 +240,8 @@ static enum status check_jobs(struct checker *c)
             const struct plan_shard *shard = &plan->shards[s];
             fill_shard_facts(c, &plan->jobs.jobs[j], s);
             c->jobs[j].trained += c->shards[s].trains;
-            c->jobs[j].frozen += shard->first_layer + shard->layer_count <= network_first_trained(&plan->jobs.jobs[j].network);
+            c->jobs[j].frozen += shard->first_layer + shard->layer_count <=
+                                 network_first_trained(&plan->jobs.jobs[j].network);
         }
     }
     return STATUS_OK;
@@ -463,8 +468,8 @@ static enum status check_tables(struct checker *c)
         return check_fail(c, CHECK_RULE_FORM, "a plan without devices");
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
         if (plan->hardware.devices[d].host >= hardware_host_count(&plan->hardware))
-            return check_fail(c, CHECK_RULE_FORM, "device %u is on node %u (there are %u)", d, plan->hardware.devices[d].host,
-                              hardware_host_count(&plan->hardware));
+            return check_fail(c, CHECK_RULE_FORM, "device %u is on node %u (there are %u)", d,
+                              plan->hardware.devices[d].host, hardware_host_count(&plan->hardware));
     if (plan->seed > INT64_MAX)
         return check_fail(c, CHECK_RULE_FORM, "seed %" PRIu64 " (limit is 2^63 - 1: JSON integers)",
                           plan->seed);

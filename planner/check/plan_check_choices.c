@@ -33,17 +33,18 @@ static bool overlap(const struct plan_slot *a, const struct plan_slot *b)
            b->offset_bytes < a->offset_bytes + a->bytes;
 }
 
-static enum status acquire(struct checker *c, struct plan_check_choices_held *held, uint32_t buffer, uint32_t slot_index,
-                           uint32_t device)
+static enum status acquire(struct checker *c, struct plan_check_choices_held *held, uint32_t buffer,
+                           uint32_t slot_index, uint32_t device)
 {
     const struct plan *plan = c->plan;
     const struct plan_slot *slot = &plan->slots[slot_index];
     char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
     if (find(held, buffer) < held->count)
-        return check_fail(c, CHECK_RULE_LIFETIMES, "a choice acquires the %s twice", plan_buffer_text(plan, buffer, text));
+        return check_fail(c, CHECK_RULE_LIFETIMES, "a choice acquires the %s twice",
+                          plan_buffer_text(plan, buffer, text));
     if (slot->bytes < plan->buffers[buffer].bytes)
-        return check_fail(c, CHECK_RULE_MEMORY, "a choice has slot %u of %" PRIu64 " bytes, the %s %" PRIu64, slot_index,
-                          slot->bytes, plan_buffer_text(plan, buffer, text), plan->buffers[buffer].bytes);
+        return check_fail(c, CHECK_RULE_MEMORY, "a choice has slot %u of %" PRIu64 " bytes, the %s %" PRIu64,
+                          slot_index, slot->bytes, plan_buffer_text(plan, buffer, text), plan->buffers[buffer].bytes);
     if (plan->buffers[buffer].on_device &&
         slot->offset_bytes + slot->bytes > plan->hardware.devices[device].memory_bytes)
         return check_fail(c, CHECK_RULE_MEMORY, "slot %u of a choice ends at byte %" PRIu64 ", device %u at %" PRIu64,
@@ -52,8 +53,8 @@ static enum status acquire(struct checker *c, struct plan_check_choices_held *he
     for (uint32_t i = 0; i < held->count; i++)
         if (plan->buffers[held->buffers[i]].on_device == plan->buffers[buffer].on_device &&
             overlap(slot, &plan->slots[held->slots[i]]))
-            return check_fail(c, CHECK_RULE_MEMORY, "slots %u and %u of a choice on device %u overlap (%s, %s)", slot_index,
-                              held->slots[i], device, plan_buffer_text(plan, buffer, text),
+            return check_fail(c, CHECK_RULE_MEMORY, "slots %u and %u of a choice on device %u overlap (%s, %s)",
+                              slot_index, held->slots[i], device, plan_buffer_text(plan, buffer, text),
                               plan_buffer_text(plan, held->buffers[i], other));
     held->buffers[held->count] = buffer;
     held->slots[held->count++] = slot_index;

@@ -154,7 +154,8 @@ static enum status claim_state(struct checker *c, const struct plan_check_claims
 {
     const struct check_shard_facts *f = v->shard_facts;
     bool sliced = v->row_count > 0;
-    for (uint32_t part = makes ? STATE_WEIGHTS : STATE_FROZEN; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
+    for (uint32_t part = makes ? STATE_WEIGHTS : STATE_FROZEN; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1);
+         part++) {
         uint64_t before = v->first_row * f->state.parts[part].row_bytes;
         uint64_t in_slice = whole ? v->rows.parts[part].offset_bytes : 0;
         struct check_claim claim = {
@@ -330,7 +331,8 @@ static uint64_t workspace_bytes(const struct checker *c, const struct plan_check
 }
 
 /* Returns an operand's bytes; 0: not needed. */
-static uint64_t needed_bytes(const struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand)
+static uint64_t needed_bytes(const struct checker *c, const struct plan_check_claims_view *v,
+                             enum check_operand operand)
 {
     const struct check_shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;

@@ -129,8 +129,9 @@ static enum status note_again(struct summing *s, uint32_t buffer, size_t entry, 
     uint32_t host = plan->hardware.devices[device].host;
     char text[PLAN_TEXT_BYTES];
     if (!each_host_has_its_own(s, &plan->buffers[buffer]))
-        return check_fail(s->c, CHECK_RULE_MEMORY, "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32
-                          " uses it", plan_buffer_text(plan, buffer, text), s->host_of[entry] - 1, device, host);
+        return check_fail(s->c, CHECK_RULE_MEMORY,
+                          "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32 " uses it",
+                          plan_buffer_text(plan, buffer, text), s->host_of[entry] - 1, device, host);
     for (size_t i = 0; i < s->again_count; i++)
         if (s->again[i].entry == entry && s->again[i].host == host) return STATUS_OK;
     TRY(array_reserve(&s->again, &s->again_capacity, s->again_count, sizeof *s->again, PLAN_ACCESSES_MAX,
@@ -228,7 +229,8 @@ static void sum_tables(struct summing *s)
     const struct plan *plan = s->c->plan;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
-        for (uint32_t r = 0; !buffer->on_device && buffer->kind != BUFFER_STAGED && r < plan_buffer_ranks(plan, buffer); r++)
+        for (uint32_t r = 0; !buffer->on_device && buffer->kind != BUFFER_STAGED && r < plan_buffer_ranks(plan, buffer);
+             r++)
             add_buffer(s, buffer, 0);
     }
 }
@@ -245,8 +247,9 @@ static enum status compare_sums(struct summing *s)
         add_to(s, &s->sums[h].memory, s->sums[h].range_end);
         if (hosts > 1) snprintf(node, sizeof node, " of node %" PRIu32, h);
         if (s->sums[h].memory > hardware_host_bytes(hardware))
-            return check_fail(s->c, CHECK_RULE_MEMORY, "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")",
-                              node, s->sums[h].memory, hardware_host_bytes(hardware));
+            return check_fail(s->c, CHECK_RULE_MEMORY,
+                              "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")", node,
+                              s->sums[h].memory, hardware_host_bytes(hardware));
         if (s->sums[h].stored > hardware_storage_bytes(hardware))
             return check_fail(s->c, CHECK_RULE_MEMORY,
                               "the stored states%s are %" PRIu64 " bytes (the storage has %" PRIu64 ")", node,
@@ -301,8 +304,8 @@ enum status check_file_op(struct checker *c)
     if (op->pass != c->unit->pass || c->unit->op_count != 1 || c->unit->ends_minibatch || op->kind != OP_COMPUTE ||
         op->stream != STREAM_FILE || op->work != PLAN_NONE || op->row_count > 0)
         return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about more", plan_pass_names[op->pass]);
-    if (op->access_count != (keeps ? 2u : 1u) || b->kind != BUFFER_STATE || b->on_device || b->shard != c->unit->shard ||
-        state->flags != (opens ? ACCESS_WRITE : ACCESS_READ))
+    if (op->access_count != (keeps ? 2u : 1u) || b->kind != BUFFER_STATE || b->on_device ||
+        b->shard != c->unit->shard || state->flags != (opens ? ACCESS_WRITE : ACCESS_READ))
         return check_fail(c, CHECK_RULE_FORM, "%s something else than the shard's state on the host",
                           opens ? "opens" : "closes");
     if (keeps && (check_buffer_of(c, kept)->kind != BUFFER_KEPT || check_buffer_of(c, kept)->shard != c->unit->shard ||
@@ -336,7 +339,8 @@ static enum status begin_job(struct check_walk *r, uint32_t job)
     uint32_t host = plan->hardware.devices[r->task->device].host;
     for (uint32_t i = 0; i < r->under_way_count; i++) {
         uint32_t other = r->under_way[i];
-        if (r->jobs[other].host != host || !ranges_overlap(&plan->host_ranges[job], &plan->host_ranges[other])) continue;
+        if (r->jobs[other].host != host || !ranges_overlap(&plan->host_ranges[job], &plan->host_ranges[other]))
+            continue;
         return check_fail(r->c, CHECK_RULE_MEMORY, "%s takes host memory that %s has", plan->jobs.jobs[job].name,
                           plan->jobs.jobs[other].name);
     }
@@ -363,8 +367,8 @@ enum status check_range_turn(struct check_walk *r)
         return files ? check_fail(r->c, CHECK_RULE_FORM, "%s has no range of host memory", name) : STATUS_OK;
     if (unit->pass == PLAN_OPEN) {
         if (unit->shard != progress->opened)
-            return check_fail(r->c, CHECK_RULE_TRAINING, "opens shard %u of %s (expected each once, in order)", unit->shard,
-                              name);
+            return check_fail(r->c, CHECK_RULE_TRAINING, "opens shard %u of %s (expected each once, in order)",
+                              unit->shard, name);
         return progress->opened++ == 0 ? begin_job(r, job) : STATUS_OK;
     }
     if (progress->opened < shards)
@@ -373,8 +377,8 @@ enum status check_range_turn(struct check_walk *r)
     if (unit->pass == PLAN_CLOSE) {
         if (unit->shard != progress->closed || progress->position > 0 ||
             progress->minibatch != r->plan->jobs.jobs[job].minibatches)
-            return check_fail(r->c, CHECK_RULE_TRAINING, "closes shard %u of %s (expected each once, in order, at its end)",
-                              unit->shard, name);
+            return check_fail(r->c, CHECK_RULE_TRAINING,
+                              "closes shard %u of %s (expected each once, in order, at its end)", unit->shard, name);
         if (++progress->closed == shards) end_job(r, job);
         return STATUS_OK;
     }

@@ -64,7 +64,8 @@ static size_t make_way(struct check_range_list *list, uint64_t first, uint64_t e
 {
     size_t at = range_place(list, first);
     if (at > 0 && list->ranges[at - 1].end > first && list->ranges[at - 1].live == PLAN_NONE) erase_range(list, --at);
-    while (at < list->count && list->ranges[at].first < end && list->ranges[at].live == PLAN_NONE) erase_range(list, at);
+    while (at < list->count && list->ranges[at].first < end && list->ranges[at].live == PLAN_NONE)
+        erase_range(list, at);
     return at;
 }
 
@@ -191,7 +192,8 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
 {
     char text[PLAN_TEXT_BYTES], where[32];
     if (!plan_buffer_lives(&r->plan->buffers[access->buffer])) {
-        uint32_t host = r->index_of[access->buffer] + plan_buffer_rank(r->plan, &r->plan->buffers[access->buffer], r->rank);
+        uint32_t host = r->index_of[access->buffer] +
+                        plan_buffer_rank(r->plan, &r->plan->buffers[access->buffer], r->rank);
         *out = &r->hosts[host];
         return check_repeat_note(r, host, false);
     }

@@ -24,9 +24,9 @@
  * microbatch's activations is refused.
  *
  * With delayed updates a pass claims the version of one update less (parallel_staleness()), on the device until the
- * next REFRESH. A REFRESH too early or too late breaks the claims of passes. Where they are carried out, a REFRESH before
- * the minibatch's UPDATE leaves the gradient alone, which one of its own gives to the next sum before the next backward
- * pass; where the job flushes, another one after the UPDATE is as without a delay.
+ * next REFRESH. A REFRESH too early or too late breaks the claims of passes. Where they are carried out, a REFRESH
+ * before the minibatch's UPDATE leaves the gradient alone, which one of its own gives to the next sum before the next
+ * backward pass; where the job flushes, another one after the UPDATE is as without a delay.
  */
 #include <inttypes.h>
 
@@ -44,7 +44,8 @@ struct plan_check_offload_shares {
     bool carried_out;
     bool adds_table;               /* the step adds the last chunk's gradient of a tied table */
     uint32_t last;                 /* chunk */
-    uint64_t table_bytes, raised_table_bytes; /* of the first chunk's table in the weights of a pass, and from each rank */
+    uint64_t table_bytes, raised_table_bytes; /* of the first chunk's table in the weights of a pass, and from each
+                                                 rank */
 };
 
 /* Takes the sizes of the executor's buffers. The weights of a rank are those that go up after a step. */
@@ -119,8 +120,9 @@ bool check_is_offload_op(const struct checker *c)
 bool check_is_reset(const struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
-    return unit->pass == PLAN_REFRESH && check_is_carried_out(c, unit->job) && c->plan->jobs.jobs[unit->job].parallel.delayed &&
-           unit->op_count == 1 && c->plan->ops[unit->first_op].kind == OP_COMPUTE;
+    return unit->pass == PLAN_REFRESH && check_is_carried_out(c, unit->job) &&
+           c->plan->jobs.jobs[unit->job].parallel.delayed && unit->op_count == 1 &&
+           c->plan->ops[unit->first_op].kind == OP_COMPUTE;
 }
 
 /* --- claims --------------------------------------------------------------------------------- */
@@ -129,7 +131,8 @@ static enum status claim(struct checker *c, const struct plan_check_offload_shar
                          enum check_shard_thing thing, enum check_claim_clock clock, bool makes, uint64_t bytes)
 {
     return check_add_claim(c, access,
-                           (struct check_claim){.thing = check_shard_thing(s->global, thing), .clock = clock, .makes = makes,
+                           (struct check_claim){.thing = check_shard_thing(s->global, thing), .clock = clock,
+                                                .makes = makes,
                                                 .bytes = bytes});
 }
 
@@ -147,8 +150,8 @@ static enum status check_table_gradient(struct checker *c, const struct plan_che
 {
     const uint64_t wanted = chunk_memory(s->job, parallel_layers(s->job, s->last)).gradient_bytes;
     if (b->bytes >= wanted) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_MEMORY, "the gradient of the last chunk has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                      b->bytes, wanted);
+    return check_fail(c, CHECK_RULE_MEMORY,
+                      "the gradient of the last chunk has %" PRIu64 " bytes (expected %" PRIu64 ")", b->bytes, wanted);
 }
 
 static enum status check_step_access(struct checker *c, const struct plan_check_offload_shares *s,
@@ -161,7 +164,8 @@ static enum status check_step_access(struct checker *c, const struct plan_check_
     char text[PLAN_TEXT_BYTES];
     const bool of_table = s->adds_table && b->shard == s->last && b->kind == BUFFER_GRADIENT;
     *state = b->kind == home;
-    if (b->on_device || (b->shard != s->chunk && !of_table) || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
+    if (b->on_device || (b->shard != s->chunk && !of_table) || access->offset_bytes != 0 ||
+        (!*state && b->kind != BUFFER_GRADIENT))
         return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
     if (!*state && b->variant != 0)
         return check_fail(c, CHECK_RULE_FORM, "steps by the %s", check_access_text(c, access, text));
@@ -181,12 +185,13 @@ static uint32_t complete_gradient(const struct plan_check_offload_shares *s, uin
 {
     const uint32_t global = s->global - s->chunk + chunk;
     if (parallel_joins_chunk(s->job, chunk)) return check_shard_thing(global, CHECK_THING_JOINED_GRADIENT);
-    return check_shard_thing(global, s->parallel->data > 1 ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT);
+    return check_shard_thing(global,
+                             s->parallel->data > 1 ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT);
 }
 
 /* Claims the gradient of a carried-out step: the chunk's own, or the last one's. */
-static enum status claim_gradient(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
-                                  uint32_t chunk)
+static enum status claim_gradient(struct checker *c, const struct plan_check_offload_shares *s,
+                                  const struct plan_access *access, uint32_t chunk)
 {
     const bool drained = parallel_drains(s->job); /* each minibatch has one microbatch */
     struct check_claim claim = {.thing = complete_gradient(s, chunk), .clock = drained ? CHECK_CLOCK_MICROBATCH : CHECK_CLOCK_SUM,
@@ -209,19 +214,22 @@ static enum status check_reset(struct checker *c, const struct plan_check_offloa
         !b->on_device || b->shard != s->chunk || b->variant != 0 || access->flags != (ACCESS_READ | ACCESS_WRITE) ||
         access->offset_bytes != 0 || b->bytes < s->step_bytes)
         return check_fail(c, CHECK_RULE_FORM, "a refresh computes on the %s", check_access_text(c, access, text));
-    TRY(check_add_claim(c, access, (struct check_claim){.thing = complete_gradient(s, s->chunk), .clock = CHECK_CLOCK_SUM,
+    TRY(check_add_claim(c, access, (struct check_claim){.thing = complete_gradient(s, s->chunk),
+                                                        .clock = CHECK_CLOCK_SUM,
                                                         .bytes = s->step_bytes}));
-    return claim(c, s, access, shares ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT, CHECK_CLOCK_SUM, true,
-                 s->step_bytes);
+    return claim(c, s, access, shares ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT, CHECK_CLOCK_SUM,
+                 true, s->step_bytes);
 }
 
 /* Checks the squares of all tensors' gradients that a step of a job that clips reads. */
-static enum status check_norms(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access)
+static enum status check_norms(struct checker *c, const struct plan_check_offload_shares *s,
+                               const struct plan_access *access)
 {
     const struct plan_buffer *b = check_buffer_of(c, access);
     const uint64_t wanted = memory_norm_bytes(&s->job->network);
     char text[PLAN_TEXT_BYTES];
-    if (!s->carried_out || !job_clips(s->job) || b->on_device || access->flags != ACCESS_READ || access->offset_bytes != 0)
+    if (!s->carried_out || !job_clips(s->job) || b->on_device || access->flags != ACCESS_READ ||
+        access->offset_bytes != 0)
         return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
     if (b->bytes < wanted)
         return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
@@ -236,7 +244,9 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
     bool joined = parallel_joins_on_hosts(s->job), table = false, norms = false;
-    enum check_shard_thing gradient = sums ? CHECK_THING_GRADIENT_SUM : joined ? CHECK_THING_REDUCED_GRADIENT : arrived(s);
+    enum check_shard_thing gradient = sums   ? CHECK_THING_GRADIENT_SUM
+                                    : joined ? CHECK_THING_REDUCED_GRADIENT
+                                             : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
@@ -307,7 +317,8 @@ static enum status check_sum(struct checker *c, const struct plan_check_offload_
         TRY(claim(c, s, access, CHECK_THING_GRADIENT_SUM, CHECK_CLOCK_SUM, false, bytes));
         TRY(check_add_claim(c, access,
                             (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_GRADIENT_SUM),
-                                                 .clock = CHECK_CLOCK_SUM, .makes = true, .version_delta = 1, .bytes = bytes}));
+                                                 .clock = CHECK_CLOCK_SUM, .makes = true, .version_delta = 1,
+                                                 .bytes = bytes}));
     }
     if (found[0] && found[1]) return STATUS_OK;
     return check_fail(c, CHECK_RULE_FORM, "adds nothing to a sum of gradients");
@@ -328,15 +339,17 @@ static enum status check_host_compute(struct checker *c, const struct plan_check
 
 /* --- collectives ---------------------------------------------------------------------------- */
 
-/* Claims the gathering of the first chunk's table, of which each rank has brought its share, at `offset` of the weights. */
-static enum status claim_table(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
-                               uint64_t offset)
+/* Claims the gathering of the first chunk's table, of which each rank has brought its share, at `offset` of the
+ * weights. */
+static enum status claim_table(struct checker *c, const struct plan_check_offload_shares *s,
+                               const struct plan_access *access, uint64_t offset)
 {
     TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global - s->chunk, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .offset_bytes = offset,
                                                         .bytes = s->raised_table_bytes}));
     return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_WEIGHTS),
-                                                           .clock = CHECK_CLOCK_STEP, .makes = true, .offset_bytes = offset,
+                                                           .clock = CHECK_CLOCK_STEP, .makes = true,
+                                                           .offset_bytes = offset,
                                                            .thing_offset = offset, .bytes = s->table_bytes});
 }
 
@@ -353,8 +366,8 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
     const bool of_table = s->table_bytes > 0 && access->offset_bytes == whole;
     char text[PLAN_TEXT_BYTES];
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
-        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
-                          op->axes, op->access_count, plan_stream_names[op->stream]);
+        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream",
+                          op->rounds, op->axes, op->access_count, plan_stream_names[op->stream]);
     if (b->kind != kind || !b->on_device || b->shard != s->chunk || (access->offset_bytes != 0 && !of_table) ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE) ||
         (reduces && b->variant == 0))
@@ -368,7 +381,8 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
         return claim(c, s, access, CHECK_THING_REDUCED_GRADIENT, CHECK_CLOCK_MICROBATCH, true, s->host.gradient_bytes);
     }
     TRY(claim(c, s, access, CHECK_THING_STATE, CHECK_CLOCK_STEP, false, s->host.weight_bytes));
-    return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true, whole);
+    return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true,
+                 whole);
 }
 
 /* Checks the hosts' all-reduce in place, for states that are not split: ranks' gradients become their sum. */
@@ -380,8 +394,8 @@ static enum status check_join(struct checker *c, const struct plan_check_offload
     uint64_t bytes = s->host.gradient_bytes;
     char text[PLAN_TEXT_BYTES];
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
-        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
-                          op->axes, op->access_count, plan_stream_names[op->stream]);
+        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream",
+                          op->rounds, op->axes, op->access_count, plan_stream_names[op->stream]);
     if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->chunk || b->variant != 0 ||
         access->offset_bytes != 0 ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE))

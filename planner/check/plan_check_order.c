@@ -1,9 +1,9 @@
 /*
  * Each unit must be the next one of its job.
  *
- * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. F where the first F shards are frozen, update 0 .. S-1 if
- * it clips, evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept, of these two those
- * that train; then the next minibatch. LOAD comes
+ * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. F where the first F shards are frozen, update 0 ..
+ * S-1 if it clips, evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept, of
+ * these two those that train; then the next minibatch. LOAD comes
  * before its first unit and STORE after its last, each once per shard, a BATCH unit before a minibatch's first unit.
  * Parallel jobs' passes are only counted: their claims order them (plan_check_parallel.c).
  */
@@ -44,7 +44,8 @@ static uint64_t positions_of(const struct check_walk *r, uint32_t job)
     const struct job *of = &r->plan->jobs.jobs[job];
     uint64_t behind = 0;
     if (evaluation_follows(of, r->jobs[job].minibatch))
-        behind = of->evaluation.minibatches * r->c->jobs[job].shard_count + (of->keep_best ? r->c->jobs[job].trained : 0);
+        behind = of->evaluation.minibatches * r->c->jobs[job].shard_count +
+                 (of->keep_best ? r->c->jobs[job].trained : 0);
     return trained_positions(r, job) + behind;
 }
 
@@ -120,8 +121,8 @@ static bool is_evaluated(const struct check_walk *r, uint32_t job)
     return r->jobs[job].minibatch < of->minibatches && evaluation_follows(of, r->jobs[job].minibatch);
 }
 
-/* Returns a replica's passes over held-out microbatches until the end of the present minibatch, after which an evaluation
- * follows. */
+/* Returns a replica's passes over held-out microbatches until the end of the present minibatch, after which an
+ * evaluation follows. */
 static uint64_t held_out_until_end(const struct check_walk *r, uint32_t job, uint32_t chunk, uint32_t turn)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
@@ -137,7 +138,8 @@ static bool evaluated_all(const struct check_walk *r)
     for (uint32_t s = 0; s < r->c->jobs[job].shard_count; s++)
         for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++) {
             const struct check_parallel_progress *progress = check_progress(r, first + s, t);
-            if (progress->updates <= r->jobs[job].minibatch || progress->evaluated < held_out_until_end(r, job, s, t)) return false;
+            if (progress->updates <= r->jobs[job].minibatch || progress->evaluated < held_out_until_end(r, job, s, t))
+                return false;
         }
     return true;
 }
@@ -239,14 +241,16 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
 
 /* Returns true if a parallel job's sum of this many microbatches' losses is in the host buffer of a replica, numbered
  * among those that take turns. */
-static bool has_sum_of_losses(const struct check_walk *r, uint32_t job, uint32_t buffer, uint32_t turn, uint64_t version)
+static bool has_sum_of_losses(const struct check_walk *r, uint32_t job, uint32_t buffer, uint32_t turn,
+                              uint64_t version)
 {
     const struct buffer_extent wanted = {.end = sizeof(double),
                                          .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
                                          .version = version};
     const struct buffer_extent *found;
     if (buffer == PLAN_NONE) return false;
-    const uint32_t copy = plan_buffer_rank(r->plan, &r->plan->buffers[buffer], turn * r->plan->jobs.jobs[job].parallel.tensor);
+    const uint32_t copy = plan_buffer_rank(r->plan, &r->plan->buffers[buffer],
+                                           turn * r->plan->jobs.jobs[job].parallel.tensor);
     return buffer_contents_hold(&r->hosts[r->index_of[buffer] + copy], &wanted, &found);
 }
 
@@ -258,15 +262,18 @@ static enum status check_sum_of_losses(struct check_walk *r, uint32_t job, uint6
     const uint32_t stage = of->parallel.pipeline - 1;
     for (uint32_t turn = 0; turn < parallel_turns(&of->parallel, stage); turn++)
         if (!has_sum_of_losses(r, job, r->jobs[job].loss, turn,
-                               (minibatch + 1) * parallel_microbatches_in_turn(of, stage, turn) * parallel_slices(&of->parallel)))
-            return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", minibatch);
+                               (minibatch + 1) * parallel_microbatches_in_turn(of, stage, turn) *
+                                   parallel_slices(&of->parallel)))
+            return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host",
+                              minibatch);
     return STATUS_OK;
 }
 
 /* The loss of a held-out minibatch must be on the host after a replica's last pass. */
 static enum status check_sum_of_held_out_losses(struct check_walk *r, uint32_t job, uint32_t turn, uint64_t evaluated)
 {
-    if (has_sum_of_losses(r, job, r->jobs[job].held_out_loss, turn, CHECK_HELD_OUT_VERSION | evaluated)) return STATUS_OK;
+    if (has_sum_of_losses(r, job, r->jobs[job].held_out_loss, turn, CHECK_HELD_OUT_VERSION | evaluated))
+        return STATUS_OK;
     return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of a held-out minibatch after minibatch %" PRIu64
                       " is not on the host", r->jobs[job].minibatch);
 }
@@ -286,8 +293,8 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     const struct job *job = &r->plan->jobs.jobs[unit->job];
     const uint64_t minibatch = r->jobs[unit->job].minibatch;
     if (minibatch >= job->minibatches) return false;
-    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&job->parallel) && !parallel_drains(job) &&
-                           parallel_flushes_after(job, minibatch);
+    const bool refreshes = check_is_carried_out(r->c, unit->job) && parallel_offloads(&job->parallel) &&
+                           !parallel_drains(job) && parallel_flushes_after(job, minibatch);
     const bool may_end = unit->pass == (refreshes ? PLAN_REFRESH : PLAN_UPDATE);
     for (uint32_t s = 0; may_end && s < runs; s++) {
         const struct check_parallel_progress *progress = check_progress(r, first + s, 0);
@@ -296,9 +303,10 @@ static bool ends_parallel_minibatch(const struct check_walk *r)
     return may_end && least > minibatch;
 }
 
-/* Where sums of gradients take turns, a minibatch's first backward pass makes one, and the last one of the last chunk copies
- * the loss. */
-static enum status check_turns_of_sums(struct check_walk *r, const struct job *job, struct check_rank rank, uint64_t backward)
+/* Where sums of gradients take turns, a minibatch's first backward pass makes one, and the last one of the last chunk
+ * copies the loss. */
+static enum status check_turns_of_sums(struct check_walk *r, const struct job *job, struct check_rank rank,
+                                       uint64_t backward)
 {
     const struct plan_unit *unit = r->c->unit;
     const uint64_t m = parallel_microbatches_in_turn(job, parallel_place(&job->parallel, rank.chunk).stage, rank.turn);
@@ -329,7 +337,8 @@ static enum status end_parallel_unit(struct check_walk *r)
     for (uint32_t t = 0; t < turns; t++) {
         check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
         check_progress(r, global, t)->normed += unit->pass == PLAN_NORM;
-        if (t == rank.turn || !parallel_has_own_pace(&job->parallel)) check_progress(r, global, t)->batches += unit->pass == PLAN_BATCH;
+        if (t == rank.turn || !parallel_has_own_pace(&job->parallel))
+            check_progress(r, global, t)->batches += unit->pass == PLAN_BATCH;
     }
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
@@ -338,7 +347,8 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->kept += unit->pass == PLAN_KEEP;
     TRY(check_parallel_so_far(r->c, job, rank, progress));
     const uint64_t passes = parallel_slices(&job->parallel) *
-                            parallel_microbatches_in_turn(job, parallel_place(&job->parallel, unit->shard).stage, rank.turn);
+                            parallel_microbatches_in_turn(job, parallel_place(&job->parallel, unit->shard).stage,
+                                                          rank.turn);
     if (unit->pass == PLAN_EVALUATE && unit->shard + 1 == r->c->jobs[unit->job].shard_count &&
         progress->evaluated % passes == 0)
         TRY(check_sum_of_held_out_losses(r, unit->job, rank.turn, progress->evaluated));

@@ -33,8 +33,8 @@
  *
  *     pipedream, staleness of 2 stages   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
- * Updates that wait for the first stage (models/job/parallel_memory.h) are as stale as its own. Their chunk's gradients take
- * turns: the first backward pass of a minibatch makes its sum, and the last one copies the loss.
+ * Updates that wait for the first stage (models/job/parallel_memory.h) are as stale as its own. Their chunk's gradients
+ * take turns: the first backward pass of a minibatch makes its sum, and the last one copies the loss.
  *
  * If a stage's replicas take turns, each counts its own passes: the k-th of replica d of r is about microbatch k r + d
  * of the job; another microbatch's boundary came from the wrong replica. Their sums claim equally many microbatches,
@@ -42,11 +42,12 @@
  *
  * A pass over a slice of tokens (terapipe) names it in its computation; the order (plan_check_parallel_order.c) has
  * slices forward in turn and backward in reverse. A stage's slices are on one stream, so a slice finds earlier keys and
- * values. Where they are carried out, these are in a handover that counts the slices: forward slice n of all finds n and
- * leaves n + 1, backward it finds n + 1 and leaves n. So it has the keys of all earlier slices of its microbatch, and the
- * gradients of all later ones.
+ * values. Where they are carried out, these are in a handover that counts the slices: forward slice n of all finds n
+ * and leaves n + 1, backward it finds n + 1 and leaves n. So it has the keys of all earlier slices of its microbatch,
+ * and the gradients of all later ones.
  *
- *     slices of 3 to a microbatch   forward 0 leaves 1, 1 leaves 2, 2 leaves 3    backward 2 finds 3, 1 finds 2, 0 finds 1
+ *     slices of 3 to a microbatch   forward 0 leaves 1, 1 leaves 2, 2 leaves 3    backward 2 finds 3, 1 finds 2, 0
+ *     finds 1
  *
  * An evaluation has forward passes alone.
  *
@@ -176,7 +177,8 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     switch (operand) {
     case CHECK_OPERAND_STATE:
         if (copied && v->versions > 0 && v->op->pass == PLAN_LOAD) return USE_READ; /* the first version is a copy */
-        if (copied && v->op->pass == PLAN_STORE && parallel_offloads(&v->job->parallel)) return USE_READ; /* the host has it */
+        /* the host has it */
+        if (copied && v->op->pass == PLAN_STORE && parallel_offloads(&v->job->parallel)) return USE_READ;
         return apart || copied ? USE_NONE : second ? USE_READ : own[CHECK_OPERAND_STATE];
     case CHECK_OPERAND_BATCH:
     case CHECK_OPERAND_LOSS:
@@ -217,7 +219,8 @@ static bool are_raised(const struct check_parallel_view *v)
 }
 
 /* Returns an operand's contents before the operation (found) or after it. */
-static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found, uint32_t part)
+static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found,
+                                 uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
     bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
@@ -230,17 +233,20 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     }
     case CHECK_OPERAND_WEIGHTS:
     case CHECK_OPERAND_NEXT_WEIGHTS:
-        return (struct meaning){check_shard_thing(own, are_raised(v) ? CHECK_THING_STATE : CHECK_THING_WEIGHTS), CHECK_CLOCK_STEP};
+        return (struct meaning){check_shard_thing(own, are_raised(v) ? CHECK_THING_STATE : CHECK_THING_WEIGHTS),
+                                CHECK_CLOCK_STEP};
     case CHECK_OPERAND_GRADIENT: {
         if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
-        const bool norm = v->op->pass == PLAN_NORM, complete = (update && found) || norm; /* a norm leaves its gradient */
+        /* a norm leaves its gradient */
+        const bool norm = v->op->pass == PLAN_NORM, complete = (update && found) || norm;
         bool reduced = v->scatters || (complete && v->ranks > 1);
         if (complete && parallel_joins_chunk(v->job, v->chunk))
             return (struct meaning){check_shard_thing(own, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
-        return (struct meaning){
-            check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_SUM};
+        return (struct meaning){check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT
+                                                               : CHECK_THING_PARAMETER_GRADIENT),
+                                CHECK_CLOCK_SUM};
     }
     case CHECK_OPERAND_WHOLE_GRADIENT: {
         const bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT; /* finds what the first unit made */
@@ -248,10 +254,12 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         const bool encodes = v->op->kind == OP_COMPUTE; /* in a REDUCE; a collective finds what it leaves */
         if (v->unit->pass == PLAN_REDUCE && parallel_encodes_gradients(v->job) && !(encodes && found))
             return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_MICROBATCH};
-        return (struct meaning){check_shard_thing(own, handed ? CHECK_THING_HANDED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT),
+        return (struct meaning){check_shard_thing(own, handed ? CHECK_THING_HANDED_GRADIENT
+                                                              : CHECK_THING_PARAMETER_GRADIENT),
                                 CHECK_CLOCK_MICROBATCH};
     }
-    case CHECK_OPERAND_INPUT: return (struct meaning){check_shard_thing(own, CHECK_THING_BOUNDARY), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_INPUT:
+        return (struct meaning){check_shard_thing(own, CHECK_THING_BOUNDARY), CHECK_CLOCK_MICROBATCH};
     case CHECK_OPERAND_OUTPUT:
         return (struct meaning){check_shard_thing(next, parts ? CHECK_THING_PARTIAL : CHECK_THING_BOUNDARY),
                                 CHECK_CLOCK_MICROBATCH};
@@ -265,7 +273,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
                                 CHECK_CLOCK_MICROBATCH};
     }
     case CHECK_OPERAND_WORKSPACE:
-        if (part == 1) return (struct meaning){check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT), CHECK_CLOCK_MICROBATCH};
+        if (part == 1)
+            return (struct meaning){check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT), CHECK_CLOCK_MICROBATCH};
         if (part == 3) return (struct meaning){check_shard_thing(own, CHECK_THING_GRADIENT), CHECK_CLOCK_MICROBATCH};
         return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
     case CHECK_OPERAND_BATCH: {
@@ -282,7 +291,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE;
         return (struct meaning){lives ? NOTHING : v->norms_thing, CHECK_CLOCK_STEP};
     }
-    case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
+    case CHECK_OPERAND_TABLE:
+        return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE_GRADIENT: {
         const bool early = v->op->pass == PLAN_NORM && v->ranks > 1; /* the last chunk's update comes later */
         return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1,
@@ -317,13 +327,15 @@ static enum status claim_norms(struct checker *c, const struct check_parallel_vi
 }
 
 /* Claims weights that have come up, with the first chunk's table after them. */
-static enum status claim_raised(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access)
+static enum status claim_raised(struct checker *c, const struct check_parallel_view *v,
+                                const struct plan_access *access)
 {
     const uint64_t all = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
     TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .bytes = all - table}));
     return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global - v->chunk, CHECK_THING_STATE),
-                                                           .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table, .bytes = table});
+                                                           .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table,
+                                                           .bytes = table});
 }
 
 /* Claims an operand as found and left. A pass adds a microbatch to a sum, an update a step to a state; LOAD makes
@@ -342,7 +354,8 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
         if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, back));
         return add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, !back);
     }
-    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM; /* adds no microbatch to a sum */
+    /* adds no microbatch to a sum */
+    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE || v->op->pass == PLAN_NORM;
     bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update) && operand != CHECK_OPERAND_WHOLE_GRADIENT) delta = 1;
     if (operand == CHECK_OPERAND_NEXT_WEIGHTS) delta = 1;
@@ -459,8 +472,8 @@ static bool is_last_on(const struct checker *c, const struct check_parallel_view
 }
 
 /* Claims an operand of a data-parallel collective in place: a minibatch's gradients, or weights with updated shares. */
-static enum status claim_shared(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum check_operand operand)
+static enum status claim_shared(struct checker *c, const struct check_parallel_view *v,
+                                const struct plan_access *access, enum check_operand operand)
 {
     bool gradient = operand == CHECK_OPERAND_GRADIENT;
     enum check_claim_clock clock = gradient ? CHECK_CLOCK_SUM : CHECK_CLOCK_STEP;
@@ -482,11 +495,13 @@ static enum status claim_moved(struct checker *c, const struct check_parallel_vi
     uint64_t table = from == CHECK_OPERAND_STATE && v->gathers_table ? check_gathered_table_bytes(v) : 0;
     TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, check_operand_bytes(c, v, from), 0));
     if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, check_operand_bytes(c, v, to), 0));
-    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to) - table, gathers ? 0 : 1);
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to) - table,
+                     gathers ? 0 : 1);
 }
 
 /* Claims the first chunk's shares of a tied table, and the table at the end of the gathered weights. */
-static enum status claim_gathered_table(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends)
+static enum status claim_gathered_table(struct checker *c, const struct check_parallel_view *v,
+                                        const struct plan_access *ends)
 {
     uint64_t bytes = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
     TRY(add_claim(c, &ends[0], meaning_of(v, CHECK_OPERAND_TABLE, true, 0), false,
@@ -498,8 +513,8 @@ static enum status claim_gathered_table(struct checker *c, const struct check_pa
 }
 
 /* Claims an operand before a tensor group's collective and after its last. */
-static enum status claim_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum check_operand operand)
+static enum status claim_joined(struct checker *c, const struct check_parallel_view *v,
+                                const struct plan_access *access, enum check_operand operand)
 {
     uint32_t own = v->global, found = NOTHING, left = NOTHING;
     enum check_claim_clock clock = CHECK_CLOCK_MICROBATCH;
@@ -514,7 +529,8 @@ static enum status claim_joined(struct checker *c, const struct check_parallel_v
     uint64_t bytes = check_operand_bytes(c, v, operand), part = bytes;
     if (v->job->parallel.scatter && (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT)) {
         bool boundary = operand == CHECK_OPERAND_INPUT;
-        found = left = check_shard_thing(boundary ? own : own + 1, boundary ? CHECK_THING_BOUNDARY : CHECK_THING_GRADIENT);
+        found = left = check_shard_thing(boundary ? own : own + 1,
+                                         boundary ? CHECK_THING_BOUNDARY : CHECK_THING_GRADIENT);
         part = bytes / v->job->parallel.tensor;
     }
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, part, 0));
@@ -522,8 +538,8 @@ static enum status claim_joined(struct checker *c, const struct check_parallel_v
 }
 
 /* Checks a collective's access: flags, operand and bytes. */
-static enum status check_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum check_operand operand, uint32_t wanted)
+static enum status check_joined(struct checker *c, const struct check_parallel_view *v,
+                                const struct plan_access *access, enum check_operand operand, uint32_t wanted)
 {
     const struct plan_buffer *b = check_buffer_of(c, access);
     char text[PLAN_TEXT_BYTES];

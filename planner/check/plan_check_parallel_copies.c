@@ -1,5 +1,5 @@
-/* Checks the copies of a carried-out job's units between storage, host and device: states, weights, data, losses, norms,
- * gradients and activations. */
+/* Checks the copies of a carried-out job's units between storage, host and device: states, weights, data, losses,
+ * norms, gradients and activations. */
 #include <inttypes.h>
 
 #include "base/size.h"
@@ -23,10 +23,13 @@ static uint64_t carried_bytes(struct checker *c, const struct check_parallel_vie
     case PLAN_KEEP: return parallel_offloads(&v->job->parallel) ? 0 : chunk_memory(v->job, v->layers).value_bytes;
     case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
     case PLAN_UPDATE:
-        return v->chunk + 1 == v->chunks && !job_clips(v->job) && v->gradients == 1 ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS)
-                                                                                    : 0;
+        return v->chunk + 1 == v->chunks && !job_clips(v->job) && v->gradients == 1
+                 ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS)
+                 : 0;
     case PLAN_BACKWARD:
-        return v->chunk + 1 == v->chunks && v->gradients > 1 && v->ends_sum ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
+        return v->chunk + 1 == v->chunks && v->gradients > 1 && v->ends_sum
+                 ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS)
+                 : 0;
     default: return 0;
     }
 }
@@ -41,8 +44,8 @@ bool check_is_carried_copy(const struct checker *c)
         return pass == PLAN_LOAD || pass == PLAN_BATCH || pass == PLAN_EVALUATE || (clips && pass == PLAN_UPDATE);
     if (pass == PLAN_BACKWARD)
         return stream == STREAM_D2H && parallel_gradient_count(&c->plan->jobs.jobs[c->unit->job], c->unit->shard) > 1;
-    return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
-                                    pass == PLAN_KEEP);
+    return stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_EVALUATE ||
+                                    pass == PLAN_NORM || pass == PLAN_KEEP);
 }
 
 /* Checks an evaluation's copies: data may come, and a loss may leave. Contents show whether they do in time. */
@@ -58,15 +61,16 @@ static enum status check_held_out_copies(struct checker *c, const struct check_p
         const struct plan_buffer *ends[] = {check_buffer_of(c, &from[0]), check_buffer_of(c, &from[1])};
         const uint64_t bytes = check_operand_bytes(c, v, loss ? CHECK_OPERAND_HELD_OUT_LOSS : CHECK_OPERAND_BATCH);
         copies[loss]++;
-        if (ends[0]->kind != (loss ? BUFFER_LOSS : BUFFER_BATCH) || ends[0]->variant != loss || ends[1]->variant != loss ||
-            op->bytes != bytes || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
+        if (ends[0]->kind != (loss ? BUFFER_LOSS : BUFFER_BATCH) || ends[0]->variant != loss ||
+            ends[1]->variant != loss || op->bytes != bytes || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s in an evaluation", op->bytes,
                               plan_buffer_names[ends[0]->kind]);
     }
-    if (batches == copies[0] && batches <= (check_brings_batch(v) ? 1 : 0) && copies[1] <= (v->chunk + 1 == v->chunks ? 1 : 0))
+    if (batches == copies[0] && batches <= (check_brings_batch(v) ? 1 : 0) &&
+        copies[1] <= (v->chunk + 1 == v->chunks ? 1 : 0))
         return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "reads %u held-out minibatches, and copies data %u and a loss %u times", batches,
-                      copies[0], copies[1]);
+    return check_fail(c, CHECK_RULE_TRAINING, "reads %u held-out minibatches, and copies data %u and a loss %u times",
+                      batches, copies[0], copies[1]);
 }
 
 /* Checks the copies of a job that clips: a NORM's squares of the chunk's tensors to the host, with the loss of the last
@@ -76,7 +80,8 @@ static enum status check_norm_copies(struct checker *c, const struct check_paral
     const struct network *n = &v->job->network;
     const bool up = v->unit->pass == PLAN_UPDATE, has_loss = !up && v->chunk + 1 == v->chunks && v->gradients == 1;
     const uint64_t offset = up ? 0 : memory_tensor_count(n, 0, v->layers.first) * sizeof(double);
-    const uint64_t bytes = up ? memory_norm_bytes(n) : memory_tensor_count(n, v->layers.first, v->layers.count) * sizeof(double);
+    const uint64_t bytes = up ? memory_norm_bytes(n)
+                              : memory_tensor_count(n, v->layers.first, v->layers.count) * sizeof(double);
     uint32_t norms = 0, losses = 0;
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
@@ -85,8 +90,9 @@ static enum status check_norm_copies(struct checker *c, const struct check_paral
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool loss = from->kind == BUFFER_LOSS;
         const uint64_t at = loss ? 0 : offset, wanted = loss ? sizeof(double) : bytes;
-        if ((loss && from->variant + to->variant > 0) || (!loss && from->kind != BUFFER_NORMS) || ends[0].offset_bytes != at ||
-            ends[1].offset_bytes != at || op->bytes != wanted || (op->stream == STREAM_H2D) != up)
+        if ((loss && from->variant + to->variant > 0) || (!loss && from->kind != BUFFER_NORMS) ||
+            ends[0].offset_bytes != at || ends[1].offset_bytes != at || op->bytes != wanted ||
+            (op->stream == STREAM_H2D) != up)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s at %" PRIu64 " (expected %" PRIu64
                               " bytes of the norms at %" PRIu64 ")", op->bytes, plan_buffer_names[from->kind],
                               ends[0].offset_bytes, bytes, offset);
@@ -94,20 +100,22 @@ static enum status check_norm_copies(struct checker *c, const struct check_paral
         norms += !loss;
     }
     if (norms == 1 && losses == has_loss) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "copies norms %u times and losses %u times (expected 1 and %u)", norms, losses,
-                      has_loss);
+    return check_fail(c, CHECK_RULE_TRAINING, "copies norms %u times and losses %u times (expected 1 and %u)", norms,
+                      losses, has_loss);
 }
 
-/* Checks a copy between storage and host memory of a chunk's state, or of its beginning. Contents show whether it comes in
- * time. */
+/* Checks a copy between storage and host memory of a chunk's state, or of its beginning. Contents show whether it comes
+ * in time. */
 static enum status check_stored_copy(struct checker *c, const struct plan_op *op, uint32_t chunk, uint64_t bytes)
 {
     const struct plan_access *ends = &c->plan->accesses[op->first_access];
     const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
-    if (from->shard == chunk && to->shard == chunk && ends[0].offset_bytes + ends[1].offset_bytes == 0 && op->bytes == bytes)
+    if (from->shard == chunk && to->shard == chunk && ends[0].offset_bytes + ends[1].offset_bytes == 0 &&
+        op->bytes == bytes)
         return STATUS_OK;
-    return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s of shard %u (expected %" PRIu64 " of shard %u)",
-                      op->bytes, plan_buffer_names[from->kind], from->shard, bytes, chunk);
+    return check_fail(c, CHECK_RULE_WORK,
+                      "copies %" PRIu64 " bytes of the %s of shard %u (expected %" PRIu64 " of shard %u)", op->bytes,
+                      plan_buffer_names[from->kind], from->shard, bytes, chunk);
 }
 
 /* Returns true for such a copy. */
@@ -129,8 +137,8 @@ static uint32_t home_of_states(const struct check_parallel_view *v)
     return v->job->parallel.storage ? BUFFER_STAGED : BUFFER_STATE;
 }
 
-/* Checks the copies of an update by the host: of the gradient, and of the last chunk's loss; and of the state, there and
- * back. */
+/* Checks the copies of an update by the host: of the gradient, and of the last chunk's loss; and of the state, there
+ * and back. */
 static enum status check_step_copies(struct checker *c, const struct check_parallel_view *v)
 {
     uint32_t copies[2] = {0, 0}, moved[2] = {0, 0}; /* gradients, losses; states from storage, and to it */
@@ -157,15 +165,16 @@ static enum status check_step_copies(struct checker *c, const struct check_paral
     const bool last = v->chunk + 1 == v->chunks && !job_clips(v->job); /* a NORM has the loss */
     const uint32_t stored = v->job->parallel.storage;
     if (moved[0] != stored || moved[1] != stored)
-        return check_fail(c, CHECK_RULE_TRAINING, "copies states from storage %u times and to it %u times (expected %u)", moved[0],
-                          moved[1], stored);
+        return check_fail(c, CHECK_RULE_TRAINING,
+                          "copies states from storage %u times and to it %u times (expected %u)", moved[0], moved[1],
+                          stored);
     if (copies[0] == !v->drains && copies[1] == last) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected %u and %u)", copies[0],
-                      copies[1], !v->drains, last);
+    return check_fail(c, CHECK_RULE_TRAINING, "copies gradients %u times and losses %u times (expected %u and %u)",
+                      copies[0], copies[1], !v->drains, last);
 }
 
-/* Checks a copy of the chunk's swapped activations, out in a FORWARD or in within a GATHER. Contents show whether they are
- * there in time. */
+/* Checks a copy of the chunk's swapped activations, out in a FORWARD or in within a GATHER. Contents show whether they
+ * are there in time. */
 static enum status check_swapped_copy(struct checker *c, const struct check_parallel_view *v, const struct plan_op *op)
 {
     const struct plan_access *ends = &c->plan->accesses[op->first_access];
@@ -173,9 +182,11 @@ static enum status check_swapped_copy(struct checker *c, const struct check_para
     const uint64_t wanted = check_operand_bytes(c, v, CHECK_OPERAND_ACTIVATIONS);
     const bool out = v->unit->pass == PLAN_FORWARD;
     if (v->job->parallel.swap && from->kind == BUFFER_ACTIVATIONS && from->shard == v->chunk && to->shard == v->chunk &&
-        op->bytes == wanted && ends[0].offset_bytes + ends[1].offset_bytes == 0 && op->stream == (out ? STREAM_D2H : STREAM_H2D))
+        op->bytes == wanted && ends[0].offset_bytes + ends[1].offset_bytes == 0 &&
+        op->stream == (out ? STREAM_D2H : STREAM_H2D))
         return STATUS_OK;
-    return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of its activations)", op->bytes,
+    return check_fail(c, CHECK_RULE_WORK,
+                      "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of its activations)", op->bytes,
                       plan_buffer_names[from->kind], wanted);
 }
 
@@ -193,8 +204,8 @@ static enum status check_swapped_out(struct checker *c, const struct check_paral
     return check_fail(c, CHECK_RULE_TRAINING, "copies activations %u times (expected once)", copies);
 }
 
-/* Checks the copies of weights that come up for a pass: the chunk's own, and the first chunk's table for a tied head; and
- * of its swapped activations. */
+/* Checks the copies of weights that come up for a pass: the chunk's own, and the first chunk's table for a tied head;
+ * and of its swapped activations. */
 static enum status check_raised_copies(struct checker *c, const struct check_parallel_view *v)
 {
     const struct chunk_memory own = chunk_memory(v->job, v->layers);
@@ -216,20 +227,24 @@ static enum status check_raised_copies(struct checker *c, const struct check_par
         }
         const uint64_t wanted = table ? own.raised_table_bytes : own.raised_bytes;
         const uint64_t offset = table ? own.table_weights_offset : 0;
-        if (from->kind != home_of_states(v) || to->kind != BUFFER_PARAMETERS || (table && (from->shard != 0 || !own.gathers_table)) ||
-            op->bytes != wanted || ends[0].offset_bytes != 0 || ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
-            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s to %" PRIu64 " (expected %" PRIu64
-                              " of the %s to %" PRIu64 ")", op->bytes, plan_buffer_names[from->kind], ends[1].offset_bytes, wanted,
+        if (from->kind != home_of_states(v) || to->kind != BUFFER_PARAMETERS ||
+            (table && (from->shard != 0 || !own.gathers_table)) || op->bytes != wanted || ends[0].offset_bytes != 0 ||
+            ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
+            return check_fail(c, CHECK_RULE_WORK,
+                              "copies %" PRIu64 " bytes of the %s to %" PRIu64 " (expected %" PRIu64
+                              " of the %s to %" PRIu64 ")",
+                              op->bytes, plan_buffer_names[from->kind], ends[1].offset_bytes, wanted,
                               plan_buffer_names[BUFFER_STATE], offset);
         copies[table]++;
     }
     const bool stored = v->job->parallel.storage;
     if (reads[0] != stored || reads[1] != (stored && own.gathers_table))
-        return check_fail(c, CHECK_RULE_TRAINING, "reads weights from storage %u times and a table %u times (expected %u and %u)",
-                          reads[0], reads[1], stored, stored && own.gathers_table);
+        return check_fail(c, CHECK_RULE_TRAINING,
+                          "reads weights from storage %u times and a table %u times (expected %u and %u)", reads[0],
+                          reads[1], stored, stored && own.gathers_table);
     if (copies[0] == 1 && copies[1] == own.gathers_table) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "copies weights %u times and a table %u times (expected 1 and %u)", copies[0],
-                      copies[1], own.gathers_table);
+    return check_fail(c, CHECK_RULE_TRAINING, "copies weights %u times and a table %u times (expected 1 and %u)",
+                      copies[0], copies[1], own.gathers_table);
 }
 
 /* Checks the copy of a gradient that goes down after its backward pass. */
@@ -240,9 +255,9 @@ static enum status check_drained_copy(struct checker *c, const struct check_para
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         const struct plan_access *ends = &c->plan->accesses[op->first_access];
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
-        if (op->kind != OP_COPY || o > 0 || from->kind != BUFFER_GRADIENT || from->shard != v->chunk || to->shard != v->chunk ||
-            to->variant != 0 || ends[0].offset_bytes + ends[1].offset_bytes > 0 || op->bytes != wanted ||
-            op->stream != STREAM_D2H)
+        if (op->kind != OP_COPY || o > 0 || from->kind != BUFFER_GRADIENT || from->shard != v->chunk ||
+            to->shard != v->chunk || to->variant != 0 || ends[0].offset_bytes + ends[1].offset_bytes > 0 ||
+            op->bytes != wanted || op->stream != STREAM_D2H)
             return check_fail(c, CHECK_RULE_WORK, "moves %" PRIu64 " bytes of the %s (expected one copy of %" PRIu64
                               " of the gradient to the host)", op->bytes, plan_buffer_names[from->kind], wanted);
     }
@@ -259,7 +274,8 @@ enum status check_carried_copies(struct checker *c, const struct check_parallel_
     const bool stored = v->job->parallel.storage && (v->unit->pass == PLAN_LOAD || v->unit->pass == PLAN_REFRESH);
     uint32_t copies = 0, reads = 0;
     if (v->unit->pass == PLAN_EVALUATE) return check_held_out_copies(c, v);
-    if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel)) return check_step_copies(c, v);
+    if (v->carried_out && v->unit->pass == PLAN_UPDATE && parallel_offloads(&v->job->parallel))
+        return check_step_copies(c, v);
     if (v->carried_out && v->unit->pass == PLAN_FORWARD) return check_swapped_out(c, v);
     if (v->carried_out && v->unit->pass == PLAN_GATHER && v->job->parallel.offload == OFFLOAD_WEIGHTS)
         return check_raised_copies(c, v);
@@ -277,14 +293,17 @@ enum status check_carried_copies(struct checker *c, const struct check_parallel_
         }
         const struct plan_buffer *b = check_buffer_of(c, from);
         copies++;
-        if (b->kind != (stored ? BUFFER_STAGED : kinds[v->unit->pass]) || op->bytes != wanted || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
+        if (b->kind != (stored ? BUFFER_STAGED : kinds[v->unit->pass]) || op->bytes != wanted ||
+            from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
             return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of the %s)",
                               op->bytes, plan_buffer_names[b->kind], wanted, plan_buffer_names[kinds[v->unit->pass]]);
     }
     if (reads != (stored && wanted > 0))
-        return check_fail(c, CHECK_RULE_TRAINING, "reads from storage %u times (expected %u)", reads, stored && wanted > 0);
+        return check_fail(c, CHECK_RULE_TRAINING, "reads from storage %u times (expected %u)", reads,
+                          stored && wanted > 0);
     if (copies == (wanted > 0 ? 1 : 0)) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies, wanted > 0);
+    return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies,
+                      wanted > 0);
 }
 
 enum status check_parallel_keep(struct checker *c, const struct check_parallel_view *v)
@@ -308,7 +327,8 @@ enum status check_parallel_keep(struct checker *c, const struct check_parallel_v
                               check_access_text(c, access, text), b->bytes, kept);
         if (keeps) continue;
         TRY(check_add_claim(c, access,
-                            (struct check_claim){.thing = loss ? v->loss_thing : check_shard_thing(v->global, CHECK_THING_STATE),
+                            (struct check_claim){.thing = loss ? v->loss_thing
+                                                               : check_shard_thing(v->global, CHECK_THING_STATE),
                                                  .clock = loss ? CHECK_CLOCK_HELD_OUT_SUM : CHECK_CLOCK_STEP,
                                                  .bytes = loss ? sizeof(double) : own.value_bytes}));
     }

@@ -61,7 +61,8 @@ static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
     return true;
 }
 
-/* Returns true for units of one replica where these take turns. A replica with its own pace reads its own minibatches. */
+/* Returns true for units of one replica where these take turns. A replica with its own pace reads its own
+ * minibatches. */
 static bool is_in_turn(const struct parallel *p, uint32_t pass)
 {
     return pass == PLAN_FORWARD || pass == PLAN_BACKWARD || pass == PLAN_EVALUATE ||
@@ -112,8 +113,8 @@ enum status check_parallel_place(struct checker *c, const struct plan_task *task
     if (unit->pass == PLAN_JOIN) {
         if (task->gang != PLAN_NONE && task->peer == PLAN_NONE && is_ends(c, unit->job, task->gang))
             return STATUS_OK;
-        return check_fail(c, CHECK_RULE_FORM, "task %u of %s is not on the devices of the first and the last stage", index,
-                          job->name);
+        return check_fail(c, CHECK_RULE_FORM, "task %u of %s is not on the devices of the first and the last stage",
+                          index, job->name);
     }
     if (task->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, task->gang, unit->shard, is_in_turn(p, unit->pass)))
         return check_fail(c, CHECK_RULE_FORM, "task %u of %s shard %u is not on the devices of stage %u", index,
@@ -142,23 +143,24 @@ static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uin
     return n / m * job->microbatches + n % m * turns + rank.turn;
 }
 
-/* Returns the passes over a held-out minibatch in the loss that came to the host last: that of the replica with the last
- * microbatch. */
+/* Returns the passes over a held-out minibatch in the loss that came to the host last: that of the replica with the
+ * last microbatch. */
 static uint64_t last_held_out(const struct job *job)
 {
     const uint32_t last = job->parallel.pipeline - 1, turns = parallel_turns(&job->parallel, last);
-    return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns)) * parallel_slices(&job->parallel);
+    return parallel_microbatches_in_turn(job, last, (uint32_t)((job->microbatches - 1) % turns)) *
+           parallel_slices(&job->parallel);
 }
 
-/* Returns the updates before the last flush of a stage that is about to pass over minibatch `minibatch`, which the plan may
- * not have. */
+/* Returns the updates before the last flush of a stage that is about to pass over minibatch `minibatch`, which the plan
+ * may not have. */
 static uint64_t flushed_before(const struct job *job, uint64_t minibatch)
 {
     return parallel_flushed_before(job, min_u64(minibatch, job->minibatches));
 }
 
-/* Returns how often the weights of a chunk are gathered for a microbatch: for a forward and a backward pass, whose second unit
- * passes over the embedding again. */
+/* Returns how often the weights of a chunk are gathered for a microbatch: for a forward and a backward pass, whose
+ * second unit passes over the embedding again. */
 static uint64_t gathers_each(const struct job *job, uint32_t chunk)
 {
     return parallel_is_carried_out(&job->parallel) && pipeline_has_halves(job->parallel.schedule) && chunk == 0 ? 3 : 2;
@@ -176,9 +178,10 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
                                                 : progress->backward;
     const bool gathers = pass == PLAN_GATHER && stale > 0; /* for a pass over a microbatch, or an evaluation's */
     if (gathers) n = (progress->gathered - progress->evaluated) / gathers_each(job, rank.chunk);
-    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || (pass == PLAN_GATHER && !gathers) ||
-                    pass == PLAN_REFRESH || pass == PLAN_BATCH || pass == PLAN_EVALUATE || pass == PLAN_NORM ||
-                    pass == PLAN_KEEP || pass == PLAN_OPEN || pass == PLAN_CLOSE;
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE ||
+                    (pass == PLAN_GATHER && !gathers) || pass == PLAN_REFRESH || pass == PLAN_BATCH ||
+                    pass == PLAN_EVALUATE || pass == PLAN_NORM || pass == PLAN_KEEP || pass == PLAN_OPEN ||
+                    pass == PLAN_CLOSE;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_drains(job);
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN || pass == PLAN_NORM);
@@ -188,17 +191,21 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : max_u64(n / m > stale ? n / m - stale : 0, oldest);
     versions.of[CHECK_CLOCK_DATA] = pass == PLAN_BATCH ? progress->batches : n / m;
     if (parallel_has_own_pace(&job->parallel)) /* of the replica's minibatches */
-        versions.of[CHECK_CLOCK_DATA] = versions.of[CHECK_CLOCK_DATA] * parallel_turns(&job->parallel, stage) + rank.turn;
-    const bool in_turn = pass == PLAN_REDUCE && parallel_gradient_count(job, rank.chunk) > 1; /* its update may come later */
+        versions.of[CHECK_CLOCK_DATA] = versions.of[CHECK_CLOCK_DATA] * parallel_turns(&job->parallel, stage) +
+                                        rank.turn;
+    /* its update may come later */
+    const bool in_turn = pass == PLAN_REDUCE && parallel_gradient_count(job, rank.chunk) > 1;
     versions.of[CHECK_CLOCK_SUM] = adds       ? progress->reduced
                              : whole    ? ((in_turn ? progress->reduced : progress->updates) + 1) * m
                              : resident ? progress->updates * m
                                         : n;
-    versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before,
+                                                                                             m);
     versions.counts[CHECK_CLOCK_SLICE] = true;
     versions.of[CHECK_CLOCK_HELD_OUT] = CHECK_HELD_OUT_VERSION | progress->evaluated / m;
-    versions.of[CHECK_CLOCK_HELD_OUT_SUM] =
-        CHECK_HELD_OUT_VERSION | (pass == PLAN_KEEP ? progress->evaluated / m * last_held_out(job) : progress->evaluated);
+    versions.of[CHECK_CLOCK_HELD_OUT_SUM] = CHECK_HELD_OUT_VERSION |
+                                            (pass == PLAN_KEEP ? progress->evaluated / m * last_held_out(job)
+                                                               : progress->evaluated);
     versions.counts[CHECK_CLOCK_HELD_OUT_SUM] = true;
     if (pass == PLAN_EVALUATE) versions.of[CHECK_CLOCK_MICROBATCH] |= CHECK_HELD_OUT_VERSION;
     versions.of[CHECK_CLOCK_SLICE] = versions.of[CHECK_CLOCK_MICROBATCH];
@@ -212,7 +219,8 @@ uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit
     return 0;
 }
 
-enum status check_parallel_slice(struct checker *c, const struct job *job, const struct check_parallel_progress *progress)
+enum status check_parallel_slice(struct checker *c, const struct job *job,
+                                 const struct check_parallel_progress *progress)
 {
     uint32_t pass = c->unit->pass, found = check_parallel_slice_of(c->plan, c->unit);
     bool forward = pass == PLAN_FORWARD, back = pass == PLAN_BACKWARD, held_out = pass == PLAN_EVALUATE;
@@ -255,9 +263,11 @@ enum status check_parallel_done(struct checker *c, const struct job *job, struct
         return check_fail(c, CHECK_RULE_TRAINING,
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
-                          job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
+                          job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted,
+                          updates);
     const uint64_t gathered = gathers ? gathers_each(job, chunk) * wanted + progress->evaluated : 0;
     if (progress->gathered == gathered) return STATUS_OK;
-    return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
-                      ")", job->name, chunk, progress->gathered, gathered);
+    return check_fail(c, CHECK_RULE_TRAINING,
+                      "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64 ")", job->name,
+                      chunk, progress->gathered, gathered);
 }

@@ -44,7 +44,8 @@ static void want_pass(const struct check_parallel_view *v, enum parallel_pass pa
 }
 
 /* Checks the data fetched from another stage: all, or a rank's part, which is then gathered. */
-static enum status check_fetched(struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *wanted)
+static enum status check_fetched(struct checker *c, const struct check_parallel_view *v,
+                                 struct wanted_collectives *wanted)
 {
     const struct parallel *p = &v->job->parallel;
     bool forward = v->unit->pass == PLAN_FORWARD || v->unit->pass == PLAN_EVALUATE;
@@ -57,8 +58,8 @@ static enum status check_fetched(struct checker *c, const struct check_parallel_
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         if (op->kind == OP_COPY && op->stream == STREAM_P2P && op->bytes != part)
-            return check_fail(c, CHECK_RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
-                              check_operand_names[operand], part);
+            return check_fail(c, CHECK_RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")",
+                              op->bytes, check_operand_names[operand], part);
     }
     if (p->scatter) want(wanted, COLLECTIVE_ALL_GATHER, 1, whole);
     return STATUS_OK;
@@ -103,12 +104,14 @@ enum status check_parallel_unit(struct checker *c)
     bool encodes = parallel_encodes_gradients(v.job);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
     bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum ... */
-    bool early = resets && v.job->parallel.delayed && !check_is_reset(c); /* ... unless it is before the minibatch's update */
+    bool early = resets && v.job->parallel.delayed && !check_is_reset(c); /* ... unless it is before the minibatch's
+                                                                             update */
     uint32_t computes = 0, expected = moves && !sums && !resets ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
-        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
-                    !check_holds_place(c, o) && !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
-    if (computes != expected && !(early && computes == 0) && !(computes == 3 && v.unit->pass == PLAN_BACKWARD && !v.carried_out))
+        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE && !check_holds_place(c, o) &&
+                    !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
+    if (computes != expected && !(early && computes == 0) &&
+        !(computes == 3 && v.unit->pass == PLAN_BACKWARD && !v.carried_out))
         return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {
     case PLAN_EVALUATE:
@@ -131,9 +134,10 @@ enum status check_parallel_unit(struct checker *c)
     }
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
-             v.carried_out ? compression_code_bytes(parallel_gradient_code(v.job),
-                                                    check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) / sizeof(float))
-                           : parallel_reduced_bytes(v.job, v.layers));
+             v.carried_out
+                 ? compression_code_bytes(parallel_gradient_code(v.job),
+                                          check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) / sizeof(float))
+                 : parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);
@@ -143,17 +147,20 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES && (!v.carried_out || v.drains || !offloads))
-            return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
+            return check_fail(c, CHECK_RULE_FORM,
+                              "resident weights are refreshed (expected only where states are offloaded)");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !check_is_reset(c), whole_weights(c, &v));
         break;
     case PLAN_NORM:
-        if (!v.carried_out || !job_clips(v.job)) return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
+        if (!v.carried_out || !job_clips(v.job))
+            return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
         want_pass(&v, PARALLEL_NORM, &tensor);
         want(&data, COLLECTIVE_ALL_REDUCE, shares,
              memory_tensor_count(&v.job->network, v.layers.first, v.layers.count) * sizeof(double));
         break;
     case PLAN_JOIN:
-        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0, parallel_joined_bytes(v.job));
+        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0,
+             parallel_joined_bytes(v.job));
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
@@ -162,10 +169,12 @@ enum status check_parallel_unit(struct checker *c)
         if (!v.carried_out) return check_fail(c, CHECK_RULE_FORM, "files of a parallel job that is only simulated");
         break;
     case PLAN_KEEP:
-        if (!v.carried_out || !v.job->keep_best) return check_fail(c, CHECK_RULE_FORM, "keeps weights of a job that keeps none");
+        if (!v.carried_out || !v.job->keep_best)
+            return check_fail(c, CHECK_RULE_FORM, "keeps weights of a job that keeps none");
         break;
     case PLAN_BATCH:
-        if (!check_brings_batch(&v)) return check_fail(c, CHECK_RULE_FORM, "a batch for a chunk that has no use for it");
+        if (!check_brings_batch(&v))
+            return check_fail(c, CHECK_RULE_FORM, "a batch for a chunk that has no use for it");
         break;
     default: return check_fail(c, CHECK_RULE_FORM, "a parallel job has no such unit");
     }

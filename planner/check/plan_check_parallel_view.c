@@ -9,7 +9,8 @@
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights", "batch", "loss", "held-out loss", "norms", "partial sums", "state of the first chunk", 
+    "next version of the weights", "batch", "loss", "held-out loss", "norms", "partial sums",
+    "state of the first chunk", 
     "gradient of the last chunk", "handover"};
 
 /* Returns the unit's slice, or 0 if there is none. */
@@ -27,7 +28,8 @@ static struct rank_state whole_of(const struct job *job, struct parallel_layers 
 }
 
 /* Returns true if an operation of the unit accesses a buffer of the kind like this, from the device. */
-static bool accesses_like(const struct checker *c, const struct plan_unit *unit, uint32_t op_kind, uint32_t kind, uint32_t flag)
+static bool accesses_like(const struct checker *c, const struct plan_unit *unit, uint32_t op_kind, uint32_t kind,
+                          uint32_t flag)
 {
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[o];
@@ -112,7 +114,8 @@ bool check_holds_place(const struct checker *c, uint32_t index)
     if (op->kind != OP_COMPUTE || op->stream != STREAM_COMPUTE || op->pass != c->unit->pass || op->work != PLAN_NONE ||
         op->access_count != 1 || copy->stream != STREAM_P2P || copy->access_count != 2)
         return false;
-    if (!check_in_table(op->first_access, 1, plan->access_count) || !check_in_table(copy->first_access, 2, plan->access_count))
+    if (!check_in_table(op->first_access, 1, plan->access_count) ||
+        !check_in_table(copy->first_access, 2, plan->access_count))
         return false;
     const struct plan_access *place = &plan->accesses[op->first_access], *to = &plan->accesses[copy->first_access + 1];
     return place->flags == (ACCESS_WRITE | ACCESS_ACQUIRE) && place->buffer == to->buffer;
@@ -123,7 +126,8 @@ bool check_operand_exists(const struct check_parallel_view *v, enum check_operan
     if (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_INPUT_GRADIENT) return v->chunk > 0;
     if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->chunk + 1 < v->chunks;
     if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
-    if (operand == CHECK_OPERAND_LEVELS) return v->job->parallel.tree && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
+    if (operand == CHECK_OPERAND_LEVELS)
+        return v->job->parallel.tree && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
     return true;
 }
 

@@ -159,7 +159,8 @@ static enum status note_job(struct check_walk *r, uint32_t job, struct check_wor
     TRY(put(r, shape, progress->position << 1 | progress->batch_made));
     TRY(put(r, shape, (uint64_t)progress->opened << 32 | progress->closed));
     if (r->plan->reservation_count > 0) TRY(put(r, shape, r->reservation_states[r->plan->job_reservation[job]]));
-    for (uint32_t s = facts->first_shard; s < facts->first_shard + facts->shard_count; s++) TRY(put(r, shape, r->moved[s]));
+    for (uint32_t s = facts->first_shard; s < facts->first_shard + facts->shard_count; s++)
+        TRY(put(r, shape, r->moved[s]));
     return STATUS_OK;
 }
 
@@ -198,8 +199,9 @@ static bool words_equal(const struct check_words *a, const struct check_words *b
 static bool looks_agree(const struct check_repeats *repeats)
 {
     const struct check_words *numbers = repeats->numbers;
-    if (!words_equal(&repeats->shapes[0], &repeats->shapes[1]) || !words_equal(&repeats->shapes[1], &repeats->shapes[2]) ||
-        numbers[0].count != numbers[1].count || numbers[1].count != numbers[2].count)
+    if (!words_equal(&repeats->shapes[0], &repeats->shapes[1]) ||
+        !words_equal(&repeats->shapes[1], &repeats->shapes[2]) || numbers[0].count != numbers[1].count ||
+        numbers[1].count != numbers[2].count)
         return false;
     for (size_t i = 0; i < numbers[0].count; i++)
         if (numbers[1].words[i] - numbers[0].words[i] != numbers[2].words[i] - numbers[1].words[i]) return false;
@@ -240,13 +242,15 @@ static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t tu
     even = even && (m == 0 || evaluated.by % m == 0);
     struct growth normed = next_growth(repeats, at), batches = next_growth(repeats, at);
     (void)normed; /* follows the updates */
-    const uint64_t turns = parallel_has_own_pace(p) ? parallel_turns(p, stage) : 1; /* a replica reads its own minibatches */
+    /* a replica reads its own minibatches */
+    const uint64_t turns = parallel_has_own_pace(p) ? parallel_turns(p, stage) : 1;
     even = even && batches.by * turns == (batches.from > 0 ? minibatches : 0);
     struct growth refreshed = next_growth(repeats, at), kept = next_growth(repeats, at);
     (void)kept; /* follows the evaluations */
     even = even && refreshed.by == (refreshed.from > 0 ? minibatches : 0);
     (void)gathered; /* is compared at the end only */
-    bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0 : even && reduced.by % m == 0;
+    bool reduces_evenly = parallel_turns(p, stage) == 1 ? reduced.by % parallel_slices(p) == 0
+                                                        : even && reduced.by % m == 0;
     return even && reduces_evenly && (parallel_has_own_pace(p) || updates.by == minibatches);
 }
 
@@ -287,7 +291,8 @@ void check_repeat_enter(struct check_walk *r)
     r->repeats.noting = false;
 }
 
-static enum status leave_out(struct check_walk *r, const struct plan_segment *segment, uint32_t done, uint32_t *left_out)
+static enum status leave_out(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
+                             uint32_t *left_out)
 {
     struct check_repeats *repeats = &r->repeats;
     uint64_t times = segment->repeat_count - done - 1;
@@ -302,7 +307,8 @@ static enum status leave_out(struct check_walk *r, const struct plan_segment *se
     return STATUS_OK;
 }
 
-enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done, uint32_t *left_out)
+enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
+                              uint32_t *left_out)
 {
     struct check_repeats *repeats = &r->repeats;
     *left_out = 0;

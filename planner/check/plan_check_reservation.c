@@ -32,12 +32,13 @@ static enum status check_reservation(struct checker *c, uint32_t index, uint32_t
         seen[device] = index + 1;
     }
     if (reservation->follows != PLAN_NONE && reservation->follows >= index)
-        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u follows reservation %u (expected an earlier one)", index,
-                          reservation->follows);
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u follows reservation %u (expected an earlier one)",
+                          index, reservation->follows);
     if (!(reservation->begin_s >= 0) || !(reservation->end_s >= reservation->begin_s))
         return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u is expected from %g s to %g s", index,
                           reservation->begin_s, reservation->end_s);
-    if (!(reservation->restart_s >= 0) || reservation->restart_s > (reservation->end_s - reservation->begin_s) * (1 + 1e-9))
+    if (!(reservation->restart_s >= 0) ||
+        reservation->restart_s > (reservation->end_s - reservation->begin_s) * (1 + 1e-9))
         return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u of %g s restarts for %g s", index,
                           reservation->end_s - reservation->begin_s, reservation->restart_s);
     return STATUS_OK;
@@ -53,8 +54,8 @@ static enum status check_reservation_of_job(struct checker *c, uint32_t job)
     const struct plan_reservation *reservation = &plan->reservations[plan->job_reservation[job]];
     uint64_t needed = about->parallel.first_device + parallel_devices(&about->parallel);
     if (parallel_is_set(&about->parallel) && needed > reservation->device_count)
-        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s runs on %" PRIu64 " devices, and its reservation has %u", about->name,
-                          needed, reservation->device_count);
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s runs on %" PRIu64 " devices, and its reservation has %u",
+                          about->name, needed, reservation->device_count);
     return STATUS_OK;
 }
 
@@ -63,19 +64,21 @@ struct follow {
     uint32_t job, jobs, followers;
 };
 
-/* A job goes on with the minibatches after those of the job whose reservation its own follows; each is the only job of its
- * reservation, and no other goes on from it. */
+/* A job goes on with the minibatches after those of the job whose reservation its own follows; each is the only job of
+ * its reservation, and no other goes on from it. */
 static enum status check_goes_on(struct checker *c, const struct follow *own_place, const struct follow *place)
 {
     const struct plan *plan = c->plan;
     if (own_place->jobs != 1 || place->jobs != 1 || place->followers != 1)
-        return check_fail(c, CHECK_RULE_RESERVATIONS, "a reservation of %u jobs follows one of %u jobs, as do %u (expected 1 "
-                          "each)", own_place->jobs, place->jobs, place->followers);
+        return check_fail(c, CHECK_RULE_RESERVATIONS,
+                          "a reservation of %u jobs follows one of %u jobs, as do %u (expected 1 "
+                          "each)",
+                          own_place->jobs, place->jobs, place->followers);
     const struct job *own = &plan->jobs.jobs[own_place->job], *before = &plan->jobs.jobs[place->job];
     if (own->first_minibatch != before->first_minibatch + before->minibatches)
-        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s begins at minibatch %" PRIu64 " (expected %" PRIu64
-                          ", where %s ends)", own->name, own->first_minibatch, before->first_minibatch + before->minibatches,
-                          before->name);
+        return check_fail(c, CHECK_RULE_RESERVATIONS,
+                          "%s begins at minibatch %" PRIu64 " (expected %" PRIu64 ", where %s ends)", own->name,
+                          own->first_minibatch, before->first_minibatch + before->minibatches, before->name);
     if (own->network.family == before->network.family && own->network.layer_count == before->network.layer_count &&
         own->precision == before->precision && own->optimizer.kind == before->optimizer.kind &&
         own->optimizer.moments == before->optimizer.moments)
@@ -97,7 +100,8 @@ static enum status check_follows(struct checker *c)
     for (uint32_t l = 0; l < plan->reservation_count; l++)
         if (plan->reservations[l].follows != PLAN_NONE) of[plan->reservations[l].follows].followers++;
     for (uint32_t l = 0; l < plan->reservation_count && !status; l++)
-        if (plan->reservations[l].follows != PLAN_NONE) status = check_goes_on(c, &of[l], &of[plan->reservations[l].follows]);
+        if (plan->reservations[l].follows != PLAN_NONE)
+            status = check_goes_on(c, &of[l], &of[plan->reservations[l].follows]);
     free(of);
     return status;
 }
@@ -149,8 +153,8 @@ static enum status hand_over_device(struct check_walk *r, uint32_t reservation, 
     if (holder != PLAN_NONE) r->reservation_states[holder] = CHECK_RESERVATION_OVER;
     if (holder != PLAN_NONE && holder > reservation)
         return check_fail(r->c, CHECK_RULE_RESERVATIONS,
-                          "reservation %u takes device %u after reservation %u (expected in their order)", reservation, device,
-                          holder);
+                          "reservation %u takes device %u after reservation %u (expected in their order)", reservation,
+                          device, holder);
     r->holders[device] = reservation;
     return STATUS_OK;
 }
@@ -159,8 +163,8 @@ static enum status begin_reservation(struct check_walk *r, uint32_t reservation)
 {
     const struct plan_reservation *about = &r->plan->reservations[reservation];
     if (about->follows != PLAN_NONE && r->reservation_states[about->follows] == CHECK_RESERVATION_TO_COME)
-        return check_fail(r->c, CHECK_RULE_RESERVATIONS, "reservation %u begins before reservation %u, which it follows",
-                          reservation, about->follows);
+        return check_fail(r->c, CHECK_RULE_RESERVATIONS,
+                          "reservation %u begins before reservation %u, which it follows", reservation, about->follows);
     if (about->follows != PLAN_NONE) r->reservation_states[about->follows] = CHECK_RESERVATION_OVER;
     for (uint32_t i = 0; i < about->device_count; i++)
         TRY(hand_over_device(r, reservation, plan_reservation_devices(r->plan, reservation)[i]));

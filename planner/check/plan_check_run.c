@@ -32,7 +32,8 @@ static enum status copy(struct check_walk *r)
     const struct plan_access *from = &r->plan->accesses[op->first_access], *to = from + 1;
     char text[PLAN_TEXT_BYTES];
     bool complete;
-    if (!buffer_contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
+    if (!buffer_contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes,
+                              &complete))
         return check_no_memory(r);
     if (complete) return STATUS_OK;
     return check_fail(r->c, CHECK_RULE_LIFETIMES, "copies unwritten bytes from the %s",
@@ -62,7 +63,8 @@ static void find_versions(struct check_walk *r)
     const struct checker *c = r->c;
     if (r->versions_position == c->position + 1 && r->versions_rank == r->rank) return;
     struct check_rank rank = check_parallel_rank(r->plan, r->task, r->rank);
-    const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.chunk, rank.turn);
+    const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.chunk,
+                                                                  rank.turn);
     r->versions = check_parallel_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
     r->versions_position = c->position + 1;
     r->versions_rank = r->rank;
@@ -144,7 +146,8 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
     bool parallel = r->task->gang != PLAN_NONE;
     if (hardware_p2p_pair(&r->plan->hardware, peer, device)) return STATUS_OK;
     if (parallel && hardware_reaches(&r->plan->hardware, peer, device)) return STATUS_OK;
-    return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
+    return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device,
+                      parallel ? "does not reach" : "has no direct link to", peer);
 }
 
 /* A copy between devices needs a peer that the device reaches from each place: directly or, for parallel jobs, staged
@@ -263,15 +266,18 @@ static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     const struct parallel *p = &r->plan->jobs.jobs[b->job].parallel;
-    const uint64_t own = parallel_has_own_pace(p) ? p->replicas[parallel_place(p, b->shard).stage] : 1; /* of an update */
+    /* of an update */
+    const uint64_t own = parallel_has_own_pace(p) ? p->replicas[parallel_place(p, b->shard).stage] : 1;
     struct buffer_extent wanted = {.end = b->bytes,
-                                   .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, CHECK_THING_STATE),
+                                   .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard,
+                                                              CHECK_THING_STATE),
                                    .version = r->jobs[b->job].minibatch / own};
     for (uint32_t i = 0; b->bytes > 0 && i < (r->one_place ? 1 : plan_buffer_ranks(r->plan, b)); i++) {
         const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
         if (buffer_contents_hold(&r->hosts[r->index_of[buffer] + i], &wanted, &found)) continue;
-        return check_fail(r->c, CHECK_RULE_TRAINING, "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
+        return check_fail(r->c, CHECK_RULE_TRAINING,
+                          "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
                           b->kind == BUFFER_STORED ? "storage" : "the host", found ? found->version : 0,
                           plan_buffer_text(r->plan, buffer, text), wanted.version);
     }
@@ -312,7 +318,8 @@ static enum status check_end(struct check_walk *r)
     TRY(check_nothing_lives(r));
     uint32_t states = 0, spilled = 0; /* shards whose states begin and end on the host */
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel) || check_is_carried_out(r->c, j))
+        if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel) ||
+            check_is_carried_out(r->c, j))
             spilled += r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];

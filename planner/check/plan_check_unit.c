@@ -165,7 +165,9 @@ static bool kinds_agree(const struct checker *c, const struct plan_buffer *from,
     uint32_t target = to->kind == BUFFER_STAGED ? BUFFER_STATE : to->kind;
     if (source == BUFFER_STATE && target == BUFFER_TABLE) return from->shard == 0;
     if (source == BUFFER_GRADIENT) return target == BUFFER_GRADIENT;
-    if (source == BUFFER_STATE && target == BUFFER_PARAMETERS && from->shard == 0 && check_is_carried_out(c, c->unit->job)) return true;
+    if (source == BUFFER_STATE && target == BUFFER_PARAMETERS && from->shard == 0 &&
+        check_is_carried_out(c, c->unit->job))
+        return true;
     if (from->shard != to->shard) return false;
     if (source == BUFFER_STATE && target == BUFFER_PARAMETERS) return true;
     return source == target;
@@ -221,7 +223,8 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
                           held ? "writes" : "acquires");
     uint32_t index = (uint32_t)(c->op - &c->plan->ops[c->unit->first_op]);
     if (held && (index == 0 || !check_holds_place(c, index - 1)))
-        return check_fail(c, CHECK_RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired before "
+        return check_fail(c, CHECK_RULE_FORM,
+                          "a copy between devices that blocks nothing (expected its place acquired before "
                           "it on the compute stream)");
     return STATUS_OK;
 }
@@ -286,10 +289,9 @@ static enum status check_op(struct checker *c)
         return check_fail(c, CHECK_RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           CHECK_ACCESSES_MAX);
     bool parallel = check_is_parallel(c, c->unit->job);
-    if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
-        (op->kind == OP_COLLECTIVE && !parallel) ||
-        (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_STORE && op->pass != PLAN_OPEN &&
-         op->pass != PLAN_CLOSE))
+    if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) || (op->kind == OP_COLLECTIVE && !parallel) ||
+        (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_STORE &&
+         op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
         return check_fail(c, CHECK_RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -342,7 +344,8 @@ static enum status check_computes(struct checker *c)
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     if (files && (unit->op_count != 1 || c->plan->ops[unit->first_op].kind != OP_COMPUTE ||
                   c->plan->ops[unit->first_op].pass != unit->pass))
-        return check_fail(c, CHECK_RULE_FORM, "a unit that is about %s and does something else", plan_pass_names[unit->pass]);
+        return check_fail(c, CHECK_RULE_FORM, "a unit that is about %s and does something else",
+                          plan_pass_names[unit->pass]);
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;

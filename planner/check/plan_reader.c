@@ -79,8 +79,8 @@ enum status plan_reader_count(struct plan_reader *r, enum plan_table table, size
     }
 }
 
-enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream, const struct json_element *element,
-                              plan_reader_take take, void *context)
+enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream,
+                              const struct json_element *element, plan_reader_take take, void *context)
 {
     const struct json_input *outer = r->in;
     struct json_input *in = NULL;

@@ -90,7 +90,8 @@ static enum status make_gangs(struct parallel_job *s, struct error *err)
     }
     add_ends(s, devices);
     free(devices);
-    if (s->plan->gang_count == 0) return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
+    if (s->plan->gang_count == 0)
+        return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
     return STATUS_OK;
 }
 
@@ -100,7 +101,8 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     s->job = job;
     s->parallel = &s->job->parallel;
     if (job->parallel.carrying != PARALLEL_SIMULATED)
-        job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
+        job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT
+                                                                                      : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
     const bool flushes = job->parallel.delayed && job->parallel.flush > 0;
     const bool ordered = job->parallel.tree || job->parallel.tensor_pieces > 0;
@@ -115,8 +117,9 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (job->parallel.offload == OFFLOAD_STATES && job->parallel.data > 1 && job->parallel.zero < ZERO_GRADIENTS &&
         !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT,
-                         "job '%s' is parallel and only simulated here, because of %s, and offloads states with 'zero' %" PRIu32
-                         " (expected 2 or 3)", job->name, parallel_only_simulated(&s->plan->hardware, job), job->parallel.zero);
+                         "job '%s' is parallel and only simulated here, because of %s, "
+                         "and offloads states with 'zero' %" PRIu32 " (expected 2 or 3)",
+                         job->name, parallel_only_simulated(&s->plan->hardware, job), job->parallel.zero);
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));
@@ -182,7 +185,8 @@ static void emit_minibatches_of_all(struct parallel_job *all, uint32_t count, ui
         if (has_more(&all[j], done)) parallel_job_emit_minibatch(&all[j], done);
 }
 
-/* Returns the least common multiple of a cycle and a number of minibatches; both may be 0, which is too many or none. */
+/* Returns the least common multiple of a cycle and a number of minibatches; both may be 0, which is too many or
+ * none. */
 static uint64_t lengthen(uint64_t cycle, uint64_t every)
 {
     enum { CYCLE_MAX = 64 };
@@ -192,8 +196,8 @@ static uint64_t lengthen(uint64_t cycle, uint64_t every)
     return longer <= CYCLE_MAX ? longer : 0;
 }
 
-/* Returns the number of minibatches after which all unfinished jobs are evaluated and flushed in the same way again, or 0: too
- * many, or the first one of delayed updates differs. */
+/* Returns the number of minibatches after which all unfinished jobs are evaluated and flushed in the same way again, or
+ * 0: too many, or the first one of delayed updates differs. */
 static uint64_t evaluation_cycle(const struct parallel_job *all, uint32_t count, uint64_t done)
 {
     uint64_t cycle = 1;
@@ -273,7 +277,8 @@ static double evaluations_s(const struct parallel_job *s)
         slowest_s = max_s(slowest_s, s->times.chunks[r].pass_s[PIPELINE_FORWARD]);
     }
     const double microbatches = (double)job->evaluation.minibatches * (double)(job->microbatches / s->parallel->data);
-    return (double)evaluation_count(job) * (fill_s + (microbatches - 1) * slowest_s * (s->chunks / s->parallel->pipeline));
+    return (double)evaluation_count(job) *
+           (fill_s + (microbatches - 1) * slowest_s * (s->chunks / s->parallel->pipeline));
 }
 
 static void estimate_end(struct parallel_job *all, uint32_t index)
@@ -284,7 +289,8 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
         if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
             begin_s = all[j].estimated_end_s;
     s->estimated_end_s = begin_s + s->in_s + s->out_s +
-                         (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s)) +
+                         (is_asynchronous(s) ? parallel_job_async_estimate_s(s)
+                                             : (double)s->job->minibatches * minibatch_s(s)) +
                          evaluations_s(s);
 }
 
@@ -334,7 +340,8 @@ enum status parallel_job_plan(struct plan_builder *builder, bool turns, struct e
         struct parallel *parallel = &plan->jobs.jobs[j].parallel;
         bool rannc = parallel->partition == PARALLEL_RANNC;
         if (parallel->partition != PARALLEL_EQUAL && parallel->cuts == 0)
-            status = (rannc ? parallel_job_rannc_choose : parallel_job_cut_choose)(&plan->hardware, &plan->jobs.jobs[j], err);
+            status = (rannc ? parallel_job_rannc_choose : parallel_job_cut_choose)(&plan->hardware, &plan->jobs.jobs[j],
+                                                                                   err);
         if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
             status = parallel_job_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status) status = prepare(&all[j], &plan->jobs.jobs[j], &scratch, err);

@@ -41,26 +41,27 @@
  * version ends with its last reading pass, or with the update.
  *
  * Waiting updates (models/job/parallel_memory.h). Chunks that wait for the first stage are updated with it, after all
- * stages' passes of the tick, and have a gradient for each round until then. Nothing waits in a full pipeline: of the first
- * stage's round u the last stage has made the gradient long before, and its update comes after the passes of its round u +
- * staleness, which still read version u. The loss goes to the host after the round's last backward pass.
+ * stages' passes of the tick, and have a gradient for each round until then. Nothing waits in a full pipeline: of the
+ * first stage's round u the last stage has made the gradient long before, and its update comes after the passes of its
+ * round u + staleness, which still read version u. The loss goes to the host after the round's last backward pass.
  *
  *     pipedream, 3 stages      tick 0      1         2                3
  *     stage 0                  F0          F1        F2 B0    U0      F3 B1    U1
- *     stage 1                  F0          F1 B0     F2 B1    U0 *    F3 B2    U1 *        * if the job clips; else U0 at B0
- *     stage 2                  F0 B0       F1 B1     F2 B2    U0      F3 B3    U1          with a tied table, too
+ *     stage 1                  F0          F1 B0     F2 B1    U0 *    F3 B2    U1 *        * if the job clips; else U0
+ *     at B0 stage 2                  F0 B0       F1 B1     F2 B2    U0      F3 B3    U1          with a tied table, too
  *
  * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the places of each kind on a
  * replica. There are as many versions as activations, or two for every other minibatch with 2bw. The period is the
  * least common multiple of all these. The middle ticks are stored once; if they are under two periods, everything is
  * written out.
  *
- * Flushes (models/job/parallel.h). The ticks between two flushes are those of a training of their own, which begins with
- * the newest version; the places go on in turn. An evaluation follows a flush, and passes forward with that version.
- * Where flushes and places repeat after few minibatches, these are stored once, else the middle ticks between two.
+ * Flushes (models/job/parallel.h). The ticks between two flushes are those of a training of their own, which begins
+ * with the newest version; the places go on in turn. An evaluation follows a flush, and passes forward with that
+ * version. Where flushes and places repeat after few minibatches, these are stored once, else the middle ticks between
+ * two.
  *
- * Jobs that are carried out. A stage's state has the newest weights, too. LOAD and UPDATE copy them to a version. Data of
- * several minibatches are on the first stage at once, each in a buffer of its own from before its first forward pass
+ * Jobs that are carried out. A stage's state has the newest weights, too. LOAD and UPDATE copy them to a version. Data
+ * of several minibatches are on the first stage at once, each in a buffer of its own from before its first forward pass
  * until its last backward pass; they use the buffers in turn.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
@@ -115,7 +116,8 @@ static uint64_t all_microbatches(const struct parallel_job *s)
 /* Returns false if no round before the flush reads the version. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
-    uint64_t size = round_of(t->s, t->s->of[r].stage), reader = version + t->s->of[r].staleness, last = t->end / size - 1;
+    uint64_t size = round_of(t->s, t->s->of[r].stage), reader = version + t->s->of[r].staleness,
+             last = t->end / size - 1;
     if (reader > last && version > t->begin / size) return false;
     *out = reader < last ? reader : last;
     return true;
@@ -136,8 +138,8 @@ static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool
     uint64_t size = round_of(t->s, chunk->stage), round = microbatch / size, staleness = chunk->staleness, last;
     chunk->version = round > staleness ? max_u64(round - staleness, t->begin / size) : t->begin / size;
     bool ends_round = backward && microbatch % size >= size - t->s->stages[chunk->stage].turns; /* of this replica */
-    chunk->version_ends = chunk->versions > 1 && ends_round && last_reader(t, r, chunk->version, &last) && last == round &&
-                          is_updated_before(t, r, chunk->version, round);
+    chunk->version_ends = chunk->versions > 1 && ends_round && last_reader(t, r, chunk->version, &last) &&
+                          last == round && is_updated_before(t, r, chunk->version, round);
     chunk->gradient_turn = (uint32_t)(round % chunk->gradients);
     chunk->begins_sum = backward && chunk->gradients > 1 && microbatch % size == 0;
     chunk->ends_sum = backward && chunk->gradients > 1 && ends_round;
@@ -150,7 +152,8 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     struct parallel_job_chunk *chunk = &t->s->of[r];
     uint64_t last;
     chunk->version = round;
-    chunk->version_ends = chunk->versions > 1 && (!last_reader(t, r, round, &last) || !is_updated_before(t, r, round, last));
+    chunk->version_ends = chunk->versions > 1 &&
+                          (!last_reader(t, r, round, &last) || !is_updated_before(t, r, round, last));
     const bool ends = (round + 1) * round_of(t->s, chunk->stage) < t->end || !t->evaluated;
     parallel_job_emit_update(t->s, r, r == 0 && ends && !parallel_has_own_pace(t->s->parallel));
 }
@@ -161,7 +164,8 @@ static void update_if(struct ticks *t, uint32_t first, uint32_t end, uint64_t ro
         if ((t->s->of[r].gradients > 1) == waits) update(t, r, round);
 }
 
-/* Updates chunks in the order in which their gradients were completed; with the first stage's, those that wait for it. */
+/* Updates chunks in the order in which their gradients were completed; with the first stage's, those that wait for
+ * it. */
 static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
 {
     struct parallel_job *s = t->s;
@@ -228,7 +232,8 @@ static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
 {
     struct parallel_job *s = t->s;
     uint64_t size = round_of(s, stage), round = microbatch / size;
-    bool lagging = s->parallel->schedule == PIPELINE_2BW && !(stage == 0 && is_waited_for(s)), complete = microbatch % size == size - 1;
+    bool lagging = s->parallel->schedule == PIPELINE_2BW && !(stage == 0 && is_waited_for(s)),
+         complete = microbatch % size == size - 1;
     if (lagging && microbatch % size == 0 && microbatch > t->begin) update_stage(t, stage, round - 1);
     for (uint32_t r = first_chunk(s, stage + 1); r-- > first_chunk(s, stage);) {
         backward_over(t, r, microbatch);
@@ -281,8 +286,8 @@ static uint64_t period_of(const struct parallel_job *s, uint64_t most)
     return period;
 }
 
-/* Emits `all` microbatches and a flush. Returns the end of those that are emitted. `may_repeat`: in segments, which leave
- * repetitions out. */
+/* Emits `all` microbatches and a flush. Returns the end of those that are emitted. `may_repeat`: in segments, which
+ * leave repetitions out. */
 static uint64_t emit_until_flush(struct parallel_job *s, uint64_t begin, uint64_t all, bool evaluated, bool may_repeat)
 {
     uint64_t fill = 0, tail = 0;

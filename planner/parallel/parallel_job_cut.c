@@ -155,9 +155,10 @@ static enum status find_levels(struct arena *arena, const struct hardware *hardw
     TRY(collective_finder_init(arena, hardware, &finder, err));
     for (uint32_t i = 0; i < workers; i++) devices[i] = p->first_device + i * p->tensor;
     if (!collective_groups_find(&finder, devices, workers, 1, &group, lacking))
-        return error_set(err, STATUS_BAD_INPUT, "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32
-                         ", and machine '%s' has none: they are on different hosts (--p2p-rate joins them)", job->name, lacking[0], lacking[1],
-                         hardware->name);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32
+                         ", and machine '%s' has none: they are on different hosts (--p2p-rate joins them)",
+                         job->name, lacking[0], lacking[1], hardware->name);
     uint32_t inner = group.inner.members, outer = group.outer.members;
     if (inner > 1 || outer <= 1) {
         double rate = inner > 1 ? cost_p2p_bandwidth(hardware, devices[0], devices[1]) : 1;

@@ -98,7 +98,8 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
     gang_access_gradient(&u, &a, GANG_CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
     if (parallel_encodes_gradients(s->job)) {
-        struct gang_accesses encoded = {.of = {a.of[0]}, .count = 1}; /* what is exchanged: a pass's gradient, or the sum */
+        struct gang_accesses encoded = {.of = {a.of[0]}, .count = 1}; /* what is exchanged: a pass's gradient, or the
+                                                                         sum */
         encoded.of[0].flags = GANG_CHANGE;
         gang_compute(&u, PLAN_REDUCE, gang_work(&u, PARALLEL_ENCODE), &encoded);
         bytes = s->carried_out ? compression_code_bytes(parallel_gradient_code(s->job), bytes / sizeof(float))

@@ -4,7 +4,8 @@
 #include "base/size.h"
 #include "planner/parallel/parallel_job_gang.h"
 
-enum status parallel_job_files_begin(const struct parallel_job *all, uint32_t count, struct plan *plan, struct error *err)
+enum status parallel_job_files_begin(const struct parallel_job *all, uint32_t count, struct plan *plan,
+                                     struct error *err)
 {
     bool may = hardware_host_count(&plan->hardware) == 1; /* the states of all ranks are in one range */
     for (uint32_t j = 0; j < count; j++) may = may && all[j].carried_out && !all[j].parallel->storage;
@@ -34,7 +35,8 @@ void parallel_job_files_end(struct plan *plan)
     for (uint32_t b = 0; b < plan->buffer_count && plan->host_ranges; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         if (buffer->on_device) continue;
-        plan->host_ranges[buffer->job].bytes += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT) * plan_buffer_ranks(plan, buffer);
+        plan->host_ranges[buffer->job].bytes += size_align(buffer->bytes, PLAN_HOST_ALIGNMENT) *
+                                                plan_buffer_ranks(plan, buffer);
     }
     for (uint32_t j = 0; j < plan->jobs.count && plan->host_ranges; j++) {
         plan->host_ranges[j].offset_bytes = end;

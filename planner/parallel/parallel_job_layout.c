@@ -88,7 +88,8 @@ static void size_chunk(struct parallel_job *s, uint32_t r)
         chunk->pools[PARALLEL_JOB_GRADIENT].bytes = chunk->pools[PARALLEL_JOB_BOUNDARY].bytes;
     }
     if (s->carried_out) size_carried_out(s, r);
-    chunk->read_bytes = s->carried_out ? max_u64(chunk->state_bytes, chunk->host.weight_bytes) : chunk->host.weight_bytes;
+    chunk->read_bytes = s->carried_out ? max_u64(chunk->state_bytes, chunk->host.weight_bytes)
+                                       : chunk->host.weight_bytes;
 }
 
 uint64_t parallel_job_range_bytes(uint64_t bytes)
@@ -254,7 +255,8 @@ static void count_variants(struct parallel_job *s)
         parallel_job_release(s, &s->order.steps[i]);
     }
     for (uint32_t r = 0; r < s->chunks; r++)
-        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
+        for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++)
+            assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
 }
 
 static bool stays_on_stage(const struct parallel_job *s, uint32_t r)
@@ -298,7 +300,8 @@ static void count_under_way(struct parallel_job *s)
         }
         uint32_t boundaries = waiting(own->start - front->start, front);
         uint32_t gradients = waiting(front->start + front->lag - own->start - own->lag, own);
-        count_passed_on(s, r, PARALLEL_JOB_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, stage - 1)));
+        count_passed_on(s, r, PARALLEL_JOB_BOUNDARY, kept + 1,
+                        max_u32(boundaries, parallel_depth(s->parallel, stage - 1)));
         count_passed_on(s, r, PARALLEL_JOB_GRADIENT, max_u32(gradients, 2) + (own->turns != front->turns), 2);
     }
 }
@@ -338,11 +341,13 @@ static void count_in_turn(struct parallel_job *s)
     for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
             struct parallel_job_pool *pool = &s->of[r].pools[t]; /* the pool's tables are not in use yet */
-            if (t == PARALLEL_JOB_HANDOVER || t == PARALLEL_JOB_APART || (r == 0 && t != PARALLEL_JOB_ACTIVATIONS)) continue;
+            if (t == PARALLEL_JOB_HANDOVER || t == PARALLEL_JOB_APART || (r == 0 && t != PARALLEL_JOB_ACTIVATIONS))
+                continue;
             uint32_t own = count_places(s, r, t, parallel_job_stage_of(s, r)->turns, pool->variant_of, pool->free);
             pool->made = own;
             if (t == PARALLEL_JOB_ACTIVATIONS) continue;
-            uint32_t front = count_places(s, r, t, parallel_job_stage_of(s, r - 1)->turns, pool->variant_of, pool->free);
+            uint32_t front = count_places(s, r, t, parallel_job_stage_of(s, r - 1)->turns, pool->variant_of,
+                                          pool->free);
             count_passed_on(s, r, t, own, front);
         }
 }
@@ -380,7 +385,8 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     for (uint32_t r = 0; r < s->chunks; r++) {
         const struct rank_state *host = &s->of[r].host;
         if (s->of[r].stage != index) continue;
-        weights->bytes = max_u64(weights->bytes, parallel_job_range_bytes(max_u64(s->of[r].read_bytes, s->of[r].raised_table_bytes)));
+        weights->bytes = max_u64(weights->bytes,
+                                 parallel_job_range_bytes(max_u64(s->of[r].read_bytes, s->of[r].raised_table_bytes)));
         states->bytes = max_u64(states->bytes, parallel_job_range_bytes(host->weight_bytes + host->state_bytes));
     }
     weights->slots = states->slots = STAGED_SLOTS;
@@ -489,7 +495,8 @@ static void place_stage(struct parallel_job *s, uint32_t index)
     }
     stage->batches = count_batches(s, index);
     if (has_batch)
-        stage->batch_offset = reserve(stage, stage->batches * parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
+        stage->batch_offset = reserve(stage,
+                                      stage->batches * parallel_job_range_bytes(job_replica_batch_bytes(s->job)));
     const uint64_t loss = parallel_job_range_bytes(s->of[s->chunks - 1].loss_bytes);
     if (has_loss) stage->loss_offset = reserve(stage, loss);
     if (has_loss && s->job->evaluation.every > 0)

@@ -51,7 +51,8 @@ static void bring_gradient(struct gang_unit *u, uint32_t on_host)
         return;
     }
     gang_access(&joined, on_host, GANG_CHANGE);
-    if (u->chunk->joins && parallel_joins_on_hosts(u->s->job)) gang_in_data_group(u, COLLECTIVE_ALL_REDUCE, bytes, &joined);
+    if (u->chunk->joins && parallel_joins_on_hosts(u->s->job))
+        gang_in_data_group(u, COLLECTIVE_ALL_REDUCE, bytes, &joined);
 }
 
 /* Emits an update by the host's processor, after the gradient is there; where the first chunk adds the head's gradient
@@ -150,8 +151,8 @@ void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
 
 /* --- evaluation ----------------------------------------------------------------------------- */
 
-/* Counts the passes over a replica's held-out microbatches, or over their slices; those of asynchronous schedules use the
- * tables of passes in turn. */
+/* Counts the passes over a replica's held-out microbatches, or over their slices; those of asynchronous schedules use
+ * the tables of passes in turn. */
 static uint32_t held_out_passes(const struct parallel_job *s)
 {
     return (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
@@ -194,8 +195,8 @@ static void emit_evaluate(struct parallel_job *s, uint32_t r, uint32_t n, bool e
     gang_end(&u);
 }
 
-/* Brings the values of each rank's state to the host, unless they are there, and keeps them if the evaluation was the best
- * so far. */
+/* Brings the values of each rank's state to the host, unless they are there, and keeps them if the evaluation was the
+ * best so far. */
 static void emit_keep(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     struct gang_unit u = gang_begin(s, r, PLAN_KEEP, ends_minibatch);
@@ -223,8 +224,9 @@ static uint32_t held_out_at_once(const struct parallel_job *s)
     return count;
 }
 
-/* Assigns the places of what a pass over chunk r uses and makes. None is in use between minibatches. Boundaries use theirs in
- * turn. A chunk's microbatches come one after the other, and so use one place for the keys and values of their slices. */
+/* Assigns the places of what a pass over chunk r uses and makes. None is in use between minibatches. Boundaries use
+ * theirs in turn. A chunk's microbatches come one after the other, and so use one place for the keys and values of
+ * their slices. */
 static void assign_places(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     if (s->parallel->slices > 1) s->of[r].pools[PARALLEL_JOB_HANDOVER].variant_of[n % s->microbatches] = 0;
@@ -268,10 +270,12 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
 {
     struct gang_unit u = gang_begin(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct gang_accesses a = {0};
-    const bool copies = s->carried_out && u.chunk->state_bytes > 0 && (load || !parallel_offloads(s->parallel)); /* else hosts have the newest */
+    /* else hosts have the newest */
+    const bool copies = s->carried_out && u.chunk->state_bytes > 0 && (load || !parallel_offloads(s->parallel));
     if (copies) add_state_copy(&u, load);
     else gang_access_state(&u, &a, load ? GANG_MAKE : GANG_LAST);
-    if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ); /* copied to the version */
+    /* copied to the version */
+    if (s->carried_out && load && u.chunk->versions > 0) gang_access_state(&u, &a, ACCESS_READ);
     if (!parallel_drains(s->job) && u.chunk->gradients == 1) gang_access_gradient(&u, &a, load ? GANG_MAKE : GANG_LAST);
     gang_access_levels(&u, &a, load ? GANG_MAKE : GANG_LAST);
     if (u.chunk->versions > 0) gang_access_version(&u, &a, u.chunk->version, load ? GANG_MAKE : GANG_LAST);

@@ -17,8 +17,8 @@
  * Offloaded states (models/job/parallel_offload.h): a chunk's gradient is copied down after each backward pass, and its
  * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
  * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied
- * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more; where the job
- * flushes, weights that the minibatch itself updates are copied up after it, too:
+ * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more; where the
+ * job flushes, weights that the minibatch itself updates are copied up after it, too:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
@@ -61,7 +61,8 @@ static void begin_minibatch(struct parallel_job *s, uint64_t done)
         if (s->of[r].brings_batch) parallel_job_emit_batch(s, r);
 }
 
-/* Emits a chunk's update by the host. The last one ends the minibatch unless weights come up after it, or it is evaluated. */
+/* Emits a chunk's update by the host. The last one ends the minibatch unless weights come up after it, or it is
+ * evaluated. */
 static void update_below(struct parallel_job *s, uint32_t r, bool evaluated)
 {
     const bool refreshes = s->carried_out && !parallel_drains(s->job) && (!s->parallel->delayed || s->flushes);

@@ -71,7 +71,8 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 /* --- time ----------------------------------------------------------------------------------- */
 
 /* Returns the end of the last update, after the sum of a tied table's gradients. */
-static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times, uint32_t chunks)
+static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times,
+                             uint32_t chunks)
 {
     double end_s = 0, ends_s = 0;
     for (uint64_t i = 0; i < order->count; i++) {
@@ -83,7 +84,8 @@ static double end_of_updates(const struct pipeline_order *order, const struct pa
     return max_s(end_s, ends_s + times->joined_s + max_s(times->updates_s[0], times->updates_s[chunks - 1]));
 }
 
-static enum status clock_minibatch(const struct hardware *hardware, struct parallel_job_rannc_choice *c, struct error *err)
+static enum status clock_minibatch(const struct hardware *hardware, struct parallel_job_rannc_choice *c,
+                                   struct error *err)
 {
     struct arena scratch = {0};
     struct parallel_job_times times;
@@ -92,7 +94,8 @@ static enum status clock_minibatch(const struct hardware *hardware, struct paral
     uint32_t microbatches = (uint32_t)(c->job.microbatches / p->data);
     enum status status = parallel_job_times_make(&scratch, hardware, &c->job, &times, err);
     if (!status) status = pipeline_order(&scratch, p, microbatches, times.chunks, &order, err);
-    if (!status && p->offload != OFFLOAD_NOTHING) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
+    if (!status && p->offload != OFFLOAD_NOTHING)
+        c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
     else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times, parallel_chunks(p)), times.exchange_s);
     arena_release(&scratch);
     return status;
@@ -159,8 +162,8 @@ static enum status nothing_fits(const struct job *job, uint64_t missing, struct 
     char text[QUANTITY_TEXT_BYTES];
     uint32_t workers = job->parallel.pipeline * job->parallel.data;
     if (missing == UINT64_MAX)
-        return error_set(err, STATUS_INFEASIBLE, "job '%s' fits on %" PRIu32 " devices with no number of stages", job->name,
-                         workers * job->parallel.tensor);
+        return error_set(err, STATUS_INFEASIBLE, "job '%s' fits on %" PRIu32 " devices with no number of stages",
+                         job->name, workers * job->parallel.tensor);
     return error_set(err, STATUS_INFEASIBLE,
                      "job '%s' fits on %" PRIu32 " devices with no number of stages: %s (%" PRIu64
                      " bytes) missing at least", job->name, workers * job->parallel.tensor,
@@ -209,8 +212,8 @@ static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
 }
 
 /* Moves a replica between stages if the minibatch gets shorter. Updates *found_s. */
-static enum status try_move(struct parallel_job_rannc_search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
-                            struct error *err)
+static enum status try_move(struct parallel_job_rannc_search *s, struct job *job, uint32_t from, uint32_t to,
+                            double *found_s, struct error *err)
 {
     uint32_t *replicas = job->parallel.replicas;
     double moved_s;
@@ -229,7 +232,8 @@ static enum status try_move(struct parallel_job_rannc_search *s, struct job *job
 
 /* Moves replicas while the minibatch gets shorter. The dynamic program compares only slowest stages: its equals differ
  * in sends, exchanges and filling time. */
-static enum status move_replicas(struct parallel_job_rannc_search *s, struct job *job, double found_s, struct error *err)
+static enum status move_replicas(struct parallel_job_rannc_search *s, struct job *job, double found_s,
+                                 struct error *err)
 {
     double before_s;
     if (parallel_devices(&job->parallel) > (uint64_t)job->parallel.tensor * MOVED_GROUPS_MAX) return STATUS_OK;
@@ -271,7 +275,8 @@ static enum status try_all(struct parallel_job_rannc_search *s, struct arena *sc
     for (uint32_t stages = 1; stages <= groups; stages++)
         if (groups % stages == 0) TRY(try_equal(s, stages, groups / stages, err));
     if (groups > PARALLEL_JOB_GROUPS_MAX || p->zero > ZERO_NOTHING || p->offload != OFFLOAD_NOTHING) return STATUS_OK;
-    for (uint64_t m = keeps_microbatches(s->job) ? units : 1; units % m == 0; m *= 2) TRY(try_unequal(s, m, scratch, err));
+    for (uint64_t m = keeps_microbatches(s->job) ? units : 1; units % m == 0; m *= 2)
+        TRY(try_unequal(s, m, scratch, err));
     return STATUS_OK;
 }
 

@@ -40,7 +40,8 @@ static bool find_places(const struct parallel_job_choice_problem *p, const char 
         out->of[r] = out->count;
         out->chunks[out->count++] = r;
     }
-    uint64_t taken = own + parallel_job_range_bytes(work), fit = p->have_bytes > taken ? (p->have_bytes - taken) / each : 0;
+    uint64_t taken = own + parallel_job_range_bytes(work),
+             fit = p->have_bytes > taken ? (p->have_bytes - taken) / each : 0;
     out->places = fit < out->count ? (uint32_t)fit : out->count;
     return p->have_bytes >= taken && out->places >= min_u32(out->count, p->slots);
 }
@@ -78,7 +79,8 @@ static void fetch_next(struct parallel_job_recompute_clock *c)
     if (at >= c->problem->slots) c->up_s = fmax(c->up_s, c->passed_s[c->fetching[at - c->problem->slots]]);
     c->up_s += chunk->weights_s;
     if (step >= c->problem->count && leaves(c, r)) {
-        uint32_t user = c->turns.chunks[c->turns.of[r] + c->turns.places]; /* of the place, before the chunk comes back */
+        uint32_t user = c->turns.chunks[c->turns.of[r] + c->turns.places]; /* of the place, before the chunk comes
+                                                                              back */
         c->up_s = fmax(c->up_s, fmax(c->out_s[r], c->back_s[user])) + chunk->copy_s[COPY_H2D];
     }
     c->ready_s[step] = c->up_s;
@@ -206,7 +208,8 @@ static void search_all(struct parallel_job_recompute_search *s)
     }
 }
 
-bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact)
+bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s,
+                              bool *exact)
 {
     struct parallel_job_recompute_search s = {.problem = problem};
     for (uint32_t r = 0; r < problem->count; r++)
@@ -273,7 +276,8 @@ static uint64_t fixed_bytes(const struct parallel_job *again)
     return bytes - parallel_job_range_bytes(work);
 }
 
-static struct parallel_job_choice_chunk chunk_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
+static struct parallel_job_choice_chunk chunk_like(const struct parallel_job *s, const struct parallel_job *const of[2],
+                                                   uint32_t r)
 {
     struct parallel_job_choice_chunk chunk = {.forward_s = of[0]->times.chunks[r].pass_s[PIPELINE_FORWARD],
                                           .gathers = of[0]->of[r].gathers};

@@ -36,8 +36,8 @@ static double work_s(const struct parallel_job_slices_costs *c, const struct job
 }
 
 /* Returns the seconds that a pass waits for collectives; `hidden_s` of computation hides some. */
-static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
-                            enum parallel_pass pass, double hidden_s)
+static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice,
+                            struct parallel_layers layers, enum parallel_pass pass, double hidden_s)
 {
     const struct pass_exchanges sum = pass_seconds_exchanges(slice, &c->group, layers, pass);
     return sum.exposed_s + max_s(0, sum.beside_s - hidden_s);

@@ -73,7 +73,8 @@ static void find_kinds(struct parallel_job_times_view *v, const uint32_t *device
 }
 
 /* Fills in a stage's groups along both axes and its device types. */
-static enum status enter_stage(struct parallel_job_times_view *v, struct arena *scratch, uint32_t stage, struct error *err)
+static enum status enter_stage(struct parallel_job_times_view *v, struct arena *scratch, uint32_t stage,
+                               struct error *err)
 {
     size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
     struct collective_group *groups;
@@ -128,7 +129,8 @@ static double pass_s(const struct parallel_job_times_view *v, struct parallel_la
 
 static double gather_from_host_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
-    return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
+    return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D,
+                       parallel_host_state(v->job, layers).weight_bytes);
 }
 
 /* Returns a microbatch's exchanges: reducing gradients, gathering weights for both passes. */
@@ -145,13 +147,15 @@ static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage
     return reduce_s + 2 * gather_s;
 }
 
-static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
+static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers,
+                          enum parallel_pass pass)
 {
     return pass_seconds_parallel(v->hardware, hardware_cpu(v->hardware), v->job, layers, pass);
 }
 
 /* Returns the seconds of sums and steps on the fullest host, one after the other. */
-static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
+static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage,
+                                    struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
     uint32_t size = v->parallel->tensor * v->parallel->data;
@@ -181,7 +185,8 @@ static double update_s(const struct parallel_job_times_view *v, uint32_t stage, 
 }
 
 /* Checks the paths between all replicas that exchange microbatches. */
-static enum status check_turns(const struct parallel_job_times_view *v, uint32_t stage, uint32_t next, struct error *err)
+static enum status check_turns(const struct parallel_job_times_view *v, uint32_t stage, uint32_t next,
+                               struct error *err)
 {
     for (uint32_t d = 0; d < parallel_turns(v->parallel, stage); d++)
         for (uint32_t e = 0; e < parallel_turns(v->parallel, next); e++) {
@@ -213,7 +218,8 @@ static enum status chunk_times(const struct parallel_job_times_view *v, uint32_t
     uint32_t slices = parallel_slices(v->parallel);
     out->send_s = cost_p2p_s(v->hardware, from, to, parallel_sent_bytes(job, last) / slices);
     if (v->parallel->scatter)
-        out->send_s += collective_s(v, &v->tensor_group, COLLECTIVE_ALL_GATHER, parallel_boundary_bytes(job, last) / slices);
+        out->send_s += collective_s(v, &v->tensor_group, COLLECTIVE_ALL_GATHER,
+                                    parallel_boundary_bytes(job, last) / slices);
     return STATUS_OK;
 }
 
@@ -253,8 +259,8 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
 }
 
 /* Adds the sum of a tied table's gradients. All groups of both end stages communicate at once. */
-static enum status add_joined(const struct parallel_job_times_view *v, struct arena *scratch, struct parallel_job_times *out,
-                              struct error *err)
+static enum status add_joined(const struct parallel_job_times_view *v, struct arena *scratch,
+                              struct parallel_job_times *out, struct error *err)
 {
     const struct parallel *p = v->parallel;
     uint64_t bytes = parallel_joined_bytes(v->job);

@@ -96,8 +96,9 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_end(&u);
 }
 
-/* The collectives gather the kept activations. Carried out, units find tensors in the state, where it has them, the first
- * chunk's reads data and weights of the embedding, and collectives are those of the embedding, within the pass. */
+/* The collectives gather the kept activations. Carried out, units find tensors in the state, where it has them, the
+ * first chunk's reads data and weights of the embedding, and collectives are those of the embedding, within the
+ * pass. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct gang_unit u = gang_begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);

@@ -138,7 +138,8 @@ static const char *end_process(struct policy_process *policy, enum wire_end came
     return contain_text(&end, &told, text);
 }
 
-static enum wire_end ask_there(struct policy_process *policy, const struct policy_view *view, struct wire_answer *answer)
+static enum wire_end ask_there(struct policy_process *policy, const struct policy_view *view,
+                               struct wire_answer *answer)
 {
     const struct wire_question q = {.now = view->now,
                                     .job_count = view->job_count,

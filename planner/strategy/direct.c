@@ -134,7 +134,8 @@ static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
     return status;
 }
 
-static bool swap_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+static bool swap_applies(const struct hardware *hardware, const struct job_set *jobs,
+                         const struct planner_options *options)
 {
     (void)hardware, (void)jobs;
     return options->swap != NULL;

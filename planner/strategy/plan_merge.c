@@ -291,7 +291,8 @@ static enum status choose_turns(struct merge *c)
     for (uint32_t i = 0; i < c->count; i++) {
         const struct merge_subplan *subplan = c->pieces[i].subplan;
         if (!c->pieces[i].uses_host || subplan->begin_s >= subplan->end_s) continue;
-        uint32_t beside = count_below(begins, users, subplan->end_s, false) - count_below(ends, users, subplan->begin_s, true);
+        uint32_t beside = count_below(begins, users, subplan->end_s, false) -
+                          count_below(ends, users, subplan->begin_s, true);
         c->pieces[i].one_by_one = beside > 1;
     }
     return STATUS_OK;
@@ -577,9 +578,9 @@ static struct subproblem_run run_of(const struct hardware *hardware, const struc
     return subproblem_run_of(hardware, subplan->devices, subplan->plan->hardware.device_count);
 }
 
-/* Gives each subplan's ranges an offset. Each device has a part of its host's memory. A subplan's ranges are in the parts of
- * its devices, as far as these are neighbours (subproblem_run_of()), because subplans that share a device follow each other.
- * Those on several hosts have their own. */
+/* Gives each subplan's ranges an offset. Each device has a part of its host's memory. A subplan's ranges are in the
+ * parts of its devices, as far as these are neighbours (subproblem_run_of()), because subplans that share a device
+ * follow each other. Those on several hosts have their own. */
 static enum status place_ranges(struct merge *c, const struct merge_subplan *subplans)
 {
     const struct hardware *hardware = &c->whole->hardware;

@@ -6,7 +6,8 @@
 #include "planner/strategy/resident.h"
 
 /* Several jobs, all parallel on several devices of their own choice. */
-static bool turns_apply(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+static bool turns_apply(const struct hardware *hardware, const struct job_set *jobs,
+                        const struct planner_options *options)
 {
     (void)hardware;
     bool all = jobs->count > 1 && !options->policy && !options->swap;

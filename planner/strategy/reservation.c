@@ -44,7 +44,8 @@ struct reservation_groups {
     struct error *err;
 };
 
-bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs,
+                         const struct planner_options *options)
 {
     (void)options;
     uint32_t parallel = 0;
@@ -84,8 +85,9 @@ static enum status check_devices(struct reservation_groups *g, const struct job 
                          g->hardware->name, have);
     for (uint32_t i = 0; i < devices_of(job); i++)
         if (device_of(job, i) >= have)
-            return error_set(g->err, STATUS_BAD_INPUT, "job '%s' names device %" PRIu32 ", and machine '%s' has %" PRIu32,
-                             job->name, device_of(job, i), g->hardware->name, have);
+            return error_set(g->err, STATUS_BAD_INPUT,
+                             "job '%s' names device %" PRIu32 ", and machine '%s' has %" PRIu32, job->name,
+                             device_of(job, i), g->hardware->name, have);
     return STATUS_OK;
 }
 
@@ -125,7 +127,8 @@ static struct group *group_to_join(struct reservation_groups *g, const uint32_t 
 }
 
 /* Returns the job's devices in its own order; borrowed, or in the arena. */
-static enum status devices_for(struct reservation_groups *g, const struct job *job, const uint32_t **out, uint32_t *count)
+static enum status devices_for(struct reservation_groups *g, const struct job *job, const uint32_t **out,
+                               uint32_t *count)
 {
     uint32_t *devices;
     *out = job->devices ? job->devices : g->left;
@@ -202,13 +205,15 @@ static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
 }
 
 /* `turns`: jobs are in host memory only while they run. */
-static enum status plan_group(const struct reservation_groups *g, struct group *group, const struct resident_company *company,
-                              bool turns, double host_bytes)
+static enum status plan_group(const struct reservation_groups *g, struct group *group,
+                              const struct resident_company *company, bool turns, double host_bytes)
 {
-    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
+                                          .optimizer = PLANNER_AUTO,
                                           .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
     if (group->parallel)
-        return subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, NULL, host_bytes, &plain, &group->plan, g->err);
+        return subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, NULL, host_bytes, &plain, &group->plan,
+                               g->err);
     return resident_subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, company, host_bytes, g->options,
                                     &group->plan, g->err);
 }

@@ -65,7 +65,8 @@ bool resident_all_free(const struct job_set *jobs)
     return true;
 }
 
-bool resident_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+bool resident_applies(const struct hardware *hardware, const struct job_set *jobs,
+                      const struct planner_options *options)
 {
     (void)hardware;
     return resident_all_free(jobs) && resident_allowed(options);
@@ -81,8 +82,8 @@ static enum status time_subproblem(struct resident_search *s, const struct subpr
     struct error why = {0};
     *seconds = HUGE_VAL;
     *host_bytes = 0;
-    enum status status = resident_subproblem_plan(s->hardware, s->jobs->jobs, subproblem, &s->company, s->subproblem_bytes,
-                                                  s->options, &plan, &why);
+    enum status status = resident_subproblem_plan(s->hardware, s->jobs->jobs, subproblem, &s->company,
+                                                  s->subproblem_bytes, s->options, &plan, &why);
     if (status == STATUS_INFEASIBLE) return STATUS_OK;
     if (status) {
         *s->err = why;
@@ -101,7 +102,8 @@ static uint64_t hash_jobs(const struct resident_search *s, uint32_t kind, const 
     return hash;
 }
 
-static bool same_jobs(const struct resident_search *s, const struct resident_timed *a, const uint32_t *jobs, uint32_t count)
+static bool same_jobs(const struct resident_search *s, const struct resident_timed *a, const uint32_t *jobs,
+                      uint32_t count)
 {
     if (a->count != count) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -162,7 +164,8 @@ static enum status find_alike(struct resident_search *s)
     }
     qsort(all, count, sizeof *all, compare_likeness_and_job);
     for (uint32_t i = 0; i < count; i++)
-        s->like[all[i].job] = i > 0 && compare_likeness(&all[i - 1], &all[i]) == 0 ? s->like[all[i - 1].job] : all[i].job;
+        s->like[all[i].job] = i > 0 && compare_likeness(&all[i - 1], &all[i]) == 0 ? s->like[all[i - 1].job]
+                                                                                   : all[i].job;
     return STATUS_OK;
 }
 
@@ -248,7 +251,8 @@ static enum status time_division(struct resident_search *s, const uint32_t *devi
     }
     count = shares.begin[devices + 1] - shares.begin[devices];
     if (count > 0) {
-        const struct subproblem rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left, .job_count = count,
+        const struct subproblem rest = {.jobs = shares.jobs + shares.begin[devices], .devices = left,
+                                        .job_count = count,
                                         .device_count = left_devices};
         TRY(time_subproblem(s, &rest, &subproblem_s, &subproblem_bytes));
         *seconds = max_s(*seconds, subproblem_s);
@@ -339,7 +343,8 @@ static enum status try_policies(struct resident_search *s, struct resident_choic
     TRY(ARENA_NEW(&s->arena, count, devices, s->err));
     for (uint32_t j = 0; j < s->jobs->count; j++) all[j] = j;
     for (uint32_t d = 0; d < count; d++) devices[d] = d;
-    const struct subproblem subproblem = {.jobs = all, .devices = devices, .job_count = s->jobs->count, .device_count = count};
+    const struct subproblem subproblem = {.jobs = all, .devices = devices, .job_count = s->jobs->count,
+                                          .device_count = count};
     struct planner_options own = *s->options;
     const struct policy *ways[RESIDENT_WAYS_MAX];
     size_t way_count = resident_ways(s->jobs->jobs, &subproblem, ways);
@@ -352,8 +357,8 @@ static enum status try_policies(struct resident_search *s, struct resident_choic
         bool on_all = policy->resident && policy->seats_max > 1; /* with other policies one device computes at a time */
         if (count > 1 && !on_all) continue;
         own.policy = policy->name;
-        enum status status = subproblem_plan(s->hardware, s->jobs->jobs, &subproblem, NULL, s->hardware->host_bytes.value, &own,
-                                             &plan, &why);
+        enum status status = subproblem_plan(s->hardware, s->jobs->jobs, &subproblem, NULL,
+                                             s->hardware->host_bytes.value, &own, &plan, &why);
         if (status == STATUS_INFEASIBLE) continue;
         if (status) {
             *s->err = why;
@@ -393,8 +398,8 @@ static enum status name_devices(struct job_set *jobs, const uint32_t *device, st
 }
 
 /* Plans again with the machine and the jobs of `plan`. Keeps the bound, which holds for every plan. */
-static enum status plan_anew(struct plan *plan, const struct resident_choice *choice, const struct planner_options *options,
-                             struct error *err)
+static enum status plan_anew(struct plan *plan, const struct resident_choice *choice,
+                             const struct planner_options *options, struct error *err)
 {
     struct hardware hardware = plan->hardware;
     struct job_set jobs = plan->jobs;

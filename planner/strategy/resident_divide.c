@@ -138,8 +138,8 @@ static uint32_t first_free(const struct resident_times *t, const struct resident
 }
 
 /* Returns the place of the fullest device that has room for the job within `share`. An empty device takes any job. */
-static uint32_t fullest_with_room(const struct resident_times *t, const struct resident_division *division, double share,
-                                  uint32_t job)
+static uint32_t fullest_with_room(const struct resident_times *t, const struct resident_division *division,
+                                  double share, uint32_t job)
 {
     uint32_t best = RESIDENT_NOWHERE;
     for (uint32_t k = 0; k < t->kind_count; k++) {

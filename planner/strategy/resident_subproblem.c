@@ -14,9 +14,9 @@ bool resident_allowed(const struct planner_options *o)
 {
     bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
     bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLANNER_PLACE_DEVICE;
-    return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place && !o->mixed &&
-           o->storage == PLANNER_STORAGE_AUTO && o->cuts == PLANNER_CUTS_GREEDY && o->shards <= 1 && o->weight_buffers == 0 &&
-           !o->no_double_buffer && !o->no_persistence && o->last == PLANNER_LAST_AUTO;
+    return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
+           !o->mixed && o->storage == PLANNER_STORAGE_AUTO && o->cuts == PLANNER_CUTS_GREEDY && o->shards <= 1 &&
+           o->weight_buffers == 0 && !o->no_double_buffer && !o->no_persistence && o->last == PLANNER_LAST_AUTO;
 }
 
 static bool any_clips(const struct job *jobs, const struct subproblem *subproblem)
@@ -33,7 +33,8 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
 
 /* Returns options for a device next to others, which copy at the same time and share the host's one processor. */
 static struct planner_options options_beside(const struct subproblem *subproblem, bool clips,
-                                             const struct resident_company *company, const struct planner_options *options)
+                                             const struct resident_company *company,
+                                             const struct planner_options *options)
 {
     struct planner_options own = *options;
     own.resident = false;
@@ -43,7 +44,8 @@ static struct planner_options options_beside(const struct subproblem *subproblem
     return own;
 }
 
-size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX])
+size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem,
+                     const struct policy *ways[RESIDENT_WAYS_MAX])
 {
     static const struct {
         const struct policy *policy;
@@ -97,14 +99,16 @@ static enum status best_way(const struct hardware *all, const struct job *from, 
     return found ? STATUS_OK : STATUS_INFEASIBLE;
 }
 
-enum status resident_subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
-                                     const struct resident_company *company, double host_bytes,
-                                     const struct planner_options *options, struct plan *out, struct error *err)
+enum status resident_subproblem_plan(const struct hardware *all, const struct job *from,
+                                     const struct subproblem *subproblem, const struct resident_company *company,
+                                     double host_bytes, const struct planner_options *options, struct plan *out,
+                                     struct error *err)
 {
     if (!resident_allowed(options)) return subproblem_plan(all, from, subproblem, NULL, host_bytes, options, out, err);
     struct planner_options own = options_beside(subproblem, any_clips(from, subproblem), company, options);
-    enum status status = subproblem->device_count > 1 ? subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err)
-                                                : best_way(all, from, subproblem, host_bytes, &own, out, err);
+    enum status status = subproblem->device_count > 1
+                           ? subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err)
+                           : best_way(all, from, subproblem, host_bytes, &own, out, err);
     if (status != STATUS_INFEASIBLE) return status;
     *err = (struct error){0}; /* the host's processor may be needed for the optimizers */
     own = *options;

@@ -44,8 +44,10 @@ static enum status check_clipping(const struct policy *policy, const struct hard
     for (uint32_t i = j; i < jobs->count; i++)
         if (job_clips(&jobs->jobs[i]) && !network_has_plain_tables(&jobs->jobs[i].network))
             return error_set(err, STATUS_BAD_INPUT,
-                             "the optimizer of job '%s' clips ('clip'), which networks of family '%s' do in parallel jobs only "
-                             "(expected 'parallel')", jobs->jobs[i].name, network_family_names[jobs->jobs[i].network.family]);
+                             "the optimizer of job '%s' clips ('clip'), "
+                             "which networks of family '%s' do in parallel jobs only "
+                             "(expected 'parallel')",
+                             jobs->jobs[i].name, network_family_names[jobs->jobs[i].network.family]);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on the devices, and the optimizer of job '%s' "
@@ -165,8 +167,9 @@ static bool may_take_turns(const struct hardware *hardware, const struct partiti
     return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
 }
 
-static enum status share_host(const struct hardware *hardware, const struct job_set *jobs, struct footprints *footprints,
-                              const struct planner_options *options, struct partition *partition, struct error *err)
+static enum status share_host(const struct hardware *hardware, const struct job_set *jobs,
+                              struct footprints *footprints, const struct planner_options *options,
+                              struct partition *partition, struct error *err)
 {
     uint32_t hosts = partition->resident ? 1 : partition->interleaved ? node_assignment_count(hardware, jobs) : 1;
     TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
@@ -186,8 +189,9 @@ static enum status write_ranges(struct plan *plan, const struct partition *parti
 }
 
 /* *short_of_memory: the plan is complete, but host memory does not hold all of its jobs at the same time. */
-static enum status plan_by_policy(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                                  bool *short_of_memory, struct plan *out, struct error *err)
+static enum status plan_by_policy(struct hardware *hardware, struct job_set *jobs,
+                                  const struct planner_options *options, bool *short_of_memory, struct plan *out,
+                                  struct error *err)
 {
     const char *name = options->policy ? options->policy : policy_sharded_lrtf.name;
     struct policy_handle handle = {0};

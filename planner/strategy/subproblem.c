@@ -27,7 +27,8 @@ uint64_t subproblem_run_enlarge(struct subproblem_run run, uint64_t bytes, uint6
     for (uint32_t d = run.first; d < run.first + run.count; d++) have += ranges[d];
     const uint64_t lack = bytes > have ? bytes - have : 0;
     for (uint32_t i = 0; i < run.count; i++) { /* equal parts */
-        const uint64_t part = size_align((lack - min_u64(lack, added) + run.count - i - 1) / (run.count - i), PLAN_HOST_ALIGNMENT);
+        const uint64_t part = size_align((lack - min_u64(lack, added) + run.count - i - 1) / (run.count - i),
+                                         PLAN_HOST_ALIGNMENT);
         ranges[run.first + i] += part;
         added += part;
     }
@@ -62,7 +63,8 @@ enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struc
     TRY(plan_host_uses(plan, hosts->uses, err));
     const struct subproblem_run run = subproblem_run_of(hosts->hardware, subproblem->devices, subproblem->device_count);
     if (run.count > 0) {
-        const uint64_t ranges = plan_ranges_bytes(plan), added = subproblem_run_enlarge(run, ranges, hosts->turns_bytes);
+        const uint64_t ranges = plan_ranges_bytes(plan),
+                       added = subproblem_run_enlarge(run, ranges, hosts->turns_bytes);
         hosts->left_bytes[hosts->hardware->devices[run.first].host] += (double)ranges - (double)added;
     }
     for (uint32_t h = 0; h < hardware_host_count(hosts->hardware); h++)

@@ -36,7 +36,8 @@ static uint64_t saved_bytes(const struct swap_job *j, uint32_t l)
     return padded(boundary_bytes(j, l)) + padded(swap_kept_bytes(j, l));
 }
 
-/* Returns the other bytes while the layer runs: scratch, output, gradients on both sides, an input that does not stay. */
+/* Returns the other bytes while the layer runs: scratch, output, gradients on both sides, an input that does not
+ * stay. */
 static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
 {
     const struct footprint *f = &j->layers[l].bytes;

@@ -85,7 +85,8 @@ static uint32_t here(const struct swap_unit *u, uint32_t kind, uint32_t shard, u
 }
 
 /* Adds a buffer that the next computation makes. */
-static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range, uint32_t flags)
+static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range,
+                    uint32_t flags)
 {
     if (range->bytes == 0) return;
     emit_use_new(u->e, here(u, kind, shard, range->bytes), flags, EMIT_AREA_KEEP, range->offset, range->bytes);

@@ -22,10 +22,12 @@
 #include "models/job/parallel_offload.h"
 
 const char *const memory_part_names[MEMORY_PART_COUNT] = {
-    [MEMORY_PART_WEIGHTS] = "weights",       [MEMORY_PART_MASTER] = "master weights", [MEMORY_PART_MOMENTS] = "optimizer",
-    [MEMORY_PART_GRADIENTS] = "gradients",   [MEMORY_PART_TABLES] = "token tables",   [MEMORY_PART_ACTIVATIONS] = "activations",
-    [MEMORY_PART_LOGITS] = "logits",         [MEMORY_PART_BOUNDARIES] = "boundaries", [MEMORY_PART_WORKSPACE] = "workspace",
-    [MEMORY_PART_STAGED] = "staged",         [MEMORY_PART_AHEAD] = "held ahead",
+    [MEMORY_PART_WEIGHTS] = "weights",       [MEMORY_PART_MASTER] = "master weights",
+    [MEMORY_PART_MOMENTS] = "optimizer",
+    [MEMORY_PART_GRADIENTS] = "gradients",   [MEMORY_PART_TABLES] = "token tables",
+    [MEMORY_PART_ACTIVATIONS] = "activations",
+    [MEMORY_PART_LOGITS] = "logits",         [MEMORY_PART_BOUNDARIES] = "boundaries",
+    [MEMORY_PART_WORKSPACE] = "workspace", [MEMORY_PART_STAGED] = "staged",         [MEMORY_PART_AHEAD] = "held ahead",
 };
 
 /* --- what a buffer holds ---------------------------------------------------------------------- */
@@ -71,9 +73,11 @@ static struct holds state_alone(const struct job *job, const struct plan_shard *
 /* A pipeline's chunk may have a copy of the tied table. */
 static struct holds state_of_chunk(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
 {
-    const struct chunk_memory chunk = chunk_memory(job, (struct parallel_layers){shard->first_layer, shard->layer_count});
+    const struct chunk_memory chunk = chunk_memory(job,
+                                                   (struct parallel_layers){shard->first_layer, shard->layer_count});
     struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
-    for (uint32_t part = 0; part < STATE_PARTS; part++) layout.parts[part].bytes += chunk.table_rows_layout.parts[part].bytes;
+    for (uint32_t part = 0; part < STATE_PARTS; part++)
+        layout.parts[part].bytes += chunk.table_rows_layout.parts[part].bytes;
     return state_of(b->bytes, layout.parts[STATE_MASTER].bytes,
                     layout.parts[STATE_FIRST].bytes + layout.parts[STATE_SECOND].bytes);
 }
@@ -105,8 +109,9 @@ static enum memory_part part_of_entry(const char *name)
         const char *name;
         enum memory_part part;
     } parts[] = {
-        {"logits", MEMORY_PART_LOGITS},           {"gradients", MEMORY_PART_GRADIENTS}, {"sums", MEMORY_PART_GRADIENTS},
-        {"activations", MEMORY_PART_ACTIVATIONS}, {"keep", MEMORY_PART_ACTIVATIONS},    {"inputs", MEMORY_PART_ACTIVATIONS},
+        {"logits", MEMORY_PART_LOGITS},    {"gradients", MEMORY_PART_GRADIENTS},
+        {"sums", MEMORY_PART_GRADIENTS},   {"activations", MEMORY_PART_ACTIVATIONS},
+        {"keep", MEMORY_PART_ACTIVATIONS}, {"inputs", MEMORY_PART_ACTIVATIONS},
         {"head", MEMORY_PART_ACTIVATIONS},
     };
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
@@ -191,7 +196,8 @@ static enum status begin_lives(struct memory_breakdown_walk *w, const struct pla
         if (!(access->flags & ACCESS_ACQUIRE) || !b->on_device) continue;
         struct holds holds = held_by(plan, b);
         bool alone = !parallel_is_set(&plan->jobs.jobs[b->job].parallel);
-        if (b->kind == BUFFER_WORKSPACE && alone && op->kind == OP_COMPUTE) TRY(workspace_alone(plan, op, b, &holds, err));
+        if (b->kind == BUFFER_WORKSPACE && alone && op->kind == OP_COMPUTE)
+            TRY(workspace_alone(plan, op, b, &holds, err));
         add(w, access->buffer, &holds);
     }
     return STATUS_OK;
@@ -272,7 +278,8 @@ struct memory_breakdown memory_breakdown_of_host(const struct plan *plan)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-const char *memory_breakdown_moment(const struct plan *plan, const struct memory_breakdown *parts, char text[PLAN_MOMENT_BYTES])
+const char *memory_breakdown_moment(const struct plan *plan, const struct memory_breakdown *parts,
+                                    char text[PLAN_MOMENT_BYTES])
 {
     if (parts->task == PLAN_NONE) return "always";
     const struct plan_unit *unit = &plan->units[plan->tasks[parts->task].unit];

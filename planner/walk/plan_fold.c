@@ -304,12 +304,12 @@ static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct pl
     return count;
 }
 
-static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
-                              bool *outside);
+static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat,
+                              uint32_t end_repeat, bool *outside);
 
 /* Divides the piece into the repeats outside of its segments, and the tasks between them. */
-static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
-                              bool *outside)
+static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat,
+                              uint32_t end_repeat, bool *outside)
 {
     enum status status = STATUS_OK;
     for (uint32_t r = first_repeat; r < end_repeat && !status; r++) {
@@ -323,8 +323,8 @@ static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, ui
 }
 
 /* Folds tasks [begin, end) in their original order, with the repeats among them. */
-static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
-                              bool *outside)
+static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat,
+                              uint32_t end_repeat, bool *outside)
 {
     struct plan_folded piece = {0};
     uint64_t *more = NULL;

@@ -376,7 +376,8 @@ static void wait_for_reservations(struct plan_walk *w, const struct plan_unit *u
     const struct reservation_end *ends;
     if (plan_stream_is_host(op->stream)) return;
     uint32_t reservation = w->plan->job_reservation[unit->job];
-    uint32_t count = reservation_ends_note(w->reservations, reservation, w->device, op->stream, w->at.number + 1, &ends);
+    uint32_t count = reservation_ends_note(w->reservations, reservation, w->device, op->stream, w->at.number + 1,
+                                           &ends);
     for (uint32_t i = 0; i < count; i++) wait_for(w, ends[i].stream, ends[i].time);
 }
 
@@ -556,8 +557,8 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
     }
 }
 
-/* Returns the units in which the last shard makes the loss of a held-out minibatch: one per microbatch of parallel jobs, or per
- * slice of its tokens. */
+/* Returns the units in which the last shard makes the loss of a held-out minibatch: one per microbatch of parallel
+ * jobs, or per slice of its tokens. */
 static uint64_t held_out_units(const struct plan *plan, uint32_t job)
 {
     const struct job *of = &plan->jobs.jobs[job];

@@ -40,7 +40,8 @@ static void number_places(struct plan_walk *w)
         if (!buffer->on_device) w->place_of[b] = w->host_count;
         if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
         if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= WALK_STAGED;
-        if (!buffer->on_device && plan_buffer_is_shared(&w->plan->jobs.jobs[buffer->job], buffer)) w->place_of[b] |= WALK_SHARED;
+        if (!buffer->on_device && plan_buffer_is_shared(&w->plan->jobs.jobs[buffer->job], buffer))
+            w->place_of[b] |= WALK_SHARED;
         staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
     }
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);

@@ -229,7 +229,8 @@ static enum status fill_compute(const struct chakra_import *import, uint32_t ran
 {
     uint32_t devices = import->hardware->device_count;
     bool host = import->trace->ranks[rank].nodes[index].is_cpu_op;
-    if (stream == STREAM_HOST || stream == STREAM_CPU) out->queue = host_queue(import->hardware, rank, stream == STREAM_CPU);
+    if (stream == STREAM_HOST || stream == STREAM_CPU)
+        out->queue = host_queue(import->hardware, rank, stream == STREAM_CPU);
     else out->queue = host ? OWN_QUEUES * devices + rank : rank * OWN_QUEUES;
     return compute_s(import, rank, index, &out->seconds, err);
 }
@@ -452,7 +453,8 @@ static enum status fail_never(const struct chakra_import *import, uint32_t activ
         for (uint32_t n = 0; n < import->trace->ranks[r].count; n++)
             if (import->activity[import->first[r] + n] == activity)
                 return chakra_import_fail(import, r, n, err,
-                                          "never begins: it is in a cycle of dependencies, or waits for a node that is");
+                                          "never begins: it is in a cycle of dependencies, "
+                                          "or waits for a node that is");
     assert(!"an activity is some node's");
     return STATUS_BAD_INPUT;
 }

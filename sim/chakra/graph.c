@@ -95,7 +95,8 @@ static void begin_flow(struct graph_run *run, struct graph_stream *stream)
     run->slowing_changed = true;
 }
 
-static void begin_copy(struct graph_run *run, struct graph_stream *stream, uint32_t owner, const struct sim_graph_node *node)
+static void begin_copy(struct graph_run *run, struct graph_stream *stream, uint32_t owner,
+                       const struct sim_graph_node *node)
 {
     if (run->graph->queues[owner].kind == STREAM_P2P) {
         const struct sim_graph_pair *pair = &run->graph->pairs[node->pair];
@@ -210,7 +211,8 @@ static void handle_event(struct graph_run *run, const struct sim_event *event)
 
 static void settle(struct graph_run *run)
 {
-    sim_interference_settle(run->interference, run->flows, run->flows_changed, run->slowing_changed, run->slowed, run->now_s);
+    sim_interference_settle(run->interference, run->flows, run->flows_changed, run->slowing_changed, run->slowed,
+                            run->now_s);
     run->flows_changed = run->slowing_changed = false;
 }
 
@@ -251,11 +253,14 @@ static void fill_stream(struct graph_run *run, uint32_t q)
                           .running = SIM_GRAPH_NONE,
                           .copies = plan_stream_copies(queue->kind),
                           .device = host ? cpu : queue->device};
-    if (queue->kind == STREAM_READ || queue->kind == STREAM_WRITE) stream->latency_s = run->hardware->storage.latency.value;
-    else if (queue->kind != STREAM_HOST && !joins) stream->slowed = sim_interference_affects(run->interference, stream->device);
+    if (queue->kind == STREAM_READ || queue->kind == STREAM_WRITE)
+        stream->latency_s = run->hardware->storage.latency.value;
+    else if (queue->kind != STREAM_HOST && !joins)
+        stream->slowed = sim_interference_affects(run->interference, stream->device);
     run->slowed |= stream->slowed;
     if (!stream->copies || queue->kind == STREAM_P2P) return;
-    stream->path = (stream->device + queue->host) * 2 + out; /* storage's paths have the place of the processors' paths */
+    stream->path = (stream->device + queue->host) * 2 + out; /* storage's paths have the place of the processors'
+                                                                paths */
     stream->rate = run->paths[stream->path].cap_bytes_per_s;
     run->path_streams[stream->path] = q;
     if (!host) stream->latency_s = cost_copy_latency_s(run->hardware, stream->device, out ? COPY_D2H : COPY_H2D);

@@ -171,7 +171,8 @@ struct sim_event sim_queue_entry(const struct sim_queue *queue, uint32_t owner)
 {
     assert(owner < queue->owner_count);
     assert(queue->times[owner] < absent);
-    return (struct sim_event){.time_s = time_of_key(queue->times[owner]), .order = queue->orders[owner], .owner = owner};
+    return (struct sim_event){.time_s = time_of_key(queue->times[owner]), .order = queue->orders[owner],
+                              .owner = owner};
 }
 
 static inline bool first_entry(const struct sim_queue *queue, struct sim_event *out)

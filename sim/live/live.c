@@ -257,7 +257,8 @@ static HOT enum status handle_event(struct live *live, const struct sim_event *e
 
 static void settle(struct live *live)
 {
-    sim_interference_settle(live->interference, live->flows, live->flows_changed, live->slowing_changed, live->slowed, live->now_s);
+    sim_interference_settle(live->interference, live->flows, live->flows_changed, live->slowing_changed, live->slowed,
+                            live->now_s);
     live->flows_changed = live->slowing_changed = false;
 }
 

@@ -81,7 +81,8 @@ static enum status number_owners(struct live *live, bool latency, struct error *
     for (uint32_t b = 0; b < bundles; b++) live->bundle_owners[b] = UINT32_MAX;
     for (uint32_t first = 0; first < count; first = end) {
         uint32_t bundle = sim_flows_bundle(live->flows, 2 * first * live->slot_limit), used = next % SIM_QUEUE_BLOCK;
-        for (end = first + 1; end < count && sim_flows_bundle(live->flows, 2 * end * live->slot_limit) == bundle;) end++;
+        for (end = first + 1; end < count && sim_flows_bundle(live->flows, 2 * end * live->slot_limit) == bundle;)
+            end++;
         if (used > 0 && used + (end - first) * each + 2 > SIM_QUEUE_BLOCK) next += SIM_QUEUE_BLOCK - used;
         for (uint32_t d = first; d < end; d++) {
             live->devices[d].owner = next;

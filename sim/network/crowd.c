@@ -16,9 +16,9 @@
  * flows each time, so they do not drift, and rates depend only on these numbers.
  *
  * Priorities. The second priority's level is found with the remaining bandwidth. The rest of a trunk depends
- * only on the number of partners' flows: either the first priority's flows are at their limits, or they fill the link direction and the
- * second priority's rates are zero, whatever their limits. So a limit is a function of the numbers of flows of an arm
- * and its partner:
+ * only on the number of partners' flows: either the first priority's flows are at their limits, or they fill the link
+ * direction and the second priority's rates are zero, whatever their limits. So a limit is a function of the numbers of
+ * flows of an arm and its partner:
  *
  *     trunk 12, caps 5    flows of the first priority   0         1         2        3
  *                         limit of the second           min(5, 12/n)  min(5, 7/n)  2/n      0
@@ -151,7 +151,8 @@ static enum status create_clocks(struct sim_crowd *crowd, const struct crowd_lim
         crowd->clocks[c] =
             (struct sim_crowd_clock){.limit = limit->limit, .first = NOBODY, .first_place = first_place};
         for (uint32_t p = limit->priority + 1; p <= SIM_PRIORITIES_MAX; p++) crowd->first_clocks[p] = c + 1;
-        status = sim_queue_create(arena, last->first_place + last->flow_limit - first_place, &crowd->clocks[c].ends, err);
+        status = sim_queue_create(arena, last->first_place + last->flow_limit - first_place, &crowd->clocks[c].ends,
+                                  err);
     }
     return status;
 }
@@ -202,7 +203,8 @@ static void leave_clock(struct sim_crowd_clock *clock, uint32_t place)
     rewind_clock(clock);
 }
 
-static void move_flows(struct sim_crowd *crowd, const struct sim_crowd_arm *arm, struct sim_crowd_clock *from, struct sim_crowd_clock *to)
+static void move_flows(struct sim_crowd *crowd, const struct sim_crowd_arm *arm, struct sim_crowd_clock *from,
+                       struct sim_crowd_clock *to)
 {
     for (uint32_t place = arm->first_place; place < arm->first_place + arm->flow_limit; place++) {
         if (!crowd->flows[place].active) continue;

@@ -171,7 +171,8 @@ static void place_flows(const struct flow_crowds_finder *f, uint32_t *taken)
     }
 }
 
-static enum status make_crowds(struct flow_crowds_finder *f, struct arena *arena, struct arena *scratch, struct error *err)
+static enum status make_crowds(struct flow_crowds_finder *f, struct arena *arena, struct arena *scratch,
+                               struct error *err)
 {
     struct sim_flows *flows = f->flows;
     enum status status = STATUS_OK;

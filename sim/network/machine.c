@@ -104,7 +104,8 @@ static enum status cross_twice(struct arena *arena, const struct hardware *hardw
 
 enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
                                  const struct sim_interference *interference, const struct sim_link *links,
-                                 uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out, struct error *err)
+                                 uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out,
+                                 struct error *err)
 {
     const struct p2p_route route = hardware_p2p_route(hardware, from, to);
     bool twice = false;
@@ -136,8 +137,10 @@ enum status sim_machine_suits(const struct plan *plan, const struct hardware *ha
                          hardware->name, hardware_has_storage(hardware) ? "a" : "no",
                          hardware_has_storage(&plan->hardware) ? "with" : "without");
     if (hardware_host_count(&plan->hardware) != hardware_host_count(hardware))
-        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %" PRIu32 " nodes with a host of their own, but the plan is "
-                         "for %" PRIu32, hardware->name, hardware_host_count(hardware), hardware_host_count(&plan->hardware));
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has %" PRIu32 " nodes with a host of their own, but the plan is "
+                         "for %" PRIu32,
+                         hardware->name, hardware_host_count(hardware), hardware_host_count(&plan->hardware));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         if (hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
             continue; /* the plan was checked for its own machine */

@@ -123,7 +123,8 @@ static uint32_t find_partner(const struct sim_share *share, uint32_t index, uint
     bool crosses = false;
     for (uint32_t k = 0; k < other->link_dir_count; k++)
         crosses |= share->class_link_dirs[other->first_link_dir + k] == bottleneck;
-    bool suits = crosses && other->link_dir_count == 2 && !(other->trunk < INFINITY) && other->priority != class->priority;
+    bool suits = crosses && other->link_dir_count == 2 && !(other->trunk < INFINITY) &&
+                 other->priority != class->priority;
     return suits ? partner : SIM_NO_PARTNER;
 }
 
@@ -133,7 +134,8 @@ static bool is_bottleneck(const struct sim_share *share, uint32_t index)
     for (uint32_t i = 0; i < link_dir->class_count; i++) {
         uint32_t class = share->link_dir_classes[link_dir->first_class + i];
         if (share->classes[class].bottleneck != SHARE_NO_LINK_DIR) return false; /* of two with the same two classes */
-        if (share->classes[class].link_dir_count != 1 && find_partner(share, class, index) == SIM_NO_PARTNER) return false;
+        if (share->classes[class].link_dir_count != 1 && find_partner(share, class, index) == SIM_NO_PARTNER)
+            return false;
     }
     return link_dir->class_count > 1;
 }

@@ -96,7 +96,8 @@ static void make_windows(struct placement_bound_bounder *b)
             const struct stage_cut *cut = serving_cut(&b->cuts, shape, model->kind);
             uint32_t own = cut ? slowest_stage(cut, shape.pipeline) : 0;
             b->own[(size_t)s * in->model_count + m] = placement_window_of(in, cut, shape.tensor, model, own, latest_s);
-            b->common[(size_t)s * in->model_count + m] = placement_window_of(in, cut, shape.tensor, model, common, latest_s);
+            b->common[(size_t)s * in->model_count + m] = placement_window_of(in, cut, shape.tensor, model, common,
+                                                                             latest_s);
         }
     }
 }
@@ -264,7 +265,8 @@ static uint32_t group_column(const struct placement_bound_bounder *b, const stru
 }
 
 /* Adds the row: attained - sum over shapes of capacity x groups <= requests outside the runs. */
-static void add_run_row(struct placement_bound_bounder *b, const struct selection *of, const struct placement_window_runs *runs)
+static void add_run_row(struct placement_bound_bounder *b, const struct selection *of,
+                        const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;
     for (uint32_t m = 0; m < models; m++)

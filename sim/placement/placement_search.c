@@ -201,7 +201,8 @@ static void change(struct searcher *s, const struct placement_draft *from, struc
     change_models(s, to);
 }
 
-static enum status improve(struct searcher *s, struct arena *scratch, struct placement_draft *best, uint64_t simulations)
+static enum status improve(struct searcher *s, struct arena *scratch, struct placement_draft *best,
+                           uint64_t simulations)
 {
     struct placement_draft now, next;
     if (best->placement.group_count == 0) return STATUS_OK;

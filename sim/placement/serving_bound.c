@@ -96,7 +96,10 @@ enum status serving_bound(const struct serving *in, const struct traffic *traffi
 {
     struct kind_need *needs = alloc_zeroed(in->kind_count, sizeof *needs);
     double *levels = alloc_zeroed(in->kind_count, sizeof *levels);
-    struct serving_bound_bounder b = {in, traffic, needs, {alloc_zeroed(traffic->count + 1, sizeof(struct waiting)), 0}};
+    struct serving_bound_bounder b = {in,
+                                      traffic,
+                                      needs,
+                                      {alloc_zeroed(traffic->count + 1, sizeof(struct waiting)), 0}};
     if (!needs || !levels || !b.heap.items) {
         error_memory(err, "a bound", traffic->count * sizeof *b.heap.items);
         goto out;

@@ -51,7 +51,8 @@ static enum status check_group(const struct serving_cuts *cuts, const struct ser
             return error_set(err, STATUS_BAD_INPUT, "group %u has model '%s' twice", number, model->name);
         if (!cut)
             return error_set(err, STATUS_INFEASIBLE,
-                             "group %u has %u devices per stage and %u stages, but model '%s' cannot be cut in this way",
+                             "group %u has %u devices per stage and %u stages, "
+                             "but model '%s' cannot be cut in this way",
                              number, group->shape.tensor, group->shape.pipeline, model->name);
         for (uint32_t s = 0; s < group->shape.pipeline; s++) {
             stage_bytes[s] += cut->stage_bytes[s];

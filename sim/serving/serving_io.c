@@ -185,8 +185,8 @@ static enum status read_arrivals(const struct serving_reader *r, struct json_obj
     if (times) {
         TRY(read_times(r, object, times, out));
         if (count > 1)
-            return json_fail_key(r->in, entry->value, "arrivals", r->err, "'times' are for one model, but 'count' is %u",
-                                 count);
+            return json_fail_key(r->in, entry->value, "arrivals", r->err,
+                                 "'times' are for one model, but 'count' is %u", count);
         return json_object_close(&arrivals, r->err);
     }
     *out = (struct serving_traffic){.cv = 1};

@@ -139,7 +139,8 @@ static enum status read_failures(struct swarm_reader *r, struct json_object *obj
         !failures->elastic && failures->least == 1 && failures->work_s <= 0)
         return STATUS_OK;
     return json_fail_key(r->in, object->value, "failures", r->err,
-                         "spares, restart, checkpoint, elastic, least and work are only for runs that stop when a device "
+                         "spares, restart, checkpoint, elastic, "
+                         "least and work are only for runs that stop when a device "
                          "fails (expected mtbf, shape, repair, stragglers and events)");
 }
 

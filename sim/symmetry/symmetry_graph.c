@@ -230,7 +230,8 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
         status = add_crossing(g, (struct symmetry_crossing){.link = route.links[h], .direction = h < route.up_count,
                                                             .hop = h, .series = series, .place = pair->place,
                                                             .node = pair->node,
-                                                            .weight = hardware_route_crossings(hardware, &route, h)}, err);
+                                                            .weight = hardware_route_crossings(hardware, &route, h)},
+                                                            err);
     }
     return status;
 }
@@ -335,7 +336,8 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
     uint32_t count = sim_collective_flows_path_count(flows);
     struct symmetry_graph_joint *joints = sim_allocate(&scratch, count, sizeof *joints, &status, err);
     struct sim_path *paths = sim_allocate(&scratch, count, sizeof *paths, &status, err);
-    for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives); i++)
+    for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives);
+         i++)
         for (uint32_t s = 0; s < STREAM_HOST; s++)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) add_joint(g, i, s, w, joints);
     if (status == STATUS_OK) sim_collective_flows_paths(flows, 0, paths);
@@ -366,7 +368,8 @@ static enum status add_hosts(struct symmetry_graph *g, struct error *err)
         label(g, p);
         for (uint32_t h = 0; status == STATUS_OK && h < device->path_count; h++)
             status = add_crossing(g, (struct symmetry_crossing){.link = device->path[h], .direction = p % 2, .hop = h,
-                                                                .series = ~(uint64_t)0, .node = node, .weight = 1}, err);
+                                                                .series = ~(uint64_t)0, .node = node, .weight = 1},
+                                                                err);
     }
     return status;
 }
@@ -442,7 +445,8 @@ enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_s
     enum status status = STATUS_OK;
     struct symmetry_graph *g = out;
     *g = (struct symmetry_graph){.setup = setup, .arena = arena};
-    *possible = plan->gang_count > 0 && plan->after_count == 0 && plan->choice_count == 0 && !interferes(setup->hardware);
+    *possible = plan->gang_count > 0 && plan->after_count == 0 && plan->choice_count == 0 &&
+                !interferes(setup->hardware);
     if (!*possible) return STATUS_OK;
     g->alone = sim_allocate(arena, plan->hardware.device_count, sizeof *g->alone, &status, err);
     g->axes_used = sim_allocate(arena, plan->gang_count, sizeof *g->axes_used, &status, err);

@@ -237,7 +237,8 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
         if (status == STATUS_OK && !some) break;
         if (status != STATUS_OK) return status;
         if (field.number == CHAKRA_NODE_ID) node->id = field.value;
-        else if (field.number == CHAKRA_NODE_TYPE) node->type = field.value < UINT32_MAX ? (uint32_t)field.value : UINT32_MAX;
+        else if (field.number == CHAKRA_NODE_TYPE)
+            node->type = field.value < UINT32_MAX ? (uint32_t)field.value : UINT32_MAX;
         else if (field.number == CHAKRA_NODE_DURATION_MICROS) node->duration_micros = field.value;
         else if (field.number == CHAKRA_NODE_NAME) status = copy_text(arena, &field.inside, &node->name, err);
         else if (field.number == CHAKRA_NODE_ATTRIBUTE) status = read_attribute(arena, field.inside, node, err);

@@ -133,7 +133,8 @@ static const char *text_of(const json_t *object, const char *key)
 
 static bool is_of_device(const char *category)
 {
-    return strcmp(category, "kernel") == 0 || strcmp(category, "gpu_memcpy") == 0 || strcmp(category, "gpu_memset") == 0;
+    return strcmp(category, "kernel") == 0 || strcmp(category, "gpu_memcpy") == 0 ||
+           strcmp(category, "gpu_memset") == 0;
 }
 
 static uint32_t kind_of(const char *name)
@@ -161,7 +162,8 @@ static enum status read_event(struct chrome_read_reading *r, const json_t *event
     TRY(read_time(r, event, "ts", &start_us, err));
     TRY(read_time(r, event, "dur", &length_us, err));
     if (length_us < 0)
-        return json_fail_key(r->input, event, "dur", err, "an event lasts %g microseconds (expected 0 or more)", length_us);
+        return json_fail_key(r->input, event, "dur", err, "an event lasts %g microseconds (expected 0 or more)",
+                             length_us);
     TRY(array_reserve(&r->list, &r->capacity, r->count, sizeof *r->list, EVENTS_MAX, "events", err));
     struct event *e = &r->list[r->count];
     *e = (struct event){.start_us = start_us, .end_us = start_us + length_us,
@@ -308,7 +310,8 @@ static int shown_bytes(const char *name)
 }
 
 /* Names a stream "GPU 0, stream 7", or "GPU 0, stream 7 h2d" if the track also has other work. */
-static enum status name_stream(struct chrome_read_reading *r, const struct event *e, const char **out, struct error *err)
+static enum status name_stream(struct chrome_read_reading *r, const struct event *e, const char **out,
+                               struct error *err)
 {
     const struct track *track = &r->tracks[e->track];
     const char *process = track->process_name ? track->process_name : track->process;
@@ -443,7 +446,8 @@ enum status chrome_recognise(struct file_in *file, bool *out, struct error *err)
     return status;
 }
 
-static enum status read_stream(struct chrome_read_reading *r, struct json_stream *file, struct trace *out, struct error *err)
+static enum status read_stream(struct chrome_read_reading *r, struct json_stream *file, struct trace *out,
+                               struct error *err)
 {
     out->source = TRACE_MEASURED;
     out->hardware = out->policy = "not known";

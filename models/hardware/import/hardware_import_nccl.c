@@ -36,8 +36,8 @@ static int compare_points(const void *left, const void *right)
 }
 
 /* Stores rows as the type's ring; `line`: the first row's. Errors: STATUS_BAD_INPUT. */
-static enum status import_ring(struct import *import, const struct import_nccl_row *rows, uint32_t count, uint32_t ranks,
-                               unsigned long line, struct error *err)
+static enum status import_ring(struct import *import, const struct import_nccl_row *rows, uint32_t count,
+                               uint32_t ranks, unsigned long line, struct error *err)
 {
     struct device_type *type = &import->machine->types[0];
     uint32_t points = 0, largest = 0;
@@ -61,26 +61,28 @@ static enum status import_ring(struct import *import, const struct import_nccl_r
         if (rows[i].bytes < ranks || !(rows[i].time_us > 0)) continue;
         struct copy_point point = {.bytes = rows[i].bytes / ranks, .seconds = rows[i].time_us * 1e-6 / steps};
         if (point.seconds < seconds_min || point.seconds > seconds_max)
-            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: a step of %" PRIu64 " bytes takes %g s (expected %g to %g)",
-                             import->name, line, point.bytes, point.seconds, seconds_min, seconds_max);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "%s:%lu:1: a step of %" PRIu64 " bytes takes %g s (expected %g to %g)", import->name, line,
+                             point.bytes, point.seconds, seconds_min, seconds_max);
         ring[points++] = point;
     }
     qsort(ring, points, sizeof *ring, compare_points);
     for (uint32_t i = 1; i < points; i++)
         if (ring[i].bytes == ring[i - 1].bytes)
-            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: two rows for messages of %" PRIu64 " bytes", import->name,
-                             line, ring[i].bytes);
+            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: two rows for messages of %" PRIu64 " bytes",
+                             import->name, line, ring[i].bytes);
     type->ring = ring;
     type->ring_count = points;
     import_say(import, "%s of %" PRIu32 " ranks: %" PRIu32 " sizes, %.4g GB/s on the bus at the largest",
-               steps == 2 * (ranks - 1) ? "all-reduce" : "all-gather or reduce-scatter", ranks, points, rows[largest].bus_bw);
+               steps == 2 * (ranks - 1) ? "all-reduce" : "all-gather or reduce-scatter", ranks, points,
+               rows[largest].bus_bw);
     return STATUS_OK;
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static enum status read_result(const struct json_input *in, const json_t *array, size_t index, struct import_nccl_row *out,
-                               struct error *err)
+static enum status read_result(const struct json_input *in, const json_t *array, size_t index,
+                               struct import_nccl_row *out, struct error *err)
 {
     struct json_object object, inner;
     const json_t *value;
@@ -109,7 +111,8 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
     if (count == 0 || count > most)
         return json_fail_key(in, json_input_root(in), "results", err, "%zu results (expected 1 to %zu)", count, most);
     for (size_t i = 0; i < count; i++) TRY(read_result(in, results, i, &rows[i], err));
-    return import_ring(import, rows, (uint32_t)count, ranks > HARDWARE_DEVICES_MAX ? HARDWARE_DEVICES_MAX + 1 : (uint32_t)ranks, 1, err);
+    return import_ring(import, rows, (uint32_t)count,
+                       ranks > HARDWARE_DEVICES_MAX ? HARDWARE_DEVICES_MAX + 1 : (uint32_t)ranks, 1, err);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -138,8 +141,8 @@ static uint32_t split(const char *line, size_t length, const char *words[TABLE_C
     return count;
 }
 
-static enum status parse_column(const struct hardware_import_nccl_table *t, const char *const *words, const size_t *lengths,
-                                uint32_t column, double *out, struct error *err)
+static enum status parse_column(const struct hardware_import_nccl_table *t, const char *const *words,
+                                const size_t *lengths, uint32_t column, double *out, struct error *err)
 {
     static const char *const names[TABLE_COLUMNS] = {[COLUMN_SIZE] = "size", [COLUMN_TIME] = "time",
                                                      [COLUMN_ALG_BW] = "algbw", [COLUMN_BUS_BW] = "busbw"};
@@ -163,8 +166,10 @@ static enum status parse_line(struct hardware_import_nccl_table *t, size_t lengt
         return STATUS_OK;
     }
     if (count < COLUMN_BUS_BW + 1)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: no row of nccl-tests (expected size, count, type, redop, root, time, "
-                         "algbw, busbw)", t->import->name, t->line);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s:%lu:1: no row of nccl-tests (expected size, count, type, redop, root, time, "
+                         "algbw, busbw)",
+                         t->import->name, t->line);
     if (t->count == HARDWARE_COPY_POINTS_MAX)
         return error_set(err, STATUS_LIMIT, "%s:%lu:1: too many rows (limit is %d)", t->import->name, t->line,
                          HARDWARE_COPY_POINTS_MAX);
@@ -175,7 +180,8 @@ static enum status parse_line(struct hardware_import_nccl_table *t, size_t lengt
     TRY(parse_column(t, words, lengths, COLUMN_ALG_BW, &row->alg_bw, err));
     TRY(parse_column(t, words, lengths, COLUMN_BUS_BW, &row->bus_bw, err));
     if (bytes > 0x1p50)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: size is %g (expected at most 2^50)", t->import->name, t->line, bytes);
+        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: size is %g (expected at most 2^50)", t->import->name,
+                         t->line, bytes);
     row->bytes = (uint64_t)bytes;
     if (t->count++ == 0) t->first_line = t->line;
     return STATUS_OK;
@@ -190,8 +196,10 @@ enum status import_nccl_table(struct import *import, const char *text, size_t le
         TRY(parse_line(&t, (size_t)((newline ? newline : end) - t.at), err));
     }
     if (t.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: neither JSON nor a table of nccl-tests with results", import->name);
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: neither JSON nor a table of nccl-tests with results",
+                         import->name);
     if (t.ranks == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the table names no ranks (expected lines '#  Rank  0 ...')", import->name);
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the table names no ranks (expected lines '#  Rank  0 ...')",
+                         import->name);
     return import_ring(import, t.rows, t.count, t.ranks, t.first_line, err);
 }

@@ -33,14 +33,16 @@ struct matrix {
 
 /* --- cells ------------------------------------------------------------------------------------ */
 
-static enum status read_cell(const struct json_input *in, const json_t *row, size_t index, double *out, struct error *err)
+static enum status read_cell(const struct json_input *in, const json_t *row, size_t index, double *out,
+                             struct error *err)
 {
     const char *text, *end;
     TRY(json_item_string(in, row, index, &text, err));
     *out = 0;
     if (strcmp(text, "N/A") == 0) return STATUS_OK;
     if (number_read(text, &end, out) && *end == '\0' && *out >= 1e-6 && *out < 1e6) return STATUS_OK;
-    return json_fail_index(in, row, index, err, "the cell is '%.40s' (expected GB/s such as \"26.03\", or \"N/A\")", text);
+    return json_fail_index(in, row, index, err, "the cell is '%.40s' (expected GB/s such as \"26.03\", or \"N/A\")",
+                           text);
 }
 
 /* Reads a row for the host, or one per device; a column per device. */
@@ -48,12 +50,14 @@ static enum status read_matrix(const struct json_input *in, struct matrix *m, st
 {
     uint32_t rows = m->what == WHAT_P2P ? m->devices : 1;
     if (json_array_size(m->rows) != rows)
-        return json_fail_index(in, m->rows, JSON_SELF, err, "%s has %zu rows (expected %" PRIu32 ", of a machine with %" PRIu32 " devices)",
-                               m->name, json_array_size(m->rows), rows, m->devices);
+        return json_fail_index(in, m->rows, JSON_SELF, err,
+                               "%s has %zu rows (expected %" PRIu32 ", of a machine with %" PRIu32 " devices)", m->name,
+                               json_array_size(m->rows), rows, m->devices);
     for (uint32_t r = 0; r < rows; r++) {
         const json_t *row;
         TRY(json_item_array(in, m->rows, r, m->devices, &row, err));
-        for (uint32_t c = 0; c < m->devices; c++) TRY(read_cell(in, row, c, &m->cells[(size_t)r * m->devices + c], err));
+        for (uint32_t c = 0; c < m->devices; c++)
+            TRY(read_cell(in, row, c, &m->cells[(size_t)r * m->devices + c], err));
     }
     return STATUS_OK;
 }

@@ -45,9 +45,11 @@ static bool parse_word(struct hardware_import_nvbandwidth_text_cursor *cursor, c
     return length > 0;
 }
 
-static enum status fail_cells(const struct hardware_import_nvbandwidth_text_reading *r, uint32_t found, struct error *err)
+static enum status fail_cells(const struct hardware_import_nvbandwidth_text_reading *r, uint32_t found,
+                              struct error *err)
 {
-    return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %s has %" PRIu32 " columns (expected %" PRIu32 ", of the machine's devices)",
+    return error_set(err, STATUS_BAD_INPUT,
+                     "%s:%lu:1: %s has %" PRIu32 " columns (expected %" PRIu32 ", of the machine's devices)",
                      r->import->name, r->line, r->name, found, r->import->machine->device_count);
 }
 
@@ -63,7 +65,8 @@ static enum status parse_row(struct hardware_import_nvbandwidth_text_reading *r,
         if (count == devices) return fail_cells(r, count + 1, err);
         double *cell = &r->cells[(size_t)r->row * devices + count++];
         *cell = 0;
-        if (strcmp(word, "N/A") == 0 || (number_read(word, &end, cell) && !*end && *cell >= 1e-6 && *cell < 1e6)) continue;
+        if (strcmp(word, "N/A") == 0 || (number_read(word, &end, cell) && !*end && *cell >= 1e-6 && *cell < 1e6))
+            continue;
         return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the cell is '%s' (expected GB/s such as 26.03, or N/A)",
                          r->import->name, r->line, word);
     }
@@ -112,7 +115,8 @@ enum status import_nvbandwidth_text(struct import *import, const char *text, siz
     struct hardware_import_nvbandwidth_text_reading r = {.import = import, .line = 1};
     const size_t devices = import->machine->device_count;
     if (import->machine->type_count != 1)
-        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the machine has devices of several types (expected one)", import->name);
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the machine has devices of several types (expected one)",
+                         import->name);
     r.cells = alloc_zeroed(2 * devices * devices, sizeof *r.cells);
     if (!r.cells) return error_memory(err, "bandwidths", 2 * devices * devices * sizeof *r.cells);
     enum status status = STATUS_OK;
@@ -123,8 +127,10 @@ enum status import_nvbandwidth_text(struct import *import, const char *text, siz
     }
     if (!status && r.rows > 0) status = fail_ended(&r, err);
     if (!status && !r.used)
-        status = error_set(err, STATUS_BAD_INPUT, "%s:1:1: no test can be used (expected one of host_to_device_memcpy_ce, "
-                                                  "device_to_host_memcpy_ce, device_to_device_memcpy_read_ce)", import->name);
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "%s:1:1: no test can be used (expected one of host_to_device_memcpy_ce, "
+                           "device_to_host_memcpy_ce, device_to_device_memcpy_read_ce)",
+                           import->name);
     free(r.cells);
     return status;
 }

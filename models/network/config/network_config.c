@@ -80,8 +80,10 @@ static enum status refuse_quantized(const struct json_input *in, const json_t *v
     if (!quantized || json_is_null(quantized)) return STATUS_OK;
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
     return json_fail_key(in, value, "quantization_config", err,
-                         "'quantization_config' says that weights are quantized%s%.40s, which is neither trained nor modelled here "
-                         "(expected the config.json of the network before quantization)", method ? " by " : "", method ? method : "");
+                         "'quantization_config' says that weights are quantized%s%.40s, "
+                         "which is neither trained nor modelled here "
+                         "(expected the config.json of the network before quantization)",
+                         method ? " by " : "", method ? method : "");
 }
 
 /* Returns the text model of a network of text and images. */

@@ -61,8 +61,8 @@ static enum status read_rotated_share(struct json_object *o, const char *key, do
     size_t kind = 0;
     n->rope = (struct network_rope){.kind = ROPE_DEFAULT, .theta = 10000};
     TRY(json_take_double(o, key, JSON_OPTIONAL, 0, 1, &share, err));
-    TRY(json_take_double(o, json_has(o, "rotary_emb_base") ? "rotary_emb_base" : "rope_theta", JSON_OPTIONAL, 1, theta_max,
-                         &n->rope.theta, err));
+    TRY(json_take_double(o, json_has(o, "rotary_emb_base") ? "rotary_emb_base" : "rope_theta", JSON_OPTIONAL, 1,
+                         theta_max, &n->rope.theta, err));
     TRY(json_take_object(o, "rope_parameters", JSON_OPTIONAL, &rope, err));
     if (rope) {
         TRY(json_object_open(&inside, o->input, rope, "an object about rotary positions", err));

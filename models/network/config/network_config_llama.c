@@ -58,7 +58,8 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
 }
 
 /* Parses rotary positions of gemma3's blocks with all tokens and with windows, which transformers 5 has apart. */
-static enum status parse_two_ropes(const struct json_input *in, const json_t *value, struct network *n, struct error *err)
+static enum status parse_two_ropes(const struct json_input *in, const json_t *value, struct network *n,
+                                   struct error *err)
 {
     struct json_object o;
     const json_t *full = NULL, *windows = NULL;
@@ -157,8 +158,9 @@ static enum status read_dense_blocks(struct json_object *o, struct network *n, s
     TRY(json_take_u64(o, "intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &width, err));
     TRY(json_take_array(o, "mlp_only_layers", JSON_OPTIONAL, &dense, err));
     if (dense && json_array_size(dense) > NETWORK_DENSE_MAX)
-        return json_fail_key(o->input, o->value, "mlp_only_layers", err, "'mlp_only_layers' has %zu layers (limit is %d)",
-                             json_array_size(dense), NETWORK_DENSE_MAX);
+        return json_fail_key(o->input, o->value, "mlp_only_layers", err,
+                             "'mlp_only_layers' has %zu layers (limit is %d)", json_array_size(dense),
+                             NETWORK_DENSE_MAX);
     for (size_t i = 0; dense && i < json_array_size(dense); i++) {
         uint64_t block;
         TRY(json_item_u64(o->input, dense, i, 0, NETWORK_LAYERS_MAX, &block, err));
@@ -192,7 +194,8 @@ static enum status read_experts(struct json_object *o, struct network *n, struct
     TRY(json_take_bool(o, "norm_topk_prob", JSON_OPTIONAL, &n->experts_normalized, err));
     if (n->family == NETWORK_QWEN2_MOE) {
         n->shared_width = 5632;
-        TRY(json_take_u64(o, "shared_expert_intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->shared_width, err));
+        TRY(json_take_u64(o, "shared_expert_intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->shared_width,
+                          err));
         TRY(json_take_bool(o, "qkv_bias", JSON_OPTIONAL, &n->biases, err));
     }
     return read_dense_blocks(o, n, err);
@@ -236,7 +239,8 @@ static bool has_window(const struct network *n, uint64_t i)
     return i >= n->window_from && (n->window_every == 0 || (i + 1) % n->window_every != 0);
 }
 
-/* Takes the list of blocks with and without windows, which must be one from some block on, or all but every n-th one. */
+/* Takes the list of blocks with and without windows, which must be one from some block on, or all but every n-th
+ * one. */
 static enum status read_layer_types(struct json_object *o, struct network *n, struct error *err)
 {
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
@@ -245,13 +249,14 @@ static enum status read_layer_types(struct json_object *o, struct network *n, st
     TRY(json_take_array(o, "layer_types", JSON_OPTIONAL, &list, err));
     if (!list) return STATUS_OK;
     if (json_array_size(list) != n->blocks)
-        return json_fail_key(o->input, o->value, "layer_types", err, "'layer_types' has %zu layers (expected %" PRIu64 ")",
-                             json_array_size(list), n->blocks);
+        return json_fail_key(o->input, o->value, "layer_types", err,
+                             "'layer_types' has %zu layers (expected %" PRIu64 ")", json_array_size(list), n->blocks);
     for (uint64_t i = 0; i < n->blocks; i++) {
         const char *kind;
         TRY(json_item_string(o->input, list, i, &kind, err));
         if (strcmp(kind, kinds[0]) != 0 && strcmp(kind, kinds[1]) != 0)
-            return json_fail_index(o->input, list, i, err, "attention of kind '%.100s' (expected '%s' or '%s')", kind, kinds[0], kinds[1]);
+            return json_fail_index(o->input, list, i, err, "attention of kind '%.100s' (expected '%s' or '%s')", kind,
+                                   kinds[0], kinds[1]);
         const bool windowed = strcmp(kind, kinds[1]) == 0;
         if (windowed && first == n->blocks) first = i;
         if (!windowed && first < n->blocks && full == n->blocks) full = i;
@@ -261,15 +266,18 @@ static enum status read_layer_types(struct json_object *o, struct network *n, st
     n->window_every = full < n->blocks ? full + 1 : 0;
     for (uint64_t i = 0; i < n->blocks; i++)
         if (has_window(n, i) != (strcmp(json_string_value(json_array_get(list, i)), kinds[1]) == 0))
-            return json_fail_index(o->input, list, i, err, "blocks with windows follow no rule that is supported (expected all from one "
+            return json_fail_index(o->input, list, i, err,
+                                   "blocks with windows follow no rule that is supported (expected all from one "
                                    "on, or all but every n-th one)");
     return STATUS_OK;
 }
 
-/* Takes the window of attention: of all blocks, of qwen's later ones, or of all but every n-th one of gemma2 and gemma3. */
+/* Takes the window of attention: of all blocks, of qwen's later ones, or of all but every n-th one of gemma2 and
+ * gemma3. */
 static enum status read_windows(struct json_object *o, struct network *n, struct error *err)
 {
-    const bool gemma = network_traits(n)->outer_norms, qwen = n->family == NETWORK_QWEN2 || n->family == NETWORK_QWEN3 || is_qwen_moe(n);
+    const bool gemma = network_traits(n)->outer_norms,
+               qwen = n->family == NETWORK_QWEN2 || n->family == NETWORK_QWEN3 || is_qwen_moe(n);
     const bool null = json_is_null(json_object_get(o->value, "sliding_window"));
     bool uses = !qwen;
     if (n->family == NETWORK_LLAMA || n->family == NETWORK_GEMMA) return STATUS_OK;
@@ -279,7 +287,8 @@ static enum status read_windows(struct json_object *o, struct network *n, struct
     if (qwen) TRY(json_take_bool(o, "use_sliding_window", JSON_OPTIONAL, &uses, err));
     TRY(json_take_u64(o, "sliding_window", JSON_OPTIONAL, 0, NETWORK_POSITIONS_MAX, &n->window, err));
     if (qwen) TRY(json_take_u64(o, "max_window_layers", JSON_OPTIONAL, 0, NETWORK_LAYERS_MAX, &n->window_from, err));
-    if (gemma) TRY(json_take_u64(o, "sliding_window_pattern", JSON_OPTIONAL, 1, NETWORK_LAYERS_MAX, &n->window_every, err));
+    if (gemma)
+        TRY(json_take_u64(o, "sliding_window_pattern", JSON_OPTIONAL, 1, NETWORK_LAYERS_MAX, &n->window_every, err));
     TRY(read_layer_types(o, n, err));
     if (n->window_every > n->blocks) n->window_every = 0;
     if (!uses || null || n->window_from >= n->blocks || n->window_every == 1) n->window = 0;

@@ -32,7 +32,8 @@ enum status config_padding(struct json_object *object, struct network *n, struct
     if (!n->has_padding) return STATUS_OK;
     if (!json_is_integer(value) || token < -words || token >= words)
         return json_fail_key(object->input, object->value, "pad_token_id", err,
-                             "'pad_token_id' is not a token of the vocabulary (expected -%" PRIu64 " to %" PRIu64 ", or null)",
+                             "'pad_token_id' is not a token of the vocabulary (expected -%" PRIu64 " to %" PRIu64
+                             ", or null)",
                              n->vocabulary, n->vocabulary - 1);
     n->padding_token = (uint64_t)(token < 0 ? token + words : token);
     return STATUS_OK;

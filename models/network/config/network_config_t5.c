@@ -36,8 +36,8 @@ static enum status read_blocks(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, "num_decoder_layers", JSON_OPTIONAL, 1, CONFIG_BLOCKS_MAX - 1, &decoder, err));
     n->blocks = n->encoder_blocks + decoder;
     if (n->blocks <= CONFIG_BLOCKS_MAX) return STATUS_OK;
-    return json_fail_key(o->input, o->value, json_has(o, "num_decoder_layers") ? "num_decoder_layers" : "num_layers", err,
-                         "%" PRIu64 " layers of encoder and decoder (limit is %d)", n->blocks, CONFIG_BLOCKS_MAX);
+    return json_fail_key(o->input, o->value, json_has(o, "num_decoder_layers") ? "num_decoder_layers" : "num_layers",
+                         err, "%" PRIu64 " layers of encoder and decoder (limit is %d)", n->blocks, CONFIG_BLOCKS_MAX);
 }
 
 static enum status read_heads(struct json_object *o, struct network *n, struct error *err)
@@ -48,8 +48,8 @@ static enum status read_heads(struct json_object *o, struct network *n, struct e
     TRY(json_take_u64(o, "d_kv", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &n->head_width, err));
     if (n->heads * n->head_width <= NETWORK_WIDTH_MAX) return STATUS_OK;
     return json_fail_key(o->input, o->value, json_has(o, "d_kv") ? "d_kv" : "num_heads", err,
-                         "%" PRIu64 " heads of %" PRIu64 " are too wide together (limit is %d)", n->heads, n->head_width,
-                         NETWORK_WIDTH_MAX);
+                         "%" PRIu64 " heads of %" PRIu64 " are too wide together (limit is %d)", n->heads,
+                         n->head_width, NETWORK_WIDTH_MAX);
 }
 
 enum status config_parse_t5(struct json_object *o, struct network *n, struct error *err)
@@ -71,10 +71,11 @@ enum status config_parse_t5(struct json_object *o, struct network *n, struct err
     TRY(json_take_u64(o, "d_ff", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->ff_width, err));
     TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary, err));
     TRY(json_take_u64(o, "n_positions", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &n->positions, err));
-    TRY(json_take_u64(o, "relative_attention_num_buckets", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &n->relative_buckets,
-                      err));
+    TRY(json_take_u64(o, "relative_attention_num_buckets", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX,
+                      &n->relative_buckets, err));
     TRY(json_take_double(o, "layer_norm_epsilon", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX, &n->norm_epsilon, err));
-    TRY(json_take_choice(o, "feed_forward_proj", JSON_OPTIONAL, projections, ARRAY_COUNT(projections), &projection, err));
+    TRY(json_take_choice(o, "feed_forward_proj", JSON_OPTIONAL, projections, ARRAY_COUNT(projections), &projection,
+                         err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
     n->gated = n->gelu_tanh = projection == 1;
     return config_fixed(o, "is_encoder_decoder", true, err);

@@ -153,7 +153,8 @@ static void append_in_turn(struct pipeline_clock *c, uint32_t stage)
 static void append_one_by_one(struct pipeline_clock *c)
 {
     for (uint32_t n = 0; n < c->microbatches; n++) {
-        for (uint32_t on_stage = 0; on_stage < c->parallel->chunks; on_stage++) append(c, 0, PIPELINE_FORWARD, on_stage);
+        for (uint32_t on_stage = 0; on_stage < c->parallel->chunks; on_stage++)
+            append(c, 0, PIPELINE_FORWARD, on_stage);
         for (uint32_t on_stage = c->parallel->chunks; on_stage-- > 0;) append(c, 0, PIPELINE_BACKWARD, on_stage);
     }
 }
@@ -222,7 +223,8 @@ static void next_in_sequence(const struct pipeline_clock *c, uint32_t stage, str
 {
     const struct pipeline_stage *s = &c->stages[stage];
     const struct sequence_step *next = &s->sequence[s->taken];
-    *out = (struct pipeline_choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->chunk)), .pass = next->pass,
+    *out = (struct pipeline_choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->chunk)),
+                                    .pass = next->pass,
                                     .chunk = next->chunk};
 }
 
@@ -235,10 +237,12 @@ static uint32_t kept_max(const struct parallel *p)
     return 2 * p->pipeline;
 }
 
-static struct pipeline_choice ready_choice(const struct pipeline_clock *c, uint32_t stage, uint32_t pass, uint32_t on_stage)
+static struct pipeline_choice ready_choice(const struct pipeline_clock *c, uint32_t stage, uint32_t pass,
+                                           uint32_t on_stage)
 {
     uint32_t chunk = chunk_of(c, stage, on_stage);
-    return (struct pipeline_choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, chunk)), .pass = pass, .chunk = chunk};
+    return (struct pipeline_choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, chunk)), .pass = pass,
+                                    .chunk = chunk};
 }
 
 /* Returns the stage's choice that is ready first; of equal chunks the later one, whose microbatch is further along. */
@@ -269,7 +273,8 @@ static void next_ready(const struct pipeline_clock *c, uint32_t stage, struct pi
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-static void chunk_pass(struct pipeline_clock *c, uint32_t stage, const struct pipeline_choice *choice, struct pipeline_step *out)
+static void chunk_pass(struct pipeline_clock *c, uint32_t stage, const struct pipeline_choice *choice,
+                       struct pipeline_step *out)
 {
     struct pipeline_stage *s = &c->stages[stage];
     uint32_t chunk = choice->chunk, n = c->passed[chunk][choice->pass]++;

@@ -5,8 +5,8 @@
 #include "base/try.h"
 
 /* Makes the times of each stage: the passes over all its chunks, and the send of the last chunk. */
-static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *chunks,
-                               struct pipeline_times **out, struct error *err)
+static enum status stage_times(struct arena *arena, const struct parallel *parallel,
+                               const struct pipeline_times *chunks, struct pipeline_times **out, struct error *err)
 {
     uint32_t buckets = parallel_buckets(parallel);
     TRY(ARENA_NEW(arena, parallel->pipeline, *out, err));

@@ -1,6 +1,6 @@
 /*
- * Counts tokens in grains of the given granularity. best[e] is the least sum of slices that end at grain e, with hops, t + s,
- * within the current limit. Limits are tried upwards until (K - 1) times the limit reaches the best total.
+ * Counts tokens in grains of the given granularity. best[e] is the least sum of slices that end at grain e, with hops,
+ * t + s, within the current limit. Limits are tried upwards until (K - 1) times the limit reaches the best total.
  */
 #include "planner/parallel/pipeline/slice_partition.h"
 
@@ -59,7 +59,8 @@ static double least_sum(struct slice_partition_table *t, double most_s)
     return t->best[t->grains];
 }
 
-static void read_off(const struct slice_partition_table *t, const struct slice_request *request, struct slice_partition *out)
+static void read_off(const struct slice_partition_table *t, const struct slice_request *request,
+                     struct slice_partition *out)
 {
     uint32_t ends[GRAINS], count = 0;
     for (uint32_t e = t->grains; e > 0; e = t->from[e]) ends[count++] = e;

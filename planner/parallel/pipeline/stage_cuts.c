@@ -47,7 +47,8 @@ static uint64_t depth_of(const struct stage_cuts_request *request, uint32_t s)
     return (workers + request->replicas[s] - 1) / request->replicas[s];
 }
 
-static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t depth, const struct stage_cuts_sums *sums)
+static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t depth,
+                 const struct stage_cuts_sums *sums)
 {
     uint64_t memory_bytes = request->memory_of_stage ? request->memory_of_stage[s] : request->memory_bytes;
     if (memory_bytes == 0) return true;
@@ -104,8 +105,8 @@ static enum status nothing_fits(const struct stage_cuts_cutter *c, struct error 
                      request->memory_of_stage ? "at most" : "each");
 }
 
-static enum status find(struct stage_cuts_cutter *c, struct arena *arena, struct arena *scratch, struct stage_partition *out,
-                        struct error *err)
+static enum status find(struct stage_cuts_cutter *c, struct arena *arena, struct arena *scratch,
+                        struct stage_partition *out, struct error *err)
 {
     const struct stage_cuts_request *request = c->request;
     uint32_t n = c->chain->count;

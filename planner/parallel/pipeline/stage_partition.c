@@ -53,8 +53,8 @@ static double seconds_of(const struct stage_partition_finder *f, uint32_t i, uin
 
 /* --- PipeDream ------------------------------------------------------------------------------ */
 
-static struct stage_partition_cell *cell_of(const struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j,
-                                            uint32_t m)
+static struct stage_partition_cell *cell_of(const struct stage_partition_finder *f, uint32_t level, uint32_t i,
+                                            uint32_t j, uint32_t m)
 {
     return &f->levels[level][((size_t)i * f->layers + j) * f->request->levels[level].components + m - 1];
 }
@@ -96,7 +96,8 @@ static void fill_level(struct stage_partition_finder *f, uint32_t level)
             uint32_t j = i + length - 1;
             double one_s = inside_s(f, level, i, j);
             for (uint32_t m = 1; m <= components; m++)
-                *cell_of(f, level, i, j, m) = (struct stage_partition_cell){replicated_s(f, level, one_s, i, j, m), i, m};
+                *cell_of(f, level, i, j, m) = (struct stage_partition_cell){replicated_s(f, level, one_s, i, j, m), i,
+                                                                            m};
             for (uint32_t split = i + 1; split <= j; split++) {
                 double send_s = sent_s(f, level, split - 1), last_s = inside_s(f, level, split, j);
                 for (uint32_t part = 1; part < components; part++) {
@@ -112,7 +113,8 @@ static void fill_level(struct stage_partition_finder *f, uint32_t level)
 }
 
 /* Lists the stages of a solution from the end. Each is replicated `times` times by the levels above. */
-static void read_off(struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m, uint32_t times)
+static void read_off(struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m,
+                     uint32_t times)
 {
     for (bool first = false; !first;) {
         const struct stage_partition_cell *cell = cell_of(f, level, i, j, m);

@@ -8,8 +8,9 @@
 
 enum status policy_case(uint64_t seed, uint32_t number, struct instance *out, struct error *err)
 {
-    static const enum instance_family families[] = {INSTANCE_FAMILY_COMPUTE, INSTANCE_FAMILY_HIDDEN, INSTANCE_FAMILY_TIGHT,
-                                                    INSTANCE_FAMILY_COPY, INSTANCE_FAMILY_FEW_LONG, INSTANCE_FAMILY_MANY_SHORT};
+    static const enum instance_family families[] = {INSTANCE_FAMILY_COMPUTE,  INSTANCE_FAMILY_HIDDEN,
+                                                    INSTANCE_FAMILY_TIGHT,    INSTANCE_FAMILY_COPY,
+                                                    INSTANCE_FAMILY_FEW_LONG, INSTANCE_FAMILY_MANY_SHORT};
     uint64_t key = random_u64(seed, number);
     struct instance_random options = {.family = families[number % ARRAY_COUNT(families)],
                                       .seed = key >> 8, /* leaves room for the family's number */

@@ -153,7 +153,8 @@ static enum status consult(struct driver *d, struct policy_choice *choice, bool 
     enum status status = policy_session_ask(asked, &d->view, choice, waits, err);
     d->session.decisions = asked->decisions;
     d->session.broken = asked->broken;
-    if (told && !status) d->out->decided = (struct policy_decided){.made = 1, .waits = *waits, .at = d->now, .choice = *choice};
+    if (told && !status)
+        d->out->decided = (struct policy_decided){.made = 1, .waits = *waits, .at = d->now, .choice = *choice};
     return status;
 }
 

@@ -51,7 +51,8 @@ static uint32_t first_difference(const struct policy_run *a, const struct policy
     return a->task_count == b->task_count ? 0 : 1;
 }
 
-static void repeat(struct policy_trial_attempt *a, const struct policy *policy, const struct policy_run_options *options)
+static void repeat(struct policy_trial_attempt *a, const struct policy *policy,
+                   const struct policy_run_options *options)
 {
     struct policy_run again = {0};
     struct error err = {0};

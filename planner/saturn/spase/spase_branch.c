@@ -192,7 +192,8 @@ static bool count_node(struct spase_branch_search *s)
 }
 
 /* Returns true when some remaining job fits into `devices` for `ticks`. */
-static bool fits_idle(const struct spase_branch_search *s, uint64_t left, uint32_t class, uint32_t devices, int32_t ticks)
+static bool fits_idle(const struct spase_branch_search *s, uint64_t left, uint32_t class, uint32_t devices,
+                      int32_t ticks)
 {
     if (ticks < s->shortest[class]) return false;
     for (uint64_t set = left; set; set &= set - 1) {
@@ -408,7 +409,8 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
     if (options->nodes_max > 0) s.limits.steps_max = options->nodes_max + 1;
     if (!spase_branch_takes(in, limit))
         return error_set(err, STATUS_LIMIT,
-                         "branch and bound takes at most %d jobs, %d devices and %lld ticks, and no gang that spans nodes",
+                         "branch and bound takes at most %d jobs, %d devices and %lld ticks, "
+                         "and no gang that spans nodes",
                          SPASE_BRANCH_JOBS_MAX, SPASE_BRANCH_DEVICES_MAX, (long long)SPASE_BRANCH_TICKS_MAX);
     *answer = limit < 1 ? SPASE_NO : SPASE_UNKNOWN;
     if (limit < 1) return STATUS_OK;

@@ -52,8 +52,9 @@ static enum status check_job(const struct spase *in, const struct spase_schedule
         return error_set(err, STATUS_CHECK, "job '%.80s': '%.80s' does not run on class '%.80s'", job->name,
                          config->parallelism, in->class_names[in->nodes[home].class]);
     if (task->ticks != ticks)
-        return error_set(err, STATUS_CHECK, "job '%.80s' holds its devices for %" PRId64 " ticks (expected %" PRId64 ")",
-                         job->name, task->ticks, ticks);
+        return error_set(err, STATUS_CHECK,
+                         "job '%.80s' holds its devices for %" PRId64 " ticks (expected %" PRId64 ")", job->name,
+                         task->ticks, ticks);
     return STATUS_OK;
 }
 
@@ -74,7 +75,8 @@ enum status spase_check(const struct spase *in, const struct spase_schedule *s, 
     if (!held) return error_memory(err, "checking a schedule", count * sizeof *held);
     for (uint32_t j = 0; j < in->job_count; j++)
         for (uint32_t i = s->device_first[j]; i < s->device_first[j + 1]; i++)
-            held[i] = (struct spase_check_held){s->devices[i], j, s->tasks[j].start, s->tasks[j].start + s->tasks[j].ticks};
+            held[i] = (struct spase_check_held){s->devices[i], j, s->tasks[j].start,
+                                                s->tasks[j].start + s->tasks[j].ticks};
     qsort(held, count, sizeof *held, compare_held);
     for (uint32_t i = 1; i < count; i++) {
         const struct spase_check_held *a = &held[i - 1], *b = &held[i];

@@ -128,7 +128,8 @@ static void add_published_isolation(struct spase_formulation *f, uint32_t g, uin
         milp_term(f->milp, f->occupied[j * devices + g], -big);
         milp_term(f->milp, a, big);
         milp_term(f->milp, f->mode[m], -big);
-        milp_row(f->milp, (double)in->modes[m].ticks - 3 * big, HUGE_VAL, "after_%u_%u_%u_%u", g, i, j, number(second, m));
+        milp_row(f->milp, (double)in->modes[m].ticks - 3 * big, HUGE_VAL, "after_%u_%u_%u_%u", g, i, j,
+                 number(second, m));
     }
     for (uint32_t m = first->first_mode; m < first->first_mode + first->mode_count; m++) { /* i, then j */
         milp_term(f->milp, f->start[j * devices + g], 1);
@@ -137,7 +138,8 @@ static void add_published_isolation(struct spase_formulation *f, uint32_t g, uin
         milp_term(f->milp, f->occupied[j * devices + g], -big);
         milp_term(f->milp, a, -big);
         milp_term(f->milp, f->mode[m], -big);
-        milp_row(f->milp, (double)in->modes[m].ticks - 4 * big, HUGE_VAL, "before_%u_%u_%u_%u", g, i, j, number(first, m));
+        milp_row(f->milp, (double)in->modes[m].ticks - 4 * big, HUGE_VAL, "before_%u_%u_%u_%u", g, i, j,
+                 number(first, m));
     }
 }
 
@@ -311,7 +313,8 @@ static enum status add_allotment(struct spase_formulation *f, struct error *err)
         const struct spase_job *job = &in->jobs[j];
         for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++)
             f->mode[m] = milp_column(f->milp, 0, 1, 0, true, "x_%u_%u", j, number(job, m));
-        for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++) milp_term(f->milp, f->mode[m], 1);
+        for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++)
+            milp_term(f->milp, f->mode[m], 1);
         milp_row(f->milp, 1, 1, "once_%u", j);
         for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++)
             milp_term(f->milp, f->mode[m], (double)in->modes[m].ticks);

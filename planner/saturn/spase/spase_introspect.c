@@ -48,7 +48,8 @@ static int64_t end_of_plan(const struct course *c, const struct spase_introspect
     return end;
 }
 
-static void copy_plan(const struct course *c, struct spase_introspect_piece *to, const struct spase_introspect_piece *from)
+static void copy_plan(const struct course *c, struct spase_introspect_piece *to,
+                      const struct spase_introspect_piece *from)
 {
     for (uint32_t j = 0; j < c->in->job_count; j++) {
         uint32_t *devices = to[j].devices;

@@ -258,7 +258,8 @@ enum status spase_schedule_steps(const struct spase *in, const struct spase_sche
         uint32_t device = schedule->devices[schedule->device_first[j]];
         started[j] =
             (struct spase_schedule_started){schedule->tasks[j].start,
-                                            {.job = j, .mode = mode_of(in, schedule, j), .node = spase_node_of(in, device)}};
+                                            {.job = j, .mode = mode_of(in, schedule, j),
+                                             .node = spase_node_of(in, device)}};
     }
     qsort(started, in->job_count, sizeof *started, compare_started);
     for (uint32_t i = 0; i < in->job_count; i++) steps[i] = started[i].step;

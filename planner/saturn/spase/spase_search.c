@@ -289,7 +289,8 @@ enum status spase_search(const struct spase *in, const struct spase_search_optio
     if (s.guess < (double)least_makespan(in)) s.guess = (double)least_makespan(in);
     if (!s.limits.over) try_rules(&s);
     uint64_t longest = longest_round(in->job_count);
-    for (uint64_t length = longest < FIRST_ROUND ? longest : FIRST_ROUND, round = 0; !s.limits.over && s.limits.steps < options->iterations; round++) {
+    for (uint64_t length = longest < FIRST_ROUND ? longest : FIRST_ROUND, round = 0;
+         !s.limits.over && s.limits.steps < options->iterations; round++) {
         uint64_t left = options->iterations - s.limits.steps;
         if (round % 2 == 0) begin_with(&s, steps);
         else by_rule(&s, 0.15 + draw_unit(&s), draw_below(&s, RULES));

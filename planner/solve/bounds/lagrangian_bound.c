@@ -226,8 +226,8 @@ static inline int32_t *row_of(const struct lagrangian_bound *p, const struct lag
 }
 
 /* Returns the most that a path earns from `task` on, not before `part`, directly after j. */
-static inline int32_t most_from(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t task,
-                                int32_t part, uint32_t j)
+static inline int32_t most_from(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind,
+                                uint32_t task, int32_t part, uint32_t j)
 {
     if (part < p->head[task]) part = p->head[task];
     return part > kind->last[task] ? nothing : row_of(p, kind, task, part)[j];
@@ -241,8 +241,8 @@ static inline int32_t follow(const struct lagrangian_bound *p, const struct lagr
 }
 
 /* Fills rest[j]: the most that a path earns after task k at `part`, when j preceded k. */
-static void find_rest(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k, int32_t part,
-                      int32_t *rest)
+static void find_rest(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k,
+                      int32_t part, int32_t *rest)
 {
     int32_t best = part <= kind->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
     uint32_t best_job = UINT32_MAX, jobs = p->net->job_count;
@@ -319,7 +319,8 @@ static int32_t started_part(const struct lagrangian_bound *p, const struct lagra
     return (state->soon[job] - p->net->step[state->next[job] - 1]) / p->tick;
 }
 
-static uint32_t list_left(const struct lagrangian_bound *p, const struct lagrangian_state *state, struct next_task *left)
+static uint32_t list_left(const struct lagrangian_bound *p, const struct lagrangian_state *state,
+                          struct next_task *left)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->net->job_count; i++) {

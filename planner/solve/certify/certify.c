@@ -185,8 +185,8 @@ const char *certificate_claim_text(const struct certificate_claim *c, char text[
         snprintf(text + length, room, "optimal: %s left nothing out (%" PRIu64 " %s)", c->search, c->work, c->unit);
         break;
     case CERTIFICATE_SOLVED:
-        snprintf(text + length, room, "optimal: '%.60s' finds nothing below in the %s, within its tolerances", c->solver,
-                 c->program);
+        snprintf(text + length, room, "optimal: '%.60s' finds nothing below in the %s, within its tolerances",
+                 c->solver, c->program);
         break;
     case CERTIFICATE_GAP:
         snprintf(text + length, room, "within %.2f %% of the optimum (%s %" PRId64 ")",

@@ -337,8 +337,8 @@ static uint64_t bytes_rise(const struct branch_search *s, const struct branch_no
     return bridge_bytes_rise(in, last, unit, held, kept, position);
 }
 
-static void open_child(const struct branch_search *s, const struct branch_node *from, const struct branch_choice *choice,
-                       struct branch_node *to)
+static void open_child(const struct branch_search *s, const struct branch_node *from,
+                       const struct branch_choice *choice, struct branch_node *to)
 {
     const struct instance *in = s->in;
     uint32_t i = choice->job, g = choice->device;

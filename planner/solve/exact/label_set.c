@@ -193,7 +193,8 @@ static void keep_ranked(struct label_set *l, uint32_t count)
 void label_set_narrow(struct label_set *l, uint32_t width)
 {
     if (l->count <= width) return;
-    for (uint32_t r = 0; r < l->count; r++) l->ranked[r] = (struct label_set_ranked){0, -packed_at(l, r)->label.slack, 0, r};
+    for (uint32_t r = 0; r < l->count; r++)
+        l->ranked[r] = (struct label_set_ranked){0, -packed_at(l, r)->label.slack, 0, r};
     qsort(l->ranked, l->count, sizeof *l->ranked, compare_ranked);
     keep_ranked(l, width);
 }

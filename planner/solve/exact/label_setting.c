@@ -77,7 +77,8 @@ static bool put(const struct label_search *s, const struct task_net *net, const 
     int32_t start = max_i32(max_i32(from->start[g] + class->setup[j][k], from->now),
                             max_i32(ready, net->head[k]));
     if (start + class->step[k] - net->step[k] + net->tail[k] > s->limit) return false;
-    if (start + class->step[k] + (net->mirrored ? 0 : (int32_t)net->in->units[net->unit[k]].out) > s->limit) return false;
+    if (start + class->step[k] + (net->mirrored ? 0 : (int32_t)net->in->units[net->unit[k]].out) > s->limit)
+        return false;
     *to = *from;
     to->now = start;
     to->start[g] = start;

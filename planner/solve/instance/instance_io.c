@@ -130,8 +130,8 @@ static enum status order_units(struct instance_reader *r, const json_t *array, u
     for (uint32_t u = 0; u < count; u++) {
         uint32_t before = r->after[u];
         if (before == NO_UNIT && begin != NO_UNIT) {
-            json_fail_index(r->in, array, u, r->err, "unit %u is after no other, as is unit %u (expected one such unit)",
-                            u, begin);
+            json_fail_index(r->in, array, u, r->err,
+                            "unit %u is after no other, as is unit %u (expected one such unit)", u, begin);
             goto out;
         }
         if (before == NO_UNIT) {
@@ -203,7 +203,8 @@ static enum status count_units(struct instance_reader *r, const json_t *job, uin
     if (json_is_array(units) && count == 0)
         return json_fail_key(r->in, job, "units", r->err, "an empty chain (expected at least one unit)");
     if (count > INSTANCE_JOB_UNITS_MAX)
-        return json_fail_key(r->in, job, "units", r->err, "too many units in a job (limit is %d)", INSTANCE_JOB_UNITS_MAX);
+        return json_fail_key(r->in, job, "units", r->err, "too many units in a job (limit is %d)",
+                             INSTANCE_JOB_UNITS_MAX);
     TRY(array_reserve(&r->counts, &r->counts_capacity, index, sizeof *r->counts, INSTANCE_JOBS_MAX, "jobs", r->err));
     r->counts[index] = (uint32_t)count;
     return STATUS_OK;
@@ -239,7 +240,8 @@ static enum status visit_jobs(struct instance_reader *r, visit_job visit, uint32
     bool more = true;
     *count = 0;
     if (!r->stream && json_array_size(r->jobs) > INSTANCE_JOBS_MAX) return fail_many(r);
-    for (; !r->stream && *count < json_array_size(r->jobs); ++*count) TRY(visit(r, json_array_get(r->jobs, *count), *count));
+    for (; !r->stream && *count < json_array_size(r->jobs); ++*count)
+        TRY(visit(r, json_array_get(r->jobs, *count), *count));
     if (!r->stream) return STATUS_OK;
     TRY(json_stream_begin(r->stream, 0, r->err));
     for (;; ++*count) {

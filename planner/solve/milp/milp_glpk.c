@@ -198,7 +198,8 @@ static void solve_variants(const struct milp_glpk_child *c, glp_smcp *how)
         report_duals(c, code == 0 && glp_get_status(c->lp) == GLP_OPT);
         for (uint32_t k = 0; k < options->fixed_count; k++) {
             const struct milp_column *own = &c->milp->columns[held[k].column];
-            glp_set_col_bnds(c->lp, (int)held[k].column + 1, milp_glpk_bounds(own->low, own->high), own->low, own->high);
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, milp_glpk_bounds(own->low, own->high), own->low,
+                             own->high);
         }
     }
 }

@@ -188,7 +188,8 @@ enum status milp_program_solve(const struct milp *milp, const struct milp_option
     const char *cbc[] = {options->solver, folder.model, "-sec", seconds, "-solve", "-solution",
                          folder.solution, NULL};
     bool is_highs = strncmp(name, "highs", 5) == 0;
-    if (!milp_write_mps(milp, folder.model, err) && !run(is_highs ? highs : cbc, options, result, err) && !result->killed)
+    if (!milp_write_mps(milp, folder.model, err) && !run(is_highs ? highs : cbc, options, result, err) &&
+        !result->killed)
         (void)!read_solution(milp, &folder, options->solver, result, err);
     folder_remove(folder.path);
     return err->status;

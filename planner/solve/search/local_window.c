@@ -89,7 +89,8 @@ static inline float job_way(const struct local_split *c, const struct local_job 
     return local_split_weigh(c, length);
 }
 
-static inline float device_way(const struct local_split *c, const struct local_device *d, uint32_t device, uint32_t next)
+static inline float device_way(const struct local_split *c, const struct local_device *d, uint32_t device,
+                               uint32_t next)
 {
     if (next == TIMETABLE_NONE) return 0;
     return local_split_weigh(c, local_split_ready_of(c, d, device, c->steps[next].unit) + c->steps[next].tail);

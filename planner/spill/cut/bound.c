@@ -80,8 +80,10 @@ static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end,
         }
         uint32_t link = device->path[depth + 1];
         double branch;
-        while (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] == link) next++;
-        if (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] < link) return false;
+        while (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] == link)
+            next++;
+        if (next < end && hw->devices[next].path_count > depth + 1 && hw->devices[next].path[depth + 1] < link)
+            return false;
         if (next < end && hw->devices[next].path_count == depth + 1) return false;
         if (!rate_of_run(hw, d, next, depth + 1, both, &branch)) return false;
         behind += branch;
@@ -97,9 +99,11 @@ static bool host_rate_of_runs(const struct hardware *hw, bool both, double *out)
         double branch;
         if (hw->devices[d].path_count == 0) return false;
         uint32_t link = hw->devices[d].path[0];
-        for (next = d + 1; next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] == link;)
+        for (next = d + 1;
+             next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] == link;)
             next++;
-        if (next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] < link) return false;
+        if (next < hw->device_count && hw->devices[next].path_count > 0 && hw->devices[next].path[0] < link)
+            return false;
         if (!rate_of_run(hw, d, next, 0, both, &branch)) return false;
         *out += branch;
     }
@@ -149,8 +153,8 @@ static double layer_bytes(const struct job *job, uint64_t layer, enum bound_byte
 }
 
 /* Returns the bytes that a device must hold of a job in each minibatch, or of these the ones that it changes. If the
- * processor may update, an embedding counts only with a tied head's token table, and the gradients that leave are as many
- * as the weights. */
+ * processor may update, an embedding counts only with a tied head's token table, and the gradients that leave are as
+ * many as the weights. */
 static double touched_bytes(const struct job *job, bool cpu, bool changed)
 {
     double bytes = 0;
@@ -178,7 +182,8 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = touched_bytes(job, cpu, false), changed = touched_bytes(job, cpu, true), times = (double)(job->minibatches - 1);
+        double state = touched_bytes(job, cpu, false), changed = touched_bytes(job, cpu, true),
+               times = (double)(job->minibatches - 1);
         double again = excess(state, memory), out = excess(changed, memory);
         moved += (plan_charges_count(hw) ? state : again) + again * times;
         back += (plan_charges_count(hw) ? changed : out) + out * times;
@@ -393,7 +398,8 @@ static double any_passes_s(const struct hardware *hw, const struct kinds *kinds,
 }
 
 /* Returns a minibatch's least parts in any plan, by each layer's fastest type and list. */
-static struct bound_parts least_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
+static struct bound_parts least_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
+                                      bool cpu)
 {
     struct bound_parts parts = {0};
     double update_s = 0, host_s = 0;
@@ -431,11 +437,13 @@ static struct bound_parts least_job_parts(const struct hardware *hw, const struc
 
 /* Returns the parts that follow each other: a job's minibatches and a last held-out one. Other held-out minibatches can
  * overlap with training. */
-static struct bound_parts chain_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
+static struct bound_parts chain_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
+                                      bool cpu)
 {
     bool movable = cpu && footprint_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
-    /* forward passes of frozen first layers wait for no update: on other devices they overlap with the minibatch before */
+    /* forward passes of frozen first layers wait for no update: on other devices they overlap with the minibatch
+     * before */
     const bool overlaps = network_first_trained(&job->network) > 0 && hw->device_count > 1;
     struct bound_parts parts = {0};
     add_parts(&parts, minibatch_parts(hw, kinds, job, movable), overlaps ? 1 : (double)job->minibatches);
@@ -471,9 +479,11 @@ static void describe(const struct hardware *hw, const struct bound_values *v, en
                  quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
     else if (kind == BOUND_LINK)
         snprintf(out, size, "at least %s must cross the links of host memory in each direction, at %s in all",
-                 quantity_text(v->moved, DIMENSION_BYTES, text), quantity_text(v->bytes_per_s, DIMENSION_BYTES_PER_S, rate));
+                 quantity_text(v->moved, DIMENSION_BYTES, text),
+                 quantity_text(v->bytes_per_s, DIMENSION_BYTES_PER_S, rate));
     else if (kind == BOUND_CHAIN)
-        snprintf(out, size, "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
+        snprintf(out, size,
+                 "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
                  v->longest, quantity_text(v->chain, DIMENSION_SECONDS, text));
     else
         snprintf(out, size, "%s of computation on %u device%s%s",

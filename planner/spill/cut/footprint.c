@@ -111,7 +111,8 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
            m->channels == n->channels && m->classes == n->classes &&
            m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&
-           m->pooler == n->pooler && network_trains_alike(m, n) && same_profile(m, n) && graph_is_same(m->graph, n->graph);
+           m->pooler == n->pooler && network_trains_alike(m, n) && same_profile(m, n) &&
+           graph_is_same(m->graph, n->graph);
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */

@@ -96,7 +96,8 @@ static const char *all_text(const struct job_set *jobs, const uint64_t *needs, c
     for (uint32_t j = 0; j < jobs->count; j++) sum = needs[j] > UINT64_MAX - sum ? UINT64_MAX : sum + needs[j];
     text[0] = '\0';
     if (jobs->count > 1)
-        snprintf(text, size, " (%s for all %" PRIu32 " jobs at a time)", quantity_bytes_at_least(sum, all), jobs->count);
+        snprintf(text, size, " (%s for all %" PRIu32 " jobs at a time)", quantity_bytes_at_least(sum, all),
+                 jobs->count);
     return text;
 }
 
@@ -105,7 +106,8 @@ static enum status too_large(const struct hardware *hardware, const struct job_s
 {
     char given[QUANTITY_TEXT_BYTES], least[QUANTITY_TEXT_BYTES], all[96];
     return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' needs at least %s of host memory, also when one job at a time is under way%s; %s was given%s "
+                     "job '%s' needs at least %s of host memory, also when one job at a time is under way%s; "
+                     "%s was given%s "
                      "(--host-memory sets it; --storage-memory and --storage-rate describe storage for its states)",
                      jobs->jobs[neediest].name, quantity_bytes_at_least(needs[neediest], least),
                      all_text(jobs, needs, all, sizeof all),
@@ -125,7 +127,8 @@ enum status host_take_turns(const struct hardware *hardware, const struct job_se
         const struct job *job = &jobs->jobs[j];
         struct host_need own = {0};
         TRY(host_need_add(jobs, footprints, partition, j, &own, err));
-        host.need[j] = size_align(own.states + own.others + own.buffers * (PLAN_HOST_ALIGNMENT - 1), PLAN_HOST_ALIGNMENT);
+        host.need[j] = size_align(own.states + own.others + own.buffers * (PLAN_HOST_ALIGNMENT - 1),
+                                  PLAN_HOST_ALIGNMENT);
         if (host.need[j] > host.need[neediest]) neediest = j;
         host.open_s[j] = host_file_open_s(hardware, job, 0, job->network.layer_count);
         host.close_s[j] = host_file_close_s(hardware, job, 0, job->network.layer_count);

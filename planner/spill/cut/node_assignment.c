@@ -25,8 +25,8 @@ static int compare_work(const void *left, const void *right)
 
 /* Returns the node that ends first with the added seconds, preferably with room for the state; the lowest of
  * several. */
-static uint32_t soonest(const struct node_assignment_node *nodes, uint32_t count, const struct node_assignment_work *work,
-                        double bytes, double room)
+static uint32_t soonest(const struct node_assignment_node *nodes, uint32_t count,
+                        const struct node_assignment_work *work, double bytes, double room)
 {
     uint32_t best = UINT32_MAX;
     bool best_fits = false;

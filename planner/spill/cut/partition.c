@@ -119,7 +119,8 @@ void partition_end(const struct job_set *jobs, struct partition *out)
         out->job_frozen[j] = 0;
         for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
             out->job_frozen[j] += out->shards[s].first_layer + out->shards[s].layer_count <= trained;
-            const struct state_layout state = job_state(&jobs->jobs[j], out->shards[s].first_layer, out->shards[s].layer_count);
+            const struct state_layout state = job_state(&jobs->jobs[j], out->shards[s].first_layer,
+                                                        out->shards[s].layer_count);
             out->trains[s] = state_trained_bytes(&state) > 0;
         }
     }

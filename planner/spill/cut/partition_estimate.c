@@ -107,7 +107,8 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
 }
 
 struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
-                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu)
+                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f,
+                                        bool on_cpu)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     if (on_cpu && shard->first_layer == 0 && footprint_has_embedding(of))
@@ -150,9 +151,9 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
 }
 
 /* Runs a unit of shard `s`, whose data reach host memory at `state_s`. */
-static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct estimate_clocks *clocks,
-                     const struct partition_estimate_load *load, uint32_t s, double state_s, bool persistent,
-                     bool updates, double cpu_s)
+static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                     struct estimate_clocks *clocks, const struct partition_estimate_load *load, uint32_t s,
+                     double state_s, bool persistent, bool updates, double cpu_s)
 {
     double in = copied_s(cutter, COPY_H2D, load->in_bytes);
     double out = copied_s(cutter, COPY_D2H, load->out_bytes);

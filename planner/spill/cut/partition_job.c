@@ -44,7 +44,8 @@ uint32_t partition_unit_way(const struct partition_candidate *c, const struct jo
 static uint64_t slice_row_bytes(const struct job *job)
 {
     return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
-           (footprint_has_table(job) && footprint_table_gradient_bytes(job) > 0 ? job->network.width * sizeof(float) : 0);
+           (footprint_has_table(job) && footprint_table_gradient_bytes(job) > 0 ? job->network.width * sizeof(float)
+                                                                                : 0);
 }
 
 /* A slice's state and gradient are both aligned. */
@@ -288,8 +289,8 @@ static enum status cut_at(const struct partition_cutter *cutter, const struct pa
     return finish(cutter, c, j, cut, err);
 }
 
-enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
-                                   const struct partition_room *room, struct partition_job_cut *cut,
+enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                   uint32_t j, const struct partition_room *room, struct partition_job_cut *cut,
                                    struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
@@ -329,8 +330,9 @@ out:
     return err->status;
 }
 
-enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
-                                         const struct partition_job_cut *cut, uint64_t *bytes, struct error *err)
+enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                         uint32_t j, const struct partition_job_cut *cut, uint64_t *bytes,
+                                         struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     *bytes = 4 * PARTITION_ARENA_ALIGNMENT;

@@ -23,8 +23,8 @@ static bool may_keep(const struct job *job, const struct partition_job_cut *cut,
 }
 
 /* Returns what keeping saves: computation, or a link's time in each direction. */
-static int64_t saved_ns(const struct partition_cutter *cutter, const struct partition_candidate *c, const struct footprint *f,
-                        uint32_t kept)
+static int64_t saved_ns(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                        const struct footprint *f, uint32_t kept)
 {
     double seconds = f->backward_s[c->activations] - f->backward_s[kept];
     if (plan_activations_spill(c->activations))
@@ -33,8 +33,9 @@ static int64_t saved_ns(const struct partition_cutter *cutter, const struct part
 }
 
 /* Grows *workspace to the neediest keeping shard. */
-static enum status grow_workspace(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
-                                  const struct partition_job_cut *cut, uint64_t *workspace, struct error *err)
+static enum status grow_workspace(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                  uint32_t job, const struct partition_job_cut *cut, uint64_t *workspace,
+                                  struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     uint32_t way = plan_activations_way(partition_kept_way(c->activations));
@@ -93,8 +94,8 @@ out:
 }
 
 enum status kept_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
-                        struct partition_job_cut *cuts, uint64_t room, uint64_t persistent, uint64_t *workspace, uint64_t *keep,
-                        struct error *err)
+                        struct partition_job_cut *cuts, uint64_t room, uint64_t persistent, uint64_t *workspace,
+                        uint64_t *keep, struct error *err)
 {
     uint64_t needed = *workspace, sum = 0;
     uint32_t sharing = cutter->interleaved ? cutter->jobs->count : 1;

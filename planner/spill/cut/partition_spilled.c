@@ -76,7 +76,8 @@ static void total(const struct partition_cutter *cutter, const struct partition_
 }
 
 /* Returns how many jobs like the largest fit a host's memory, at most one per busy device. */
-static double jobs_at_a_time(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool with_spilled)
+static double jobs_at_a_time(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
+                             bool with_spilled)
 {
     double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -97,8 +98,8 @@ static bool host_has_room(const struct partition_cutter *cutter, const struct pa
 }
 
 /* Returns the part of `bytes`, for workspace and kept activations, that others leave to job `j` and its equals. */
-static struct partition_room room_of(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint32_t j,
-                                     uint64_t bytes)
+static struct partition_room room_of(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
+                                     uint32_t j, uint64_t bytes)
 {
     struct partition_room room = {.bytes = bytes, .copies = cutter->interleaved ? 0 : 1};
     for (uint32_t i = 0; i < cutter->jobs->count; i++) {
@@ -141,8 +142,8 @@ static enum status cut_all(struct partition_cutter *cutter, const struct partiti
     return STATUS_OK;
 }
 
-static struct partition_seconds copy_all_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
-                                                struct partition *out)
+static struct partition_seconds copy_all_shards(const struct partition_cutter *cutter,
+                                                const struct partition_job_cut *cuts, struct partition *out)
 {
     struct partition_seconds all = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -286,8 +287,8 @@ static bool place_possible(const struct partition_cutter *cutter, uint32_t place
     return cutter->options->optimizer == place;
 }
 
-static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
-                                    uint32_t place)
+static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f,
+                                    uint32_t activations, uint32_t place)
 {
     if (layer == 0 && footprint_has_embedding(job)) return partition_embedding_need(f, job, place);
     return partition_weight_buffer_need(f, job, partition_is_last(job, layer, 1), activations, place);
@@ -333,8 +334,8 @@ struct partition_spilled_least {
 };
 
 /* Finds the need with each layer a shard. */
-static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
-                              struct partition_spilled_least *out, struct error *err)
+static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs,
+                              uint32_t place, struct partition_spilled_least *out, struct error *err)
 {
     uint32_t weight_buffers = cutter->options->weight_buffers ? cutter->options->weight_buffers : 1;
     uint64_t weight_buffer = 0, workspace = 0, most = 0, keep = 0;
@@ -357,8 +358,8 @@ static enum status least_need(const struct partition_cutter *cutter, uint32_t ac
         }
         keep = cutter->interleaved ? keep + kept : max_u64(keep, kept);
     }
-    out->bytes =
-        weight_buffers * weight_buffer + (weight_buffers + 1) * cutter->edge_bytes + cutter->table_bytes + workspace + keep;
+    out->bytes = weight_buffers * weight_buffer + (weight_buffers + 1) * cutter->edge_bytes + cutter->table_bytes +
+                 workspace + keep;
     return status;
 }
 
@@ -367,11 +368,14 @@ static enum status impossible(const struct partition_cutter *cutter, struct erro
 {
     uint32_t asked = cutter->options->activations;
     if (asked < ACTIVATIONS_COUNT && !mode_possible(cutter, asked))
-        return error_set(err, STATUS_INFEASIBLE, "activations cannot stay on a device ('%s') where jobs %s (expected %s, or "
-                         "activations that move)", plan_activations_names[asked],
+        return error_set(err, STATUS_INFEASIBLE,
+                         "activations cannot stay on a device ('%s') where jobs %s (expected %s, or "
+                         "activations that move)",
+                         plan_activations_names[asked],
                          cutter->options->live ? "are dispatched live" : "take turns on several devices",
                          cutter->options->live ? "an order that is planned" : "one device");
-    return error_set(err, STATUS_INFEASIBLE, "the host's processor can update no job here (expected optimizers on devices)");
+    return error_set(err, STATUS_INFEASIBLE,
+                     "the host's processor can update no job here (expected optimizers on devices)");
 }
 
 static enum status infeasible(const struct partition_cutter *cutter, struct error *err)
@@ -415,8 +419,8 @@ struct partition_search {
     bool found;
 };
 
-static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct partition_search *search,
-                         struct error *err)
+static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                         struct partition_search *search, struct error *err)
 {
     struct partition swap = search->best;
     search->best = search->trial;
@@ -426,8 +430,8 @@ static enum status adopt(const struct partition_cutter *cutter, const struct par
     return search->trial.shards ? STATUS_OK : partition_allocate(cutter->jobs, &search->trial, err);
 }
 
-static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c, struct partition_search *search,
-                             struct error *err)
+static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c,
+                             struct partition_search *search, struct error *err)
 {
     uint64_t least = 0;
     enum status status = least_weight_buffer(cutter, c.activations, c.place, &least, err);

@@ -142,7 +142,8 @@ static void find_slots(struct emit_context *e, uint32_t id, uint32_t device, uin
         if (a->area == EMIT_AREA_TABLE) base = partition_table(p);
         if (a->area == EMIT_AREA_WEIGHT_BUFFER)
             base = partition_weight_buffer(p, p->resident ? seat : turns.weight_buffer + a->turn);
-        if (a->area == EMIT_AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
+        if (a->area == EMIT_AREA_TRANSIENT)
+            base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
         if (a->area == EMIT_AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
@@ -183,8 +184,8 @@ static void add_choices(struct emit_context *e, const uint32_t *last_device)
 }
 
 /* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
- * states that stay, UPDATE and KEEP for shards that train; the last unit of these ends the minibatch if the scheduled one
- * does. */
+ * states that stay, UPDATE and KEEP for shards that train; the last unit of these ends the minibatch if the scheduled
+ * one does. */
 static void add_beside(struct emit_context *e, const struct schedule_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
@@ -254,7 +255,8 @@ static bool turns_are_back(const struct emit_context *e, const struct emit_turns
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
         if ((e->edge_turn[d] - kept[d].edge) % p->edge_count != 0 ||
             (e->weight_buffer_turn[d] - kept[d].weight_buffer) % p->weight_buffer_count != 0 ||
-            (e->transient_turn[d] != kept[d].transient && (e->transient_turn[d] - kept[d].transient) % p->storage.turns != 0) ||
+            (e->transient_turn[d] != kept[d].transient &&
+             (e->transient_turn[d] - kept[d].transient) % p->storage.turns != 0) ||
             (e->held_turn[d] != kept[d].held && (e->held_turn[d] - kept[d].held) % p->storage.turns != 0))
             return false;
     return true;
@@ -262,8 +264,8 @@ static bool turns_are_back(const struct emit_context *e, const struct emit_turns
 
 /* Repeats a cycle emitted once: emits it until its tasks would be the same again, repeats these, and emits the
  * rest. `kept`, `tasks`: at the cycle's beginning. */
-static void emit_cycle(struct emit_context *e, struct emission *on, const struct schedule_loop *cycle, const struct emit_turns *kept,
-                       uint32_t tasks)
+static void emit_cycle(struct emit_context *e, struct emission *on, const struct schedule_loop *cycle,
+                       const struct emit_turns *kept, uint32_t tasks)
 {
     uint64_t copies = 1, all = cycle->times + 1;
     while (copies < all && !e->status && !turns_are_back(e, kept)) {

@@ -66,7 +66,8 @@ static void fetch_slice(struct emit_context *e, const struct emit_shard_view *v,
     for (uint32_t part = 0; part <= s->last_part; part++)
         if (s->slice.parts[part].bytes > 0)
             emit_copy(e, s->stored ? STREAM_READ : STREAM_H2D, s->host, host_offset(s, part), 0, to,
-                      s->slice.parts[part].offset_bytes, part == STATE_WEIGHTS ? ACCESS_ACQUIRE : 0, s->slice.parts[part].bytes);
+                      s->slice.parts[part].offset_bytes, part == STATE_WEIGHTS ? ACCESS_ACQUIRE : 0,
+                      s->slice.parts[part].bytes);
     if (!s->stored) return;
     emit_slot(e, EMIT_AREA_WEIGHT_BUFFER, 0, bytes);
     emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, s->rows, 0, ACCESS_ACQUIRE, bytes);
@@ -90,7 +91,8 @@ void emit_embedding_backward_sliced(struct emit_context *e, const struct emit_sh
 {
     const struct footprint *f = v->footprint;
     uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient row */
-    struct row_slice s = {.whole = job_state(v->job, 0, 1), .last_part = STATE_PARTS - 1, .stored = emit_is_stored(e, v, 0)};
+    struct row_slice s = {.whole = job_state(v->job, 0, 1), .last_part = STATE_PARTS - 1,
+                          .stored = emit_is_stored(e, v, 0)};
     while (s.whole.parts[s.last_part].bytes == 0) s.last_part--;
     uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t dx = emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);

@@ -58,8 +58,8 @@ static void use_new_boundary(struct emit_context *e, const struct emit_shard_vie
 static void use_new_gradient(struct emit_context *e, const struct emit_shard_view *v)
 {
     const uint64_t bytes = v->footprint->input_bytes;
-    emit_use_new(e, emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, bytes), v->lowest ? ACCESS_RELEASE : 0,
-                 EMIT_AREA_EDGE, 0, bytes);
+    emit_use_new(e, emit_boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, bytes),
+                 v->lowest ? ACCESS_RELEASE : 0, EMIT_AREA_EDGE, 0, bytes);
 }
 
 /* Adds the next minibatch's tokens, on the host. */
@@ -191,7 +191,8 @@ static void write_keep(struct emit_context *e, const struct emit_shard_view *v)
     uint32_t state = emit_host_state(e, v, v->shard);
     uint64_t frozen = v->footprint->frozen_bytes;
     if (v->persistent)
-        emit_copy(e, STREAM_D2H, emit_device_state(e, v), frozen, 0, state, frozen, 0, v->footprint->value_bytes - frozen);
+        emit_copy(e, STREAM_D2H, emit_device_state(e, v), frozen, 0, state, frozen, 0,
+                  v->footprint->value_bytes - frozen);
     emit_use(e, state, ACCESS_READ);
     emit_use(e, held_out_loss(e, v), ACCESS_READ);
     emit_use(e, emit_buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes),

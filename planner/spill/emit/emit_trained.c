@@ -51,8 +51,8 @@ void emit_update(struct emit_context *e, const struct emit_shard_view *v)
     emit_use(e, updated, ACCESS_READ | ACCESS_WRITE);
     emit_cpu(e, v, PLAN_UPDATE, 0);
     if (stored)
-        emit_copy(e, STREAM_WRITE, updated, v->footprint->frozen_bytes, ACCESS_RELEASE, home, v->footprint->frozen_bytes, 0,
-                  v->footprint->trained_bytes);
+        emit_copy(e, STREAM_WRITE, updated, v->footprint->frozen_bytes, ACCESS_RELEASE, home,
+                  v->footprint->frozen_bytes, 0, v->footprint->trained_bytes);
 }
 
 uint32_t emit_fetch_trained(struct emit_context *e, const struct emit_shard_view *v)

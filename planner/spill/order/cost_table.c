@@ -44,7 +44,8 @@ struct timed_shard {
     bool lowest; /* no shard before it has a backward pass */
 };
 
-static struct timed_shard shard_of(const struct cost_table *t, const struct footprint *f, uint32_t device, uint32_t index)
+static struct timed_shard shard_of(const struct cost_table *t, const struct footprint *f, uint32_t device,
+                                   uint32_t index)
 {
     const struct partition *p = t->partition;
     const struct plan_shard *shard = &p->shards[index];
@@ -116,7 +117,8 @@ static void backward_copies(const struct timed_shard *s, struct cost_unit *time)
     time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled_bytes);
     time->in_apart = s->spilled_bytes > 0;
     time->out_apart = s->on_cpu;
-    time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? footprint_table_gradient_bytes(s->job) : 0) + out);
+    time->out_s = copied_s(s->t, s->device, COPY_D2H,
+                           (s->table > 0 ? footprint_table_gradient_bytes(s->job) : 0) + out);
 }
 
 /* Times the backward pass, with the loss and the update. */

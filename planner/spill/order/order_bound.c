@@ -48,7 +48,8 @@ static double out_of(const struct cost_unit *unit)
 }
 
 /* `edges`: number of units whose other outgoing data count. */
-static void add_unit(struct order_bound_sums *sums, const struct cost_unit *unit, bool persistent, double times, double edges)
+static void add_unit(struct order_bound_sums *sums, const struct cost_unit *unit, bool persistent, double times,
+                     double edges)
 {
     bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
@@ -89,7 +90,8 @@ static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t devi
     const struct partition_units units = partition_job_units(t->partition, job);
     uint32_t none = distinct_positions(&t->jobs->jobs[job], units);
     for (uint32_t i = schedule_unit_count(units); i-- > 0;)
-        if (is_on(t->partition, t->partition->job_first_shard[job] + schedule_unit_shard(units, i), device) && least(t, job, i).out_s > 0)
+        if (is_on(t->partition, t->partition->job_first_shard[job] + schedule_unit_shard(units, i), device) &&
+            least(t, job, i).out_s > 0)
             return i;
     return none;
 }
@@ -115,7 +117,8 @@ static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_s
                  edges_before(job, units, i, last_out(t, j, device)));
     }
     for (uint32_t s = 0; s < units.shards; s++) {
-        if (s >= units.frozen) sums[0].cpu += least(t, j, schedule_unit_back(units, s)).update_s * (double)job->minibatches;
+        if (s >= units.frozen)
+            sums[0].cpu += least(t, j, schedule_unit_back(units, s)).update_s * (double)job->minibatches;
         if (!cut->resident && cut->persistent[first + s]) sums[0].in += least(t, j, s).load_s;
     }
 }
@@ -194,10 +197,12 @@ static void raise_by_device(struct order_bound *bound, const struct order_bound_
         raise(bound, sums->head + sums->compute / devices + sums->behind, PLAN_ORDER_COMPUTE);
     if (sums->in > 0) raise(bound, sums->in / devices + sums->tail, PLAN_ORDER_IN);
     if (sums->out > 0) raise(bound, sums->out_head + sums->out / devices, PLAN_ORDER_OUT);
-    if (sums->weight_buffers > 0) raise(bound, sums->weight_buffers / devices / weight_buffers, PLAN_ORDER_WEIGHT_BUFFERS);
+    if (sums->weight_buffers > 0)
+        raise(bound, sums->weight_buffers / devices / weight_buffers, PLAN_ORDER_WEIGHT_BUFFERS);
 }
 
-static void raise_all(const struct cost_table *t, bool one_device, struct order_bound_sums *sums, struct order_bound *bound)
+static void raise_all(const struct cost_table *t, bool one_device, struct order_bound_sums *sums,
+                      struct order_bound *bound)
 {
     const struct partition *cut = t->partition;
     uint32_t devices = one_device ? 1 : t->hardware->device_count;

@@ -459,7 +459,8 @@ static enum status rank_on(struct scheduler *s, struct schedule *out, struct age
     TRY(look_for_cycles(s, out, &cycle, &found, err));
     if (!found) return STATUS_OK;
     agenda_clear(agenda);
-    for (uint32_t d = 0; d < s->view.device_count; d++) agenda_set_free(agenda, d, s->builder->devices[d].compute_free_s);
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        agenda_set_free(agenda, d, s->builder->devices[d].compute_free_s);
     fill_agenda(s, agenda);
     for (uint32_t g = 0; g < agenda->group_count; g++) {
         double woken_s = agenda->groups[g].woken_s;
@@ -591,7 +592,8 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     show_devices(&s, 0);
     status = policy_session_begin(&s.session, policy, &s.view, err);
     if (!status && !whole)
-        status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view, s.left, err);
+        status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view,
+                                       s.left, err);
     bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);

@@ -351,7 +351,8 @@ static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t dev
     const struct partition *cut = p->times->partition;
     struct schedule_builder_host *host = host_of(p, device);
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
-        if (cut->trains[i]) p->state_ready_s[i] = host->cpu_free_s += cost_table_shard(p->times, device, i)[COST_PASS_BACK].update_s;
+        if (cut->trains[i])
+            p->state_ready_s[i] = host->cpu_free_s += cost_table_shard(p->times, device, i)[COST_PASS_BACK].update_s;
 }
 
 /* Loads the job's persistent shards. (A resident job's are loaded when it is admitted.) */

@@ -40,8 +40,8 @@ enum {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-/* Returns the ranks by which a built-in policy decides; NULL: none. Between equal ranks it decides by numbers of jobs and
- * their last devices, which repeat with the clocks. */
+/* Returns the ranks by which a built-in policy decides; NULL: none. Between equal ranks it decides by numbers of jobs
+ * and their last devices, which repeat with the clocks. */
 static schedule_rank *rank_of_policy(const struct policy *policy)
 {
     return policy == &policy_sharded_lrtf_cached ? policy_remaining : policy->rank;
@@ -57,13 +57,15 @@ enum status schedule_steady_begin(struct schedule_steady *steady, struct schedul
                                   const struct policy *policy, void *policy_state, const struct policy_view *view,
                                   uint64_t units, struct error *err)
 {
-    *steady = (struct schedule_steady){.builder = builder, .rank = rank_of_policy(policy), .policy_state = policy_state, .view = view,
+    *steady = (struct schedule_steady){.builder = builder, .rank = rank_of_policy(policy), .policy_state = policy_state,
+                                       .view = view,
                                        .marker = PLAN_NONE, .patience = PATIENCE_MIN};
     uint32_t jobs = builder->times->jobs->count;
     if (units < UNITS_MIN || !schedule_policy_repeats(policy)) return STATUS_OK;
     steady->ranks = alloc_zeroed(jobs + 1u, sizeof *steady->ranks);
     steady->lowest = alloc_zeroed(jobs + 1u, sizeof *steady->lowest);
-    if (jobs <= PAIRS_JOBS_MAX && steady->rank) steady->gaps = alloc_zeroed((size_t)jobs * jobs + 1, sizeof *steady->gaps);
+    if (jobs <= PAIRS_JOBS_MAX && steady->rank)
+        steady->gaps = alloc_zeroed((size_t)jobs * jobs + 1, sizeof *steady->gaps);
     if (!steady->ranks || !steady->lowest || (jobs <= PAIRS_JOBS_MAX && steady->rank && !steady->gaps))
         return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);
     return schedule_builder_create(builder->times, one_device, &steady->reference, err);
@@ -121,7 +123,8 @@ static bool same_time(const struct shift *shift, double before_s, double now_s)
 static bool same_device(const struct partition *cut, const struct shift *shift, const struct schedule_builder_device *a,
                       const struct schedule_builder_device *b)
 {
-    if (a->last_job != b->last_job || a->ahead != b->ahead || a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
+    if (a->last_job != b->last_job || a->ahead != b->ahead ||
+        a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
         a->edge_turn % cut->edge_count != b->edge_turn % cut->edge_count ||
         !same_time(shift, a->h2d_free_s, b->h2d_free_s) || !same_time(shift, a->compute_free_s, b->compute_free_s) ||
         !same_time(shift, a->d2h_free_s, b->d2h_free_s) || !same_time(shift, a->p2p_free_s, b->p2p_free_s))
@@ -133,7 +136,8 @@ static bool same_device(const struct partition *cut, const struct shift *shift, 
     return true;
 }
 
-static bool same_host(const struct shift *shift, const struct schedule_builder_host *a, const struct schedule_builder_host *b)
+static bool same_host(const struct shift *shift, const struct schedule_builder_host *a,
+                      const struct schedule_builder_host *b)
 {
     return same_time(shift, a->cpu_free_s, b->cpu_free_s) && same_time(shift, a->host_free_s, b->host_free_s) &&
            same_time(shift, a->read_free_s, b->read_free_s) && same_time(shift, a->write_free_s, b->write_free_s) &&
@@ -160,7 +164,8 @@ static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
     return since < edges ? since : edges + 1;
 }
 
-static bool same_job(const struct schedule_builder *a, const struct schedule_builder *b, uint32_t job, const struct shift *shift)
+static bool same_job(const struct schedule_builder *a, const struct schedule_builder *b, uint32_t job,
+                     const struct shift *shift)
 {
     const struct partition *cut = a->times->partition;
     const struct job *about = &a->times->jobs->jobs[job];
@@ -169,12 +174,14 @@ static bool same_job(const struct schedule_builder *a, const struct schedule_bui
     if (is_over(a, job) != is_over(b, job)) return false;
     if (is_over(a, job)) return true;
     uint64_t minibatches = own_now->minibatch - own->minibatch;
-    if (own->position != own_now->position || own->seat != own_now->seat || view->last_device != view_now->last_device ||
-        view->next_device != view_now->next_device || view->admitted != view_now->admitted ||
-        view->reserved != view_now->reserved || own->has_range != own_now->has_range || edges_since(a, job) != edges_since(b, job) ||
+    if (own->position != own_now->position || own->seat != own_now->seat ||
+        view->last_device != view_now->last_device || view->next_device != view_now->next_device ||
+        view->admitted != view_now->admitted || view->reserved != view_now->reserved ||
+        own->has_range != own_now->has_range || edges_since(a, job) != edges_since(b, job) ||
         (about->evaluation.every > 0 && minibatches % about->evaluation.every != 0))
         return false;
-    if (!same_time(shift, view->ready_s, view_now->ready_s) || !same_time(shift, own->edge_ready_s, own_now->edge_ready_s))
+    if (!same_time(shift, view->ready_s, view_now->ready_s) ||
+        !same_time(shift, own->edge_ready_s, own_now->edge_ready_s))
         return false;
     for (uint32_t s = cut->job_first_shard[job]; s < cut->job_first_shard[job + 1]; s++)
         if (!same_time(shift, a->state_ready_s[s], b->state_ready_s[s])) return false;
@@ -209,8 +216,8 @@ static double binade_spacing(double number) { return ldexp(binade_end(number), -
 
 typedef void (*time_use)(double *time_s, const struct schedule_cycle *cycle, double *result);
 
-static void use_device(struct schedule_builder_device *clocks, uint32_t weight_buffers, time_use use, const struct schedule_cycle *cycle,
-                     double *result)
+static void use_device(struct schedule_builder_device *clocks, uint32_t weight_buffers, time_use use,
+                       const struct schedule_cycle *cycle, double *result)
 {
     use(&clocks->h2d_free_s, cycle, result);
     use(&clocks->compute_free_s, cycle, result);
@@ -226,7 +233,8 @@ static void use_device(struct schedule_builder_device *clocks, uint32_t weight_b
 static void use_times(struct schedule_builder *p, time_use use, const struct schedule_cycle *cycle, double *result)
 {
     const struct partition *cut = p->times->partition;
-    for (uint32_t d = 0; d < p->device_count; d++) use_device(&p->devices[d], cut->weight_buffer_count, use, cycle, result);
+    for (uint32_t d = 0; d < p->device_count; d++)
+        use_device(&p->devices[d], cut->weight_buffer_count, use, cycle, result);
     for (uint32_t h = 0; h < hardware_host_count(p->times->hardware); h++) {
         use(&p->hosts[h].cpu_free_s, cycle, result);
         use(&p->hosts[h].host_free_s, cycle, result);
@@ -353,7 +361,8 @@ void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint3
     if (next_rank > -HUGE_VAL) steady->gap = min_s(steady->gap, rank - next_rank);
 }
 
-void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other, double other_rank)
+void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other,
+                              double other_rank)
 {
     double *const gap = &steady->gaps[(size_t)job * steady->builder->times->jobs->count + other];
     *gap = min_s(*gap, rank - other_rank);
@@ -368,7 +377,8 @@ static uint64_t cycles_to_come(const struct schedule_steady *steady, struct sche
     if (!(shift.later_s > 0) || !same_state(before, now, &shift)) return 0;
     double cycles = min_s(cycles_by_clocks(steady, &shift), cycles_by_rank(steady));
     for (uint32_t j = 0; j < now->times->jobs->count; j++)
-        if (minibatches_since(steady, j) > 0) cycles = min_s(cycles, cycles_by_job(steady, j, minibatches_since(steady, j)));
+        if (minibatches_since(steady, j) > 0)
+            cycles = min_s(cycles, cycles_by_job(steady, j, minibatches_since(steady, j)));
     if (!(cycles >= 1)) return 0;
     cycle->times = (uint64_t)cycles;
     cycle->later_s = floor(cycles) * shift.later_s;
