@@ -103,7 +103,9 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
 
 /* --- frozen tensors of 16 bits ---------------------------------------------------------------- */
 
-enum status weights_room(const struct weights_tensor *tensor, float **out, struct error *err)
+/* Returns in *out, for a frozen tensor of 16 bits, values to be filled in; else NULL. settle() rounds and frees
+ * them. */
+static enum status make_room(const struct weights_tensor *tensor, float **out, struct error *err)
 {
     *out = NULL;
     if (!tensor->halves) return STATUS_OK;
@@ -111,7 +113,7 @@ enum status weights_room(const struct weights_tensor *tensor, float **out, struc
     return *out ? STATUS_OK : error_memory(err, "a tensor", tensor->spec->elements * sizeof **out);
 }
 
-void weights_settle(const struct weights_tensor *tensor, float *room)
+static void settle(const struct weights_tensor *tensor, float *room)
 {
     if (room) round_values(tensor->halves, room, tensor->spec->elements);
     free(room);
@@ -126,8 +128,10 @@ enum { FAULTS_BYTES = 400, OTHER_NAME_BYTES = 128 };
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
-        [NETWORK_LLAMA] = "model.", [NETWORK_MISTRAL] = "model.", [NETWORK_GEMMA] = "model.", [NETWORK_QWEN2] = "model.",
-        [NETWORK_QWEN3] = "model.", [NETWORK_GEMMA2] = "model.", [NETWORK_GEMMA3_TEXT] = "model.", [NETWORK_OPT] = "model.",
+        [NETWORK_LLAMA] = "model.", [NETWORK_MISTRAL] = "model.", [NETWORK_GEMMA] = "model.",
+        [NETWORK_QWEN2] = "model.",
+        [NETWORK_QWEN3] = "model.", [NETWORK_GEMMA2] = "model.", [NETWORK_GEMMA3_TEXT] = "model.",
+        [NETWORK_OPT] = "model.",
         [NETWORK_MIXTRAL] = "model.", [NETWORK_QWEN2_MOE] = "model.", [NETWORK_QWEN3_MOE] = "model.",
         [NETWORK_PHI] = "model.", [NETWORK_GPT_NEOX] = "gpt_neox.", [NETWORK_GPTJ] = "transformer.",
         [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
@@ -175,7 +179,8 @@ static void add_fault(struct faults *faults, const char *format, ...)
     if (length < 0 || faults->left_out > 0 || faults->used + strlen(between) + (size_t)length >= sizeof faults->text)
         faults->left_out++;
     else
-        faults->used += (size_t)snprintf(faults->text + faults->used, sizeof faults->text - faults->used, "%s%s", between, fault);
+        faults->used += (size_t)snprintf(faults->text + faults->used, sizeof faults->text - faults->used, "%s%s",
+                                         between, fault);
 }
 
 static enum status set_faults(const struct faults *faults, const char *path, struct error *err)
@@ -210,7 +215,8 @@ static const struct safetensors_tensor *find_tensor(struct weights_files *files,
     return NULL;
 }
 
-/* Returns true for buffers of old files, and for heads and poolers of other tasks: training here has no use for them. */
+/* Returns true for buffers of old files, and for heads and poolers of other tasks: training here has no use for
+ * them. */
 static bool may_be_left(const char *name)
 {
     static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
@@ -229,7 +235,8 @@ static bool may_be_left(const char *name)
 static bool is_table_again(struct weights_files *files, const struct safetensors_tensor *head)
 {
     static const char *const tables[] = {"wte.weight", "transformer.wte.weight", "model.embed_tokens.weight",
-                                         "embed_tokens.weight", "model.decoder.embed_tokens.weight", "decoder.embed_tokens.weight"};
+                                         "embed_tokens.weight", "model.decoder.embed_tokens.weight",
+                                         "decoder.embed_tokens.weight"};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const struct safetensors_tensor *const table = weights_files_find(files, tables[i]);
         if (table && table->type == head->type && table->bytes == head->bytes)
@@ -252,9 +259,10 @@ static void look_at_rest(const struct job *job, struct weights_files *files, str
     }
 }
 
-/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be `from`;
- * tensors with other rows stay as they are. */
-enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back, struct error *err)
+/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may
+ * be `from`; tensors with other rows stay as they are. */
+enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back,
+                               struct error *err)
 {
     if (spec->by_heads == 0) return STATUS_OK;
     const uint64_t heads = spec->by_heads, part = spec->elements / (3 * heads); /* a head's q, k or v */
@@ -278,8 +286,8 @@ static uint64_t parts_of(const struct tensor_spec *spec)
     return spec->of_expert[0] ? spec->shape[0] * (spec->of_expert[1] ? 2 : 1) : 1;
 }
 
-/* Returns the part-th of them, in the order of memory: of "P.experts.gate_up_proj" of three experts "P.experts.0.gate_proj.weight",
- * "P.experts.0.up_proj.weight" and so on. */
+/* Returns the part-th of them, in the order of memory: of "P.experts.gate_up_proj" of three experts
+ * "P.experts.0.gate_proj.weight", "P.experts.0.up_proj.weight" and so on. */
 static struct tensor_spec part_of(const struct tensor_spec *spec, uint64_t part)
 {
     struct tensor_spec out = *spec;
@@ -301,12 +309,13 @@ static void add_to_all(float *x, uint64_t n, float term)
 }
 
 /* Reads a matrix of an expert, or a whole tensor. Returns false after a fault. */
-static bool read_part(const struct job *job, struct weights_files *files, const struct weights_tensor *wanted, uint64_t part,
-                      struct faults *faults)
+static bool read_part(const struct job *job, struct weights_files *files, const struct weights_tensor *wanted,
+                      uint64_t part, struct faults *faults)
 {
     const struct tensor_spec spec = part_of(wanted->spec, part);
     const struct safetensors_tensor *const found = find_tensor(files, job->network.family, &spec, faults);
-    if (found && wanted->values && faults->count == 0 && !safetensors_floats(found, wanted->values + part * spec.elements))
+    if (found && wanted->values && faults->count == 0 &&
+        !safetensors_floats(found, wanted->values + part * spec.elements))
         add_fault(faults, "tensor '%s' has a number that is not finite", found->name);
     return found != NULL;
 }
@@ -321,14 +330,15 @@ static enum status read_tensors(const struct job *job, struct weights_walk *walk
         float *room;
         bool found = true;
         if (wanted.spec->adapter) continue; /* in files of its own */
-        TRY(weights_room(&wanted, &room, err));
+        TRY(make_room(&wanted, &room, err));
         float *const values = room ? room : wanted.values;
         const struct weights_tensor read = {.spec = wanted.spec, .values = values};
         for (uint64_t part = 0; part < parts_of(wanted.spec); part++)
             found = read_part(job, files, &read, part, &faults) && found;
-        const enum status ordered = found && values ? weights_order_rows(wanted.spec, values, values, false, err) : STATUS_OK;
+        const enum status ordered = found && values ? weights_order_rows(wanted.spec, values, values, false, err)
+                                                    : STATUS_OK;
         if (wanted.spec->less_one && values) add_to_all(values, wanted.spec->elements, 1);
-        weights_settle(&wanted, room);
+        settle(&wanted, room);
         TRY(ordered);
     }
     look_at_rest(job, files, &faults);
@@ -372,7 +382,8 @@ struct write_list {
 };
 
 /* Returns the values as files have them. */
-static enum status values_of_file(struct write_list *list, const struct weights_tensor *tensor, const float **out, struct error *err)
+static enum status values_of_file(struct write_list *list, const struct weights_tensor *tensor, const float **out,
+                                  struct error *err)
 {
     float *theirs;
     *out = tensor->values;
@@ -397,10 +408,9 @@ static enum status write_list_fill(struct write_list *list, struct weights_walk 
             const struct tensor_spec spec = part_of(tensor.spec, part);
             assert(i < list->capacity);
             memcpy(list->names[i], spec.name, sizeof spec.name);
-            list->tensors[i] = (struct safetensors_tensor){.name = list->names[i],
-                                                            .type = SAFETENSORS_F32,
-                                                            .rank = spec.rank,
-                                                            .data = (const unsigned char *)(values + part * spec.elements)};
+            list->tensors[i] =
+                (struct safetensors_tensor){.name = list->names[i], .type = SAFETENSORS_F32, .rank = spec.rank,
+                                            .data = (const unsigned char *)(values + part * spec.elements)};
             memcpy(list->tensors[i].shape, spec.shape, sizeof spec.shape);
         }
         list->count = i;
@@ -409,13 +419,16 @@ static enum status write_list_fill(struct write_list *list, struct weights_walk 
 }
 
 /* Writes the list, and beside an adapter what describes it. */
-static enum status write_files(struct write_list *list, const struct weights_walk *walk, const char *path, struct error *err)
+static enum status write_files(struct write_list *list, const struct weights_walk *walk, const char *path,
+                               struct error *err)
 {
     char base[17];
     if (walk->job->adapter.rank == 0) return safetensors_write(path, list->tensors, list->count, err);
     const bool known = walk->frozen_states || walk->tables[0].layout.parts[STATE_FROZEN].bytes > 0;
-    const uint64_t fingerprint = weights_base_fingerprint(walk->job, walk->frozen_states ? walk->frozen_tables : walk->tables,
-                                                          walk->shard_count, walk->frozen_states ? walk->frozen_states : walk->states);
+    const uint64_t fingerprint = weights_base_fingerprint(walk->job,
+                                                          walk->frozen_states ? walk->frozen_tables : walk->tables,
+                                                          walk->shard_count,
+                                                          walk->frozen_states ? walk->frozen_states : walk->states);
     snprintf(base, sizeof base, "%016" PRIx64, fingerprint);
     const struct safetensors_pair pair = {ADAPTER_BASE_KEY, base};
     TRY(adapter_write_config(walk->job, path, err));
@@ -451,7 +464,8 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
                           uint32_t shard_count, float *const *states, const char *path,
                           struct error *err)
 {
-    return weights_write_walk((struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count, .states = states},
+    return weights_write_walk((struct weights_walk){.job = job, .tables = tables, .shard_count = shard_count,
+                                                    .states = states},
                               path, err);
 }
 

@@ -83,11 +83,6 @@ uint64_t weights_fingerprint_walk(struct weights_walk walk);
 uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
                              uint32_t shard_count, float *const *states);
 
-/* Returns in *room, for a frozen tensor of 16 bits, values to be filled in; else NULL. weights_settle() rounds and frees
- * them. */
-MUST_CHECK enum status weights_room(const struct weights_tensor *tensor, float **room, struct error *err);
-void weights_settle(const struct weights_tensor *tensor, float *room);
-
 /* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be
  * `from`; tensors with other rows stay as they are. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back,

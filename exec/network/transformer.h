@@ -107,9 +107,9 @@ void transformer_update_range(const struct kernels *kernels, const struct job *j
 void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split, const struct network *network,
                               uint64_t first_layer, uint64_t layer_count, double *sums);
 
-/* Exchange numbers of a member of a tensor group, on its device, with the others: unit_group_sum() and so on. */
-void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count);
-void transformer_exchange_maximum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count);
+/* Adds up numbers of a member of a tensor group, on its device, with the others: unit_group_sum(). */
+void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values,
+                              uint64_t count);
 
 /* Copies bytes, a multiple of 4, within a device. */
 void transformer_copy(const struct kernels *kernels, void *to, const void *from, uint64_t bytes);

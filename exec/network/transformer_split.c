@@ -23,14 +23,10 @@ static void exchange(const struct kernels *kernels, const struct unit_split *spl
     if (split->room) kernels->to_device(kernels, values, here, count * sizeof *values);
 }
 
-void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count)
+void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values,
+                              uint64_t count)
 {
     exchange(kernels, split, values, count, unit_group_sum);
-}
-
-void transformer_exchange_maximum(const struct kernels *kernels, const struct unit_split *split, float *values, uint64_t count)
-{
-    exchange(kernels, split, values, count, unit_group_maximum);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -93,8 +89,8 @@ void transformer_keep_own_rows(const struct transformer_unit *unit, float *own, 
 /* --- norms ------------------------------------------------------------------------------------ */
 
 /* Passes over part m of the rows, whose gradients go to `out`. */
-static void norm_part(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values, int64_t parts,
-                      int64_t m, float *out, transformer_norm_pass *pass)
+static void norm_part(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values,
+                      int64_t parts, int64_t m, float *out, transformer_norm_pass *pass)
 {
     const int64_t rows = norm->rows / parts, at = m * rows * unit->c;
     const struct transformer_norm part = {.dx = norm->dx + at,
@@ -151,7 +147,8 @@ static int64_t slice_words(const struct transformer_unit *unit)
 }
 
 /* Returns the device's words, or the rows after all words. */
-static struct transformer_table_rows words_of(const struct transformer_unit *unit, const struct transformer_table_rows *rows)
+static struct transformer_table_rows words_of(const struct transformer_unit *unit,
+                                              const struct transformer_table_rows *rows)
 {
     struct transformer_table_rows own = *rows;
     own.split = false;
@@ -162,7 +159,8 @@ static struct transformer_table_rows words_of(const struct transformer_unit *uni
 }
 
 /* Positions, which in some families follow rows without use. */
-static struct transformer_table_rows rest_of(const struct transformer_unit *unit, const struct transformer_table_rows *rows)
+static struct transformer_table_rows rest_of(const struct transformer_unit *unit,
+                                             const struct transformer_table_rows *rows)
 {
     struct transformer_table_rows rest = *rows;
     rest.split = false;
@@ -207,8 +205,9 @@ void transformer_zero_padding(const struct transformer_unit *unit, float *d_tabl
 }
 
 /* The words of piece p of a piece of rows. */
-static struct kernel_loss_share share_of_piece(const struct transformer_unit *unit, const struct transformer_words *words,
-                                               struct kernel_loss_rows rows, int64_t p)
+static struct kernel_loss_share share_of_piece(const struct transformer_unit *unit,
+                                               const struct transformer_words *words, struct kernel_loss_rows rows,
+                                               int64_t p)
 {
     const struct transformer_word_piece piece = transformer_word_piece(unit, p);
     float *const statistics = unit->arguments->loss_statistics, *const sums = statistics + unit->pieces * rows.count;
@@ -244,7 +243,7 @@ void transformer_loss_split(const struct transformer_unit *unit, const struct tr
         k->loss_largest(k, &share);
     }
     join_largest(first.largest, rows.count, unit->pieces);
-    transformer_exchange_maximum(k, unit->split, first.largest, (uint64_t)rows.count);
+    exchange(k, unit->split, first.largest, (uint64_t)rows.count, unit_group_maximum);
     for (int64_t p = 0; p < unit->pieces; p++) {
         struct kernel_loss_share share = share_of_piece(unit, words, rows, p);
         share.largest = first.largest;

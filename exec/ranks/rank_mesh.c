@@ -137,11 +137,6 @@ uint32_t ranks_count(const struct ranks *ranks)
     return ranks->count;
 }
 
-const char *ranks_name(const struct ranks *ranks, uint32_t rank)
-{
-    return ranks->links[rank].name;
-}
-
 enum status ranks_failed(struct ranks *ranks, uint32_t *rank, struct error *err)
 {
     pthread_mutex_lock(&ranks->lock);
@@ -163,14 +158,16 @@ void ranks_report(struct ranks *ranks, const char *text)
 
 /* --- queues, under the lock ----------------------------------------------------------------------- */
 
-void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request, const void *text)
+void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request,
+                 const void *text)
 {
     struct ranks_link *const link = &ranks->links[to];
     const size_t copied = request ? 0 : (size_t)frame.bytes;
     if (link->socket < 0) return;
     struct ranks_out *const out = alloc_zeroed(1, sizeof *out + copied);
     if (!out) {
-        if (frame.kind != RANK_FRAME_FAILED) ranks_note_failure(ranks, ranks->own, "no memory left for messages between ranks");
+        if (frame.kind != RANK_FRAME_FAILED)
+            ranks_note_failure(ranks, ranks->own, "no memory left for messages between ranks");
         return;
     }
     out->frame = frame;
@@ -187,7 +184,9 @@ void ranks_note_failure(struct ranks *ranks, uint32_t culprit, const char *text)
     ranks->culprit = culprit;
     for (uint32_t r = 0; r < ranks->count; r++)
         if (r != ranks->own && r != culprit)
-            ranks_queue(ranks, r, (struct rank_frame){.kind = RANK_FRAME_FAILED, .part = culprit, .bytes = strlen(text) + 1}, NULL, text);
+            ranks_queue(ranks, r,
+                        (struct rank_frame){.kind = RANK_FRAME_FAILED, .part = culprit, .bytes = strlen(text) + 1},
+                        NULL, text);
     pthread_cond_broadcast(&ranks->changed);
     wake_up(ranks);
 }
@@ -198,7 +197,8 @@ void ranks_send(struct ranks *ranks, uint32_t to, uint64_t number, uint32_t part
                 struct ranks_request *request)
 {
     assert(to != ranks->own && bytes > 0);
-    *request = (struct ranks_request){.number = number, .peer = to, .part = part, .at = (char *)(uintptr_t)from, .bytes = bytes};
+    *request = (struct ranks_request){.number = number, .peer = to, .part = part, .at = (char *)(uintptr_t)from,
+                                      .bytes = bytes};
     struct ranks_link *const link = &ranks->links[to];
     pthread_mutex_lock(&ranks->lock);
     struct ranks_out **ready = &link->ready;
@@ -207,7 +207,9 @@ void ranks_send(struct ranks *ranks, uint32_t to, uint64_t number, uint32_t part
         struct ranks_out *const found = *ready;
         *ready = found->next;
         free(found);
-        ranks_queue(ranks, to, (struct rank_frame){.kind = RANK_FRAME_DATA, .part = part, .number = number, .bytes = bytes}, request, NULL);
+        ranks_queue(ranks, to,
+                    (struct rank_frame){.kind = RANK_FRAME_DATA, .part = part, .number = number, .bytes = bytes},
+                    request, NULL);
         wake_up(ranks);
     } else {
         request->next = link->sends;

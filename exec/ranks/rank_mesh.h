@@ -49,8 +49,6 @@ void ranks_destroy(struct ranks *ranks); /* NULL does nothing */
 
 uint32_t ranks_own(const struct ranks *ranks);
 uint32_t ranks_count(const struct ranks *ranks);
-/* Returns "rank 2 (host, process 123)". */
-const char *ranks_name(const struct ranks *ranks, uint32_t rank);
 
 /* Returns STATUS_OK, or STATUS_DEVICE with the name of the rank that failed and the reason. *rank: its number. */
 MUST_CHECK enum status ranks_failed(struct ranks *ranks, uint32_t *rank, struct error *err);

@@ -3,7 +3,8 @@
 #include "base/try.h"
 #include "models/tokenizer/characters.h"
 
-const char pieces_gpt2_expression[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+const char pieces_gpt2_expression[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /* A visit of all steps from one on. */
 struct walk {
@@ -19,8 +20,9 @@ static enum status take_step(const struct walk *walk, size_t step, const char *t
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-/* Printable Latin-1 stands for itself; the other 68 bytes have the characters from U+0100 on, in their order. */
-size_t piece_byte_character(unsigned char byte, char out[2])
+/* Writes the printable character of a byte, as UTF-8, and returns its length (1 or 2). Printable Latin-1 stands for
+ * itself; the other 68 bytes have the characters from U+0100 on, in their order. */
+static size_t byte_character(unsigned char byte, char out[2])
 {
     unsigned int code = byte;
     const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
@@ -41,7 +43,7 @@ static enum status write_bytes(const struct walk *walk, size_t step, const char 
     room->count = 0;
     for (size_t i = 0; i < length; i++) {
         char character[2];
-        const size_t bytes = piece_byte_character((unsigned char)text[i], character);
+        const size_t bytes = byte_character((unsigned char)text[i], character);
         TRY(byte_list_add(room, character, bytes, err));
     }
     return take_step(walk, step + 1, byte_list_text(room), room->count, first, err);
@@ -106,7 +108,8 @@ static enum status split_text(const struct walk *walk, size_t step, const char *
     size_t done = 0, from = 0, begin, end;
     while (from <= length) {
         bool found;
-        TRY(text_pattern_find(walk->pieces->steps[step].pattern, walk->search, text, length, from, &found, &begin, &end, err));
+        TRY(text_pattern_find(walk->pieces->steps[step].pattern, walk->search, text, length, from, &found, &begin, &end,
+                              err));
         if (!found) break;
         if (begin > done) TRY(add_span(&split, (struct span){done, begin, false}, err));
         if (end > begin) TRY(add_span(&split, (struct span){begin, end, true}, err));
@@ -132,8 +135,8 @@ static enum status write_marks(const struct walk *walk, size_t step, const char 
     room->count = 0;
     if (wanted && !begins) TRY(byte_list_add(room, of->text, of->length, err));
     for (size_t i = 0; i < *length; i++)
-        TRY(replaces && (*text)[i] == ' ' ? byte_list_add(room, of->text, of->length, err) : byte_list_add(room, *text + i, 1,
-                                                                                                           err));
+        TRY(replaces && (*text)[i] == ' ' ? byte_list_add(room, of->text, of->length, err)
+                                          : byte_list_add(room, *text + i, 1, err));
     *text = byte_list_text(room);
     *length = room->count;
     return STATUS_OK;
@@ -149,11 +152,13 @@ static enum status take_step(const struct walk *walk, size_t step, const char *t
     const struct piece_step *const of = &walk->pieces->steps[step];
     if (of->kind == PIECE_BYTES) return write_bytes(walk, step, text, length, first, err);
     if (of->text) TRY(write_marks(walk, step, &text, &length, first, err));
-    return of->pattern ? split_text(walk, step, text, length, first, err) : take_step(walk, step + 1, text, length, first, err);
+    return of->pattern ? split_text(walk, step, text, length, first, err)
+                       : take_step(walk, step + 1, text, length, first, err);
 }
 
-enum status pieces_each(const struct pieces *pieces, struct text_search *search, struct byte_list *rooms, const char *text,
-                        size_t length, bool first, piece_visit visit, void *context, struct error *err)
+enum status pieces_each(const struct pieces *pieces, struct text_search *search, struct byte_list *rooms,
+                        const char *text, size_t length, bool first, piece_visit visit, void *context,
+                        struct error *err)
 {
     const struct walk walk = {pieces, search, rooms, visit, context};
     return take_step(&walk, 0, text, length, first, err);

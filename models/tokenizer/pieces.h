@@ -7,7 +7,7 @@
 
 enum piece_kind {
     PIECE_SPLIT,    /* at the matches of a pattern */
-    PIECE_BYTES,    /* each byte becomes a printable character (piece_byte_character()) */
+    PIECE_BYTES,    /* each byte becomes a printable character */
     PIECE_METASPACE /* each space becomes `text` */
 };
 
@@ -36,9 +36,6 @@ struct pieces {
 
 /* GPT-2's expression, which the byte-level pre-tokenizer has by itself. */
 extern const char pieces_gpt2_expression[];
-
-/* Writes the printable character of a byte, as UTF-8, and returns its length (1 or 2). */
-size_t piece_byte_character(unsigned char byte, char out[2]);
 
 typedef enum status (*piece_visit)(void *context, const char *piece, size_t length, struct error *err);
 

@@ -8,7 +8,8 @@
 #include "models/job/parallel_work.h"
 
 static const uint32_t thing_buffers[PARALLEL_JOB_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
-                                                            BUFFER_BOUNDARY_GRADIENT, BUFFER_WORKSPACE, BUFFER_GRADIENT};
+                                                            BUFFER_BOUNDARY_GRADIENT, BUFFER_WORKSPACE,
+                                                            BUFFER_GRADIENT};
 
 static bool is_asynchronous(const struct parallel_job *s)
 {
@@ -78,8 +79,8 @@ static void add_slot(struct gang_unit *u, uint32_t slot)
 }
 
 /* Adds an access. A slot that it acquires has `bytes` at `offset`. */
-static void add_placed(struct gang_unit *u, struct gang_accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
-                       uint64_t bytes)
+static void add_placed(struct gang_unit *u, struct gang_accesses *a, uint32_t buffer_index, uint32_t flags,
+                       uint64_t offset, uint64_t bytes)
 {
     gang_access(a, buffer_index, flags);
     if (!(flags & ACCESS_ACQUIRE)) return;
@@ -149,24 +150,28 @@ void gang_access_sum(struct gang_unit *u, struct gang_accesses *a)
         gang_access_gradient(u, a, u->chunk->begins_sum ? GANG_MAKE : GANG_CHANGE);
 }
 
-uint32_t gang_shares(const struct gang_unit *u)
+static uint32_t shares(const struct gang_unit *u)
 {
     const struct rank_state *host = &u->chunk->host;
     return gang_host_buffer(u, u->s->parallel->storage ? BUFFER_STORED : BUFFER_STATE, 0,
                        host->weight_bytes + host->state_bytes);
 }
 
-void gang_access_staged(struct gang_unit *u, struct gang_accesses *a, struct parallel_job_ring *ring, uint32_t variant,
-                        uint64_t bytes, uint32_t flags)
+/* Accesses the next slot of a ring in host memory. Variant 0 has only weights, variant 1 the whole state, variant 2 a
+ * tied table for another chunk. */
+static void access_staged(struct gang_unit *u, struct gang_accesses *a, struct parallel_job_ring *ring,
+                          uint32_t variant, uint64_t bytes, uint32_t flags)
 {
     if (flags & ACCESS_ACQUIRE) ring->taken++;
     uint32_t slot = (ring->taken - 1) % ring->slots;
-    add_placed(u, a, gang_host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
+    add_placed(u, a, gang_host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes,
+               bytes);
 }
 
 uint32_t gang_job_buffer(const struct gang_unit *u, uint32_t kind, bool on_device, uint64_t bytes)
 {
-    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = PLAN_NONE, .on_device = on_device, .bytes = bytes};
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = PLAN_NONE, .on_device = on_device,
+                            .bytes = bytes};
     return plan_builder_buffer(u->s->builder, &b);
 }
 
@@ -187,7 +192,8 @@ void gang_access_batch(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
 {
     uint64_t bytes = job_replica_batch_bytes(u->s->job);
     if (!u->s->carried_out || !u->chunk->has_batch) return;
-    const uint64_t turns = parallel_has_own_pace(u->s->parallel) ? u->stage->turns : 1; /* minibatches of several replicas */
+    /* minibatches of several replicas */
+    const uint64_t turns = parallel_has_own_pace(u->s->parallel) ? u->stage->turns : 1;
     const uint64_t minibatch = u->s->microbatch / microbatches_each(u->s) / turns;
     uint32_t slot = is_asynchronous(u->s) ? (uint32_t)(minibatch % u->stage->batches) : 0;
     struct plan_buffer b = {.kind = BUFFER_BATCH, .job = u->s->index, .shard = PLAN_NONE, .variant = slot,
@@ -266,7 +272,8 @@ void gang_access_thing(struct gang_unit *u, struct gang_accesses *a, enum parall
     uint32_t variant = pool->variant_of[microbatch], place = variant;
     uint32_t first = of_halves ? 1 : 0; /* scratch is a workspace, and a sum is a gradient, too */
     bool in_front = s->of[r].stage != u->chunk->stage;
-    struct parallel_job_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
+    struct parallel_job_variant unknown = {0},
+                                *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
     if (known->buffer == 0) known->buffer = 1 + gang_buffer(u, thing_buffers[thing], r, first + variant, pool->bytes);
     gang_access(a, known->buffer - 1, flags);
     if (!(flags & ACCESS_ACQUIRE)) return;
@@ -282,7 +289,10 @@ void gang_access_context(struct gang_unit *u, struct gang_accesses *a, uint32_t 
     const uint32_t slices = parallel_slices(u->s->parallel), ends_at = u->pass == PLAN_EVALUATE ? slices - 1 : 0;
     if (slices <= 1) return;
     const bool makes = u->slice == 0 && u->pass != PLAN_BACKWARD, ends = u->slice == ends_at && u->pass != PLAN_FORWARD;
-    gang_access_thing(u, a, PARALLEL_JOB_HANDOVER, u->r, n, makes ? GANG_MAKE : ends ? GANG_CHANGE | ACCESS_RELEASE : GANG_CHANGE);
+    gang_access_thing(u, a, PARALLEL_JOB_HANDOVER, u->r, n,
+                      makes  ? GANG_MAKE
+                      : ends ? GANG_CHANGE | ACCESS_RELEASE
+                             : GANG_CHANGE);
 }
 
 void gang_access_inputs(struct gang_unit *u, struct gang_accesses *a, uint32_t n, uint32_t release)
@@ -310,17 +320,20 @@ void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_p
 uint32_t gang_state_on_host(const struct gang_unit *u)
 {
     const struct rank_state *offloaded = &u->chunk->host;
-    uint64_t all = parallel_offloads(u->s->parallel) ? offloaded->weight_bytes + offloaded->state_bytes : u->chunk->state_bytes;
+    uint64_t all = parallel_offloads(u->s->parallel) ? offloaded->weight_bytes + offloaded->state_bytes
+                                                     : u->chunk->state_bytes;
     return gang_host_buffer(u, BUFFER_STATE, 0, all);
 }
 
 uint32_t gang_best_on_host(const struct gang_unit *u)
 {
     const struct parallel_layers *layers = &u->chunk->layers;
-    return gang_host_buffer(u, BUFFER_KEPT, 0, memory_parameter_bytes(&u->s->job->network, layers->first, layers->count));
+    return gang_host_buffer(u, BUFFER_KEPT, 0,
+                            memory_parameter_bytes(&u->s->job->network, layers->first, layers->count));
 }
 
-void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass, const struct gang_accesses *a)
+void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass,
+                      const struct gang_accesses *a)
 {
     struct plan_op op = {.kind = OP_COMPUTE, .stream = (uint8_t)stream, .pass = (uint8_t)pass, .work = PLAN_NONE};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
@@ -409,11 +422,12 @@ void gang_copy(struct gang_unit *u, enum plan_stream_kind stream, uint64_t bytes
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-void gang_read(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
+/* Reads from storage into host memory. */
+static void read_up(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
 {
     struct gang_accesses a = {0};
-    gang_access(&a, gang_shares(u), ACCESS_READ);
-    gang_access_staged(u, &a, ring, variant, bytes, GANG_MAKE);
+    gang_access(&a, shares(u), ACCESS_READ);
+    access_staged(u, &a, ring, variant, bytes, GANG_MAKE);
     gang_copy(u, STREAM_READ, bytes, &a);
 }
 
@@ -421,11 +435,11 @@ void gang_read(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t var
 static void access_shares(struct gang_unit *u, struct gang_accesses *a, uint32_t variant, uint64_t bytes)
 {
     if (!u->s->parallel->storage) {
-        gang_access(a, gang_shares(u), ACCESS_READ);
+        gang_access(a, shares(u), ACCESS_READ);
         return;
     }
-    gang_read(u, &u->stage->staged_weights, variant, bytes);
-    gang_access_staged(u, a, &u->stage->staged_weights, variant, bytes, GANG_LAST);
+    read_up(u, &u->stage->staged_weights, variant, bytes);
+    access_staged(u, a, &u->stage->staged_weights, variant, bytes, GANG_LAST);
 }
 
 void gang_access_raised(struct gang_unit *u, struct gang_accesses *a)
@@ -453,19 +467,19 @@ void gang_access_stepped(struct gang_unit *u, struct gang_accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->staged_states;
     if (!u->s->parallel->storage) {
-        gang_access(a, gang_shares(u), GANG_CHANGE);
+        gang_access(a, shares(u), GANG_CHANGE);
         return;
     }
-    gang_read(u, ring, 1, bytes_below(u));
-    gang_access_staged(u, a, ring, 1, bytes_below(u), GANG_CHANGE);
+    read_up(u, ring, 1, bytes_below(u));
+    access_staged(u, a, ring, 1, bytes_below(u), GANG_CHANGE);
 }
 
 void gang_write_stepped(struct gang_unit *u)
 {
     struct gang_accesses back = {0};
     if (!u->s->parallel->storage) return;
-    gang_access_staged(u, &back, &u->stage->staged_states, 1, bytes_below(u), GANG_LAST);
-    gang_access(&back, gang_shares(u), ACCESS_WRITE);
+    access_staged(u, &back, &u->stage->staged_states, 1, bytes_below(u), GANG_LAST);
+    gang_access(&back, shares(u), ACCESS_WRITE);
     gang_copy(u, STREAM_WRITE, bytes_below(u), &back);
 }
 

@@ -78,13 +78,6 @@ void gang_access_weights(struct gang_unit *u, struct gang_accesses *a);
 
 void gang_access_sum(struct gang_unit *u, struct gang_accesses *a);
 
-uint32_t gang_shares(const struct gang_unit *u);
-
-/* Accesses the next slot of a ring in host memory. Variant 0 has only weights, variant 1 the whole state, variant 2 a tied
- * table for another chunk. */
-void gang_access_staged(struct gang_unit *u, struct gang_accesses *a, struct parallel_job_ring *ring, uint32_t variant,
-                        uint64_t bytes, uint32_t flags);
-
 /* Returns a buffer of the whole job. */
 uint32_t gang_job_buffer(const struct gang_unit *u, uint32_t kind, bool on_device, uint64_t bytes);
 
@@ -156,9 +149,6 @@ void gang_fetch(struct gang_unit *u, enum parallel_job_thing thing, uint32_t r, 
                 uint32_t from);
 
 void gang_copy(struct gang_unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct gang_accesses *a);
-
-/* Reads from storage into host memory. */
-void gang_read(struct gang_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes);
 
 void gang_access_raised(struct gang_unit *u, struct gang_accesses *a);
 
