@@ -140,6 +140,7 @@ enum {
     PLAN_ITEMS_MAX = 1 << 26,
     PLAN_ACCESSES_MAX = 1 << 28, /* of all operations; also their orderings; also layout entries */
     PLAN_TASKS_MAX = 1 << 28,
+    PLAN_TURNS_MAX = 1 << 24, /* tasks that a file has as turns: a short one may stand for 336 MB of them */
     PLAN_SLOTS_MAX = 1 << 20,
     PLAN_SEGMENTS_MAX = 1 << 24,
     PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all reservations */

@@ -7,7 +7,8 @@
  *
  *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
  *
- * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
+ * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c. Tasks and segments:
+ * plan_read_tasks.c.
  */
 #include "models/jobs/jobs_file.h"
 #include "planner/check/plan_io.h"
@@ -309,173 +310,6 @@ static enum status read_ranges(struct plan_reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
-/* Reads ["gang", gang] or ["gang", gang, peer]. */
-static enum status read_gang_places(struct plan_reader *r, const json_t *row, struct plan_task *task)
-{
-    uint32_t count = r->plan->gang_count, word;
-    static const char *const words[] = {"gang"};
-    TRY(plan_reader_choice(r, row, 0, "place", words, 1, &word));
-    TRY(plan_reader_index(r, row, 1, "gang", count, &task->gang));
-    task->device = r->plan->gang_devices[r->plan->gangs[task->gang].first];
-    return json_array_size(row) == 3 ? plan_reader_index(r, row, 2, "gang", count, &task->peer) : STATUS_OK;
-}
-
-/* Reads the device, or [device, peer], or a gang. */
-static enum status read_devices(struct plan_reader *r, const json_t *row, struct plan_task *task)
-{
-    uint32_t count = r->plan->hardware.device_count;
-    const json_t *pair;
-    task->peer = task->gang = PLAN_NONE;
-    if (!json_is_array(json_array_get(row, 1)))
-        return plan_reader_index(r, row, 1, "device", count, &task->device);
-    bool gang = json_is_string(json_array_get(json_array_get(row, 1), 0));
-    size_t length = gang && json_array_size(json_array_get(row, 1)) == 3 ? 3 : 2;
-    TRY(json_item_array(r->in, row, 1, length, &pair, r->err));
-    if (gang) return read_gang_places(r, pair, task);
-    TRY(plan_reader_index(r, pair, 0, "device", count, &task->device));
-    return plan_reader_index(r, pair, 1, "device", count, &task->peer);
-}
-
-/* Reads [unit, device, slot ...]. */
-static enum status read_task_row(struct plan_reader *r, const json_t *row, void *context)
-{
-    struct plan *plan = r->plan;
-    struct plan_task *task = context;
-    TRY(plan_reader_row(r, row, SIZE_MAX));
-    if (json_array_size(row) < 2)
-        return json_fail_key(r->in, row, NULL, r->err,
-                             "a task of %zu elements (expected unit, device, slots)",
-                             json_array_size(row));
-    TRY(plan_reader_index(r, row, 0, "unit", plan->unit_count, &task->unit));
-    TRY(read_devices(r, row, task));
-    size_t slot_count = json_array_size(row) - 2;
-    uint32_t acquire_count = plan->units[task->unit].acquire_count;
-    if (slot_count != acquire_count)
-        return json_fail_key(r->in, row, NULL, r->err,
-                             "%zu slots for unit %u (it acquires %u buffers)", slot_count,
-                             task->unit, acquire_count);
-    task->layout = plan->layout_count;
-    for (uint32_t a = 0; a < acquire_count; a++)
-        TRY(plan_reader_index(r, row, a + 2, "slot", plan->slot_count,
-                              &plan->layouts[plan->layout_count++]));
-    return STATUS_OK;
-}
-
-/* Reads a task on one device, the usual case. Returns false, and changes nothing, for others. */
-static bool read_plain_task(struct plan *plan, const struct json_element *element, struct plan_task *task)
-{
-    enum { ROW_MAX = 64 };
-    uint32_t row[ROW_MAX];
-    size_t count;
-    if (!json_element_wholes(element, ROW_MAX, row, &count) || count < 2 || row[0] >= plan->unit_count ||
-        row[1] >= plan->hardware.device_count || count - 2 != plan->units[row[0]].acquire_count)
-        return false;
-    for (size_t i = 2; i < count; i++)
-        if (row[i] >= plan->slot_count) return false;
-    *task = (struct plan_task){.unit = row[0], .device = row[1], .layout = plan->layout_count,
-                               .peer = PLAN_NONE, .gang = PLAN_NONE};
-    for (size_t i = 2; i < count; i++) plan->layouts[plan->layout_count++] = row[i];
-    return true;
-}
-
-static enum status read_tasks(struct plan_reader *r, struct json_stream *stream)
-{
-    struct plan *plan = r->plan;
-    struct json_element element;
-    bool more;
-    for (;;) {
-        TRY(json_stream_next(stream, &element, &more, r->err));
-        if (!more) return STATUS_OK;
-        struct plan_task *task = &plan->tasks[plan->task_count];
-        if (!read_plain_task(plan, &element, task))
-            TRY(plan_reader_parse(r, stream, &element, read_task_row, task));
-        plan->task_count++;
-    }
-}
-
-/* Segments are objects, each with a long array; in plans of version 0.1 the second. */
-static const char *const segment_arrays[] = {"tasks", "instances", NULL};
-
-static size_t tasks_at(const struct json_stream *segment) { return json_stream_first(segment, 1) > 0 ? 1 : 0; }
-
-struct segment_sizes {
-    size_t segments, tasks, slots;
-};
-
-static enum status count_tasks(struct plan_reader *r, struct json_stream *segment, struct segment_sizes *sizes)
-{
-    struct json_element element;
-    bool more;
-    TRY(json_stream_begin(segment, tasks_at(segment), r->err));
-    for (;; sizes->tasks++) {
-        TRY(json_stream_next(segment, &element, &more, r->err));
-        if (!more) return STATUS_OK;
-        sizes->slots += json_element_size(&element);
-    }
-}
-
-static enum status read_segment(struct plan_reader *r, struct json_stream *stream, struct plan_segment *segment)
-{
-    struct plan *plan = r->plan;
-    const struct json_input *in = json_stream_head(stream);
-    const char *key = segment_arrays[tasks_at(stream)];
-    struct json_object object;
-    const json_t *tasks;
-    TRY(json_object_open(&object, in, json_input_root(in), "a segment", r->err));
-    TRY(json_take_u32(&object, "repeat", JSON_REQUIRED, 1, UINT32_MAX, &segment->repeat_count,
-                      r->err));
-    TRY(json_take_array(&object, key, JSON_REQUIRED, &tasks, r->err));
-    TRY(json_object_close(&object, r->err));
-    segment->first_task = plan->task_count;
-    TRY(json_stream_begin(stream, tasks_at(stream), r->err));
-    TRY(read_tasks(r, stream));
-    segment->task_count = plan->task_count - segment->first_task;
-    if (segment->task_count == 0)
-        return json_fail_key(in, object.value, key, r->err, "a segment without tasks");
-    return STATUS_OK;
-}
-
-/* Counts the segments; reads them if `sizes` is NULL. */
-static enum status each_segment(struct plan_reader *r, struct segment_sizes *sizes)
-{
-    struct json_element element;
-    bool more;
-    TRY(json_stream_begin(r->file, PLAN_TABLE_SEGMENTS, r->err));
-    for (size_t s = 0;; s++) {
-        struct json_stream *segment = NULL;
-        TRY(json_stream_next(r->file, &element, &more, r->err));
-        if (!more) return STATUS_OK;
-        TRY(json_stream_of_element(r->file, &element, segment_arrays, &segment, r->err));
-        enum status status = sizes ? count_tasks(r, segment, sizes) : read_segment(r, segment, &r->plan->segments[s]);
-        json_stream_close(segment);
-        if (status != STATUS_OK) return status;
-        if (sizes) sizes->segments++;
-    }
-}
-
-static enum status read_segments(struct plan_reader *r)
-{
-    struct plan *plan = r->plan;
-    struct segment_sizes sizes = {0};
-    size_t choice_count, choice_slots;
-    TRY(plan_reader_count(r, PLAN_TABLE_CHOICES, &choice_count, &choice_slots));
-    TRY(each_segment(r, &sizes));
-    sizes.tasks += choice_count;
-    sizes.slots += choice_slots;
-    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
-    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.tasks, PLAN_TASKS_MAX, "tasks"));
-    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of tasks"));
-    TRY(ARENA_NEW(&r->plan->arena, sizes.segments, plan->segments, r->err));
-    TRY(ARENA_NEW(&r->plan->arena, sizes.tasks, plan->tasks, r->err));
-    TRY(ARENA_NEW(&r->plan->arena, sizes.slots, plan->layouts, r->err));
-    TRY(each_segment(r, NULL));
-    plan->segment_count = (uint32_t)sizes.segments;
-    TRY(json_stream_begin(r->file, PLAN_TABLE_CHOICES, r->err));
-    TRY(read_tasks(r, r->file));
-    plan->choice_count = (uint32_t)choice_count;
-    return STATUS_OK;
-}
-
 /* --- the file ------------------------------------------------------------------------------- */
 
 static enum status read_header(struct plan_reader *r, struct json_object *root)
@@ -569,14 +403,15 @@ static enum status read_machine_and_jobs(struct plan_reader *r, struct json_obje
 static const char *const table_keys[PLAN_TABLE_COUNT + 1] = {
     [PLAN_TABLE_SHARDS] = "shards",   [PLAN_TABLE_WORKS] = "works", [PLAN_TABLE_BUFFERS] = "buffers",
     [PLAN_TABLE_SLOTS] = "slots",     [PLAN_TABLE_UNITS] = "units", [PLAN_TABLE_SEGMENTS] = "segments",
-    [PLAN_TABLE_CHOICES] = "choices",
+    [PLAN_TABLE_CHOICES] = "choices", [PLAN_TABLE_TASKS] = "tasks", [PLAN_TABLE_LANES] = "lanes",
+    [PLAN_TABLE_TURNS] = "turns",
 };
 
 /* Takes the empty tables from the head. */
 static enum status find_tables(struct plan_reader *r, struct json_object *root)
 {
     for (size_t t = 0; t < PLAN_TABLE_COUNT; t++) {
-        TRY(json_take_array(root, table_keys[t], t == PLAN_TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t],
+        TRY(json_take_array(root, table_keys[t], t >= PLAN_TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t],
                             r->err));
         if (json_array_size(r->tables[t]) > 0)
             return json_fail_key(r->in, root->value, table_keys[t], r->err, "the key '%s' is written with escapes",
@@ -588,7 +423,7 @@ static enum status find_tables(struct plan_reader *r, struct json_object *root)
 static enum status read_tables(struct plan_reader *r, struct json_object *root)
 {
     static enum status (*const readers[])(struct plan_reader *r) = {read_shards, read_works, read_buffers,
-                                                                    read_slots, plan_reader_units, read_segments};
+                                                                    read_slots, plan_reader_units, plan_reader_segments};
     const json_t *activations;
     TRY(find_tables(r, root));
     TRY(json_take_array(root, "activations", JSON_REQUIRED, &activations, r->err));

@@ -9,7 +9,19 @@
 #include "planner/plan.h"
 
 /* The long arrays of a plan's file. */
-enum plan_table { PLAN_TABLE_SHARDS, PLAN_TABLE_WORKS, PLAN_TABLE_BUFFERS, PLAN_TABLE_SLOTS, PLAN_TABLE_UNITS, PLAN_TABLE_SEGMENTS, PLAN_TABLE_CHOICES, PLAN_TABLE_COUNT };
+enum plan_table {
+    PLAN_TABLE_SHARDS,
+    PLAN_TABLE_WORKS,
+    PLAN_TABLE_BUFFERS,
+    PLAN_TABLE_SLOTS,
+    PLAN_TABLE_UNITS,
+    PLAN_TABLE_SEGMENTS,
+    PLAN_TABLE_CHOICES, /* this one and the later ones are optional */
+    PLAN_TABLE_TASKS,
+    PLAN_TABLE_LANES,
+    PLAN_TABLE_TURNS,
+    PLAN_TABLE_COUNT
+};
 
 struct plan_reader {
     const struct json_input *in; /* the file's head, or the table's current element */
@@ -64,5 +76,8 @@ MUST_CHECK enum status plan_reader_row(struct plan_reader *r, const json_t *elem
 
 /* Reads units, with operations, accesses and orderings, after works, buffers and slots. */
 MUST_CHECK enum status plan_reader_units(struct plan_reader *r);
+
+/* Reads segments, tasks and choices, after units and gangs. */
+MUST_CHECK enum status plan_reader_segments(struct plan_reader *r);
 
 #endif

@@ -29,10 +29,17 @@
  * the one before it, if any; and "restart_s". "host_ranges" follows, [offset, bytes] or null for each job. "choices",
  * [[unit, device, slot, slot], ...], may follow the segments.
  *
+ * A plan of thousands of tasks that do not repeat has them as turns (planner/walk/plan_turns.h):
+ *
+ *       "tasks": [[unit, device, slot, slot], ...],             each task once
+ *       "lanes": [[device, count, back, task, ...], ...],       the devices' lanes, piece by piece: `count` entries as
+ *       "turns": [[count, back, device, ...], ...],             `back` entries before, and new ones; likewise the turns
+ *       "segments": [{"repeat": 20, "turns": 5120}, ...]        the next 5120 turns
+ *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out:
  * streams, the table of layouts (tasks carry their slots), first shards of jobs, counts.
  *
- * Cost: linear; only a buffer of lines is in memory.
+ * Cost: linear; a buffer of lines is in memory, and turns.
  */
 #include "models/jobs/jobs_file.h"
 #include "planner/check/plan_io.h"
@@ -44,6 +51,8 @@
 #include "base/json/json_out.h"
 #include "base/try.h"
 #include "planner/check/plan_check.h"
+#include "planner/walk/plan_copies.h"
+#include "planner/walk/plan_turns.h"
 
 /* --- rows of the tables --------------------------------------------------------------------- */
 
@@ -329,33 +338,95 @@ static void write_devices(const struct plan_task *task, struct json_out *out)
     json_out_array_end(out);
 }
 
+static void write_task(const struct plan *plan, const struct plan_task *task, struct json_out *out)
+{
+    json_out_array_begin(out, NULL, true);
+    json_out_u64(out, NULL, task->unit);
+    write_devices(task, out);
+    for (uint32_t a = 0; a < plan->units[task->unit].acquire_count; a++)
+        json_out_u64(out, NULL, plan->layouts[task->layout + a]);
+    json_out_array_end(out);
+}
+
 static void write_tasks(const struct plan *plan, const char *key, uint32_t first, uint32_t count,
                         struct json_out *out)
 {
     json_out_array_begin(out, key, false);
-    for (uint32_t i = first; i < first + count; i++) {
-        const struct plan_task *task = &plan->tasks[i];
-        json_out_array_begin(out, NULL, true);
-        json_out_u64(out, NULL, task->unit);
-        write_devices(task, out);
-        for (uint32_t a = 0; a < plan->units[task->unit].acquire_count; a++)
-            json_out_u64(out, NULL, plan->layouts[task->layout + a]);
-        json_out_array_end(out);
-    }
+    for (uint32_t i = first; i < first + count; i++) write_task(plan, &plan->tasks[i], out);
     json_out_array_end(out);
 }
 
-static void write_segments(const struct plan *plan, struct json_out *out)
+/* --- turns ---------------------------------------------------------------------------------- */
+
+enum {
+    FRESH_MAX = 60,     /* numbers in a row after those that it repeats */
+    LANE_COPY_MIN = 4,  /* shorter copies take more bytes than ... */
+    TURN_COPY_MIN = 10, /* ... the numbers themselves */
+};
+
+/* Takes the next numbers without copies, for want of memory to look for them. */
+static bool next_fresh(uint32_t count, struct plan_copy *copy)
+{
+    copy->first += copy->fresh;
+    copy->fresh = count - copy->first < FRESH_MAX ? count - copy->first : FRESH_MAX;
+    return copy->fresh > 0;
+}
+
+/* Writes rows of one device's lane, or of the turns (`lane` PLAN_NONE). */
+static void write_rows(const uint32_t *numbers, uint32_t count, uint32_t lane, struct json_out *out)
+{
+    struct plan_copy copy = {0};
+    uint32_t shortest = lane == PLAN_NONE ? TURN_COPY_MIN : LANE_COPY_MIN;
+    struct plan_copies *copies = plan_copies_create(numbers, count, shortest);
+    while (copies ? plan_copies_next(copies, FRESH_MAX, &copy) : next_fresh(count, &copy)) {
+        json_out_array_begin(out, NULL, true);
+        if (lane != PLAN_NONE) json_out_u64(out, NULL, lane);
+        json_out_u64(out, NULL, copy.count);
+        json_out_u64(out, NULL, copy.back);
+        for (uint32_t i = 0; i < copy.fresh; i++) json_out_u64(out, NULL, numbers[copy.first + i]);
+        json_out_array_end(out);
+    }
+    plan_copies_destroy(copies);
+}
+
+static void write_turns(const struct plan *plan, const struct plan_turns *turns, struct json_out *out)
+{
+    json_out_array_begin(out, "tasks", false);
+    for (uint32_t i = 0; i < turns->distinct_count; i++) write_task(plan, &plan->tasks[turns->distinct[i]], out);
+    json_out_array_end(out);
+    json_out_array_begin(out, "lanes", false);
+    for (uint32_t d = 0, first = 0; d < plan->hardware.device_count; first = turns->lane_end[d++])
+        write_rows(turns->lanes + first, turns->lane_end[d] - first, d, out);
+    json_out_array_end(out);
+    json_out_array_begin(out, "turns", false);
+    write_rows(turns->turns, turns->count, PLAN_NONE, out);
+    json_out_array_end(out);
+}
+
+static void write_segments(const struct plan *plan, bool as_turns, struct json_out *out)
 {
     json_out_array_begin(out, "segments", false);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         json_out_object_begin(out, NULL, false);
         json_out_u64(out, "repeat", segment->repeat_count);
-        write_tasks(plan, "tasks", segment->first_task, segment->task_count, out);
+        if (as_turns) json_out_u64(out, "turns", segment->task_count);
+        else write_tasks(plan, "tasks", segment->first_task, segment->task_count, out);
         json_out_object_end(out);
     }
     json_out_array_end(out);
+}
+
+/* Writes tasks in full, or as turns where that is shorter. */
+static void write_order(const struct plan *plan, struct json_out *out)
+{
+    struct plan_turns turns;
+    bool as_turns = plan_turns_make(plan, &turns);
+    if (as_turns) {
+        write_turns(plan, &turns, out);
+        plan_turns_release(&turns);
+    }
+    write_segments(plan, as_turns, out);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -392,7 +463,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
     write_reservations(plan, out);
     write_ranges(plan, out);
     write_units(plan, out);
-    write_segments(plan, out);
+    write_order(plan, out);
     if (plan->choice_count > 0)
         write_tasks(plan, "choices", plan_first_choice(plan), plan->choice_count, out);
     json_out_object_end(out);

@@ -85,6 +85,7 @@ answer plan jobs.json "${machine[@]}" --device-memory 64KiB
 answer plan jobs.json "${machine[@]}" --storage-memory 1GiB --storage-rate 1GB/s --stored all -o stored.json
 answer plan jobs.json "${machine[@]}" --policy fifo --write-instance written.json
 answer plan jobs.json --hw host-2-cores --link-rate 2GB/s --device-memory 34MiB --activations swap -o swapped.json
+answer plan three.json --hw '2x rtx-3090-24gb' --policy random -o turns.json
 answer plan three.json --hw '2x rtx-3090-24gb' --no-p2p --policy saturn --interval 1s --restart 1ms -o anew.json
 answer plan jobs.json "${gpus[@]}" --policy optimus-dynamic --threshold 1ms --restart 0s
 answer plan parallel.json "${gpus[@]}" --parallel dp=2,tp=2,zero=1 -o spread.json
