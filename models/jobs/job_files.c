@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -44,6 +45,18 @@ static enum status declare_weights(const char *path, const char *what, bool prob
     return outputs_probe(partial, FILE_KIND_WEIGHTS, what, err);
 }
 
+/* Checks the process's limit of file sizes, which a write past it meets only after the training. */
+static enum status check_file_limit(const struct job *job, double needed, struct error *err)
+{
+    struct rlimit limit;
+    char text[2][QUANTITY_TEXT_BYTES];
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || (double)limit.rlim_cur >= needed)
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "the weights of job '%s' need %s, and files may have %s (ulimit -f)", job->name,
+                     quantity_text(needed, DIMENSION_BYTES, text[0]),
+                     quantity_text((double)limit.rlim_cur, DIMENSION_BYTES, text[1]));
+}
+
 /* Checks room for F32 weights; other jobs' needs are not counted. */
 static enum status check_room(const struct job *job, struct error *err)
 {
@@ -53,6 +66,7 @@ static enum status check_room(const struct job *job, struct error *err)
     const double needed = 4.0 * (double)(job->adapter.rank > 0 ? network_trained_parameters(&job->network)
                                                                : network_parameters(&job->network));
     if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
+    TRY(check_file_limit(job, needed, err));
     const char *const slash = strrchr(job->weights_out, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1,
              slash ? job->weights_out : ".");
