@@ -206,50 +206,27 @@ static uint64_t slice_begin(const struct run_collective *c, uint32_t member)
     return begin < count ? begin : count;
 }
 
-/* Takes a member's numbers from `at` on, decoded. */
-static void take(const struct run_collective *c, uint32_t member, uint64_t at, uint64_t n, float *values)
+/* Returns a member's numbers from `at` on, decoded. */
+static const float *numbers_of(const void *context, uint32_t member, uint64_t at, uint64_t n, float *room)
 {
+    const struct run_collective *const c = context;
     const char *const from = c->data[member].from + compression_code_bytes(c->code, at);
-    if (c->code == COMPRESSION_PLAIN) memcpy(values, from, n * sizeof *values);
-    else kernels_decode(c->code, values, from, n);
-}
-
-static void add_member(const struct run_collective *c, uint32_t member, uint64_t at, uint64_t n, float *sum)
-{
-    float values[PIECE_FLOATS];
-    if (c->code == COMPRESSION_PLAIN) {
-        kernels_sum_add(sum, (const float *)(const void *)c->data[member].from + at, n);
-        return;
-    }
-    take(c, member, at, n, values);
-    kernels_sum_add(sum, values, n);
-}
-
-/* Adds up the members' values in a range: as a tree, with branches of 2^k members. */
-static void add_up_tree(const struct run_collective *c, uint32_t first, uint32_t count, uint64_t at, uint64_t n,
-                        float *sum)
-{
-    if (count == 1) {
-        take(c, first, at, n, sum);
-        return;
-    }
-    float right[PIECE_FLOATS];
-    const uint32_t half = parallel_tree_half(count);
-    add_up_tree(c, first, half, at, n, sum);
-    add_up_tree(c, first + half, count - half, at, n, right);
-    kernels_sum_add(sum, right, n);
+    if (c->code == COMPRESSION_PLAIN) return (const float *)(const void *)from;
+    kernels_decode(c->code, room, from, n);
+    return room;
 }
 
 static void add_up(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
-    take(c, 0, at, n, sum);
+    float room[PIECE_FLOATS];
+    memcpy(sum, numbers_of(c, 0, at, n, room), n * sizeof *sum);
     for (uint32_t m = 1; m < c->members; m++)
-        if (!c->data[m].repeats) add_member(c, m, at, n, sum);
+        if (!c->data[m].repeats) kernels_sum_add(sum, numbers_of(c, m, at, n, room), n);
 }
 
 static void add_up_piece(const struct run_collective *c, uint64_t at, uint64_t n, float *sum)
 {
-    if (c->tree) add_up_tree(c, 0, c->members, at, n, sum);
+    if (c->tree) kernels_sum_tree(numbers_of, c, c->members, at, n, sum);
     else add_up(c, at, n, sum);
 }
 

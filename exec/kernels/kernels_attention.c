@@ -199,36 +199,29 @@ CLONES static void scale_rows(float *restrict out, const float *restrict factors
         for (int64_t j = 0; j < d; j++) out[i * stride + j] *= factors[i];
 }
 
-/* p: scores in, weights out; ds: gradients of the weights in, of the products q . k out. */
-CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
-                                              const float *lse, const float *delta, int64_t rows,
-                                              int64_t keys, int64_t seen, int64_t window, float scale)
-{
-    for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
-        hide_keys(p, keys, host_min(seen + i, keys), window);
-        for (int64_t j = 0; j < keys; j++) {
-            float weight = math_exp(p[j] - lse[i]);
-            p[j] = weight;
-            ds[j] = weight * (ds[j] - delta[i]) * scale;
-        }
-    }
-}
-
-/* Does the same for scores with a cap. */
-CLONES static void softmax_backward_capped_rows(float *restrict p, float *restrict ds, const float *lse,
-                                                const float *delta, int64_t rows, int64_t keys, int64_t seen,
-                                                int64_t window, float scale, float cap)
+/* p: scores in, weights out; ds: gradients of the weights in, of the products q . k out. cap: 0 if scores have none. */
+CLONES_PART void softmax_backward_part(float *restrict p, float *restrict ds, const float *lse, const float *delta,
+                                       int64_t rows, int64_t keys, int64_t seen, int64_t window, float scale, float cap)
 {
     const float inverse = 1.0f / cap;
     for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
         hide_keys(p, keys, host_min(seen + i, keys), window);
         for (int64_t j = 0; j < keys; j++) {
             const float weight = math_exp(p[j] - lse[i]);
-            const float slope = weight > 0 ? math_cap_slope(p[j], inverse) : 0; /* hidden keys are infinite */
+            float slope = 1;
+            if (cap > 0) slope = weight > 0 ? math_cap_slope(p[j], inverse) : 0; /* hidden keys are infinite */
             p[j] = weight;
             ds[j] = weight * (ds[j] - delta[i]) * scale * slope;
         }
     }
+}
+
+CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds, const float *lse, const float *delta,
+                                         int64_t rows, int64_t keys, int64_t seen, int64_t window, float scale,
+                                         float cap)
+{
+    if (cap > 0) softmax_backward_part(p, ds, lse, delta, rows, keys, seen, window, scale, cap);
+    else softmax_backward_part(p, ds, lse, delta, rows, keys, seen, window, scale, 0);
 }
 
 /* delta[i] = dout row . out row */
@@ -337,12 +330,8 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
         row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
                      shape->row_out);
         drop(head, ds, first, rows, keys);
-        if (shape->cap > 0)
-            softmax_backward_capped_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
-                                         shape->window, shape->scale, shape->cap);
-        else
-            softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
-                                  shape->window, shape->scale);
+        softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
+                              shape->scale, shape->cap);
         drop(head, p, first, rows, keys);
         if (shape->rounded) {
             round_rows(p, rows, keys.count, keys.count);

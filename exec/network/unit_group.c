@@ -219,28 +219,11 @@ CLONES static void take_larger(float *restrict largest, const float *x, uint64_t
     for (uint64_t i = 0; i < count; i++) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
 }
 
-enum { LEVELS_MAX = 16, LEVEL_FLOATS = 1024 };
-
-/* Adds up all members' numbers from `begin` on as a tree, in `own`: as when counting in binary, a sum of 2^k members
- * waits at level k for a second one. */
-static void sum_as_tree(const struct unit_group *group, float *own, uint64_t begin, uint64_t end)
+static const float *numbers_of(const void *context, uint32_t member, uint64_t at, uint64_t count, float *room)
 {
-    float *const *const values = (float *const *)(void *)group->values;
-    float levels[LEVELS_MAX][LEVEL_FLOATS];
-    assert(group->members >> (LEVELS_MAX - 1) <= 1);
-    for (uint64_t at = begin; at < end; at += LEVEL_FLOATS) {
-        const uint64_t n = end - at < LEVEL_FLOATS ? end - at : LEVEL_FLOATS;
-        uint32_t level = 0;
-        for (uint32_t m = 0; m < group->members; m++) {
-            const float *sum = values[m] + at;
-            for (level = 0; m >> level & 1; level++) {
-                kernels_sum_add(levels[level], sum, n);
-                sum = levels[level];
-            }
-            memcpy(levels[level], sum, n * sizeof *sum);
-        }
-        memcpy(own + (at - begin), levels[level], n * sizeof *own);
-    }
+    const struct unit_group *const group = context;
+    (void)count, (void)room;
+    return (const float *)group->values[member] + at;
 }
 
 /* Combines all members' numbers from `begin` on, in `own`. */
@@ -259,7 +242,7 @@ static void combine_floats(struct unit_group *group, float *own, uint64_t begin,
 static void sum_slice(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
     float *const own = (float *)group->values[rank] + begin;
-    if (group->tree) sum_as_tree(group, own, begin, end);
+    if (group->tree) kernels_sum_tree(numbers_of, group, group->members, begin, end - begin, own);
     else combine_floats(group, own, begin, end, kernels_sum_add);
 }
 
@@ -268,21 +251,11 @@ static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begi
     combine_floats(group, (float *)group->values[rank] + begin, begin, end, take_larger);
 }
 
-/* Returns the sum of number i of some members. */
-static double double_as_tree(double *const *values, uint64_t i, uint32_t first, uint32_t members)
-{
-    if (members == 1) return values[first][i];
-    return double_as_tree(values, i, first, members / 2) + double_as_tree(values, i, first + members / 2, members / 2);
-}
-
 static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
     double *const *const values = (double *const *)(void *)group->values;
-    for (uint64_t i = begin; i < end; i++) {
-        double sum = values[0][i];
-        for (uint32_t m = 1; m < group->members && !group->tree; m++) sum += values[m][i];
-        values[rank][i] = group->tree ? double_as_tree(values, i, 0, group->members) : sum;
-    }
+    for (uint64_t i = begin; i < end; i++)
+        values[rank][i] = kernels_sum_doubles((const double *const *)values, group->members, i, group->tree);
 }
 
 /* Combines values over the memory of this process. */

@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "exec/kernels/kernels_sum.h"
-#include "models/job/parallel.h"
 
 enum { PIECE = 1 << 16, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
 
@@ -205,26 +204,12 @@ static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, str
     return count;
 }
 
-static double double_of(const struct rank_sum *sum, const double *others, uint32_t member, uint64_t i)
+static void add_doubles(const struct rank_sum *sum, const double **values, const double *others)
 {
-    return sum->values[member] ? ((const double *)(const void *)sum->values[member])[i]
-                               : others[member * sum->count + i];
-}
-
-/* Returns the sum of number i of members from the first on, as a tree with branches of 2^k members. */
-static double double_as_tree(const struct rank_sum *sum, const double *others, uint64_t i, uint32_t first,
-                             uint32_t count)
-{
-    const uint32_t half = count > 1 ? parallel_tree_half(count) : 0;
-    if (count == 1) return double_of(sum, others, first, i);
-    return double_as_tree(sum, others, i, first, half) + double_as_tree(sum, others, i, first + half, count - half);
-}
-
-static void add_doubles(const struct rank_sum *sum, const double *others)
-{
+    for (uint32_t m = 0; m < sum->members; m++)
+        values[m] = sum->values[m] ? (const double *)(const void *)sum->values[m] : others + m * sum->count;
     for (uint64_t i = 0; i < sum->count; i++) {
-        double whole = sum->tree ? double_as_tree(sum, others, i, 0, sum->members) : 0;
-        for (uint32_t m = 0; m < sum->members && !sum->tree; m++) whole += double_of(sum, others, m, i);
+        const double whole = kernels_sum_doubles(values, sum->members, i, sum->tree);
         for (uint32_t m = 0; m < sum->members; m++)
             if (sum->values[m]) ((double *)(void *)sum->values[m])[i] = whole;
     }
@@ -234,13 +219,15 @@ bool rank_sum_doubles(const struct rank_sum *sum)
 {
     double *const others = alloc_zeroed(sum->members * sum->count, sizeof *others);
     struct ranks_request *const requests = alloc_zeroed((size_t)sum->members * (sum->members + 1), sizeof *requests);
-    bool done = others && requests;
+    const double **const values = alloc_zeroed(sum->members, sizeof *values);
+    bool done = others && requests && values;
     if (!done) ranks_report(sum->ranks, "no memory left for a sum over ranks");
     const uint32_t count = done ? exchange_doubles(sum, others, requests) : 0;
     for (uint32_t i = 0; i < count; i++)
         if (!ranks_await(sum->ranks, &requests[i])) done = false;
-    if (done) add_doubles(sum, others);
+    if (done) add_doubles(sum, values, others);
     free(others);
     free(requests);
+    free(values);
     return done;
 }

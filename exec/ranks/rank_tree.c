@@ -9,9 +9,8 @@
 
 #include "base/alloc.h"
 #include "exec/kernels/kernels_sum.h"
-#include "models/job/parallel.h"
 
-enum { PIECE = 1 << 16, BLOCK = 1 << 10, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
+enum { PIECE = 1 << 16, BACK = 1u << 31 }; /* floats; a bit of the part of messages with sums */
 
 struct work {
     const struct rank_sum *sum;
@@ -21,25 +20,23 @@ struct work {
     struct ranks_request *requests; /* per member */
 };
 
+struct piece {
+    const struct work *work;
+    uint64_t index;
+};
+
 static float *value_of(const struct work *w, uint64_t piece, uint32_t member)
 {
     float *const own = w->sum->values[member];
     return own ? own + piece * PIECE : w->others + (uint64_t)member * PIECE;
 }
 
-/* Adds up a block of members [first, first + count), with branches of 2^k members. */
-static void add_up(const struct work *w, uint64_t piece, uint32_t first, uint32_t count, uint64_t at, uint64_t n,
-                   float *sum)
+/* Returns a member's numbers of a piece, which are counted from its begin. */
+static const float *numbers_of(const void *context, uint32_t member, uint64_t at, uint64_t count, float *room)
 {
-    if (count == 1) {
-        memcpy(sum, value_of(w, piece, first) + at, n * sizeof *sum);
-        return;
-    }
-    float right[BLOCK];
-    const uint32_t half = parallel_tree_half(count);
-    add_up(w, piece, first, half, at, n, sum);
-    add_up(w, piece, first + half, count - half, at, n, right);
-    kernels_sum_add(sum, right, n);
+    const struct piece *const piece = context;
+    (void)count, (void)room;
+    return value_of(piece->work, piece->index, member) + at;
 }
 
 /* Collects, adds up, and sends back. */
@@ -47,18 +44,14 @@ static bool own_piece(const struct work *w, uint64_t piece, uint64_t count)
 {
     const struct rank_sum *const sum = w->sum;
     const uint64_t bytes = count * sizeof(float);
-    float block[BLOCK], *const into = value_of(w, piece, w->own_first);
+    float *const into = value_of(w, piece, w->own_first);
     for (uint32_t m = 0; m < sum->members; m++)
         if (!sum->values[m])
             ranks_receive(sum->ranks, sum->ranks_of[m], sum->number, (uint32_t)(piece * sum->members + m),
                           value_of(w, piece, m), bytes, &w->requests[m]);
     for (uint32_t m = 0; m < sum->members; m++)
         if (!sum->values[m] && !ranks_await(sum->ranks, &w->requests[m])) return false;
-    for (uint64_t at = 0; at < count; at += BLOCK) {
-        const uint64_t n = count - at < BLOCK ? count - at : BLOCK;
-        add_up(w, piece, 0, sum->members, at, n, block);
-        memcpy(into + at, block, n * sizeof *block);
-    }
+    kernels_sum_tree(numbers_of, &(struct piece){w, piece}, sum->members, 0, count, into);
     for (uint32_t r = 0; r < w->rank_count; r++)
         if (w->ranks[r] != ranks_own(sum->ranks))
             ranks_send(sum->ranks, w->ranks[r], sum->number, (uint32_t)piece | BACK, into, bytes, &w->requests[r]);
