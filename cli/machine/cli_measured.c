@@ -4,6 +4,7 @@
 
 #include "base/try.h"
 
+/* Paths and messages may have control characters: what is shown leaves them out, and no training is lost for a name. */
 static enum status read_job(const struct json_input *in, const json_t *array, size_t index,
                             struct cli_measured_job *out, struct error *err)
 {
@@ -17,10 +18,10 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
     TRY(json_take_double(&object, "time_s", JSON_OPTIONAL, 0, 1e15, &out->seconds, err));
     TRY(json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX, &out->nonfinite_losses, err));
     TRY(json_take_u64(&object, "skipped_steps", JSON_OPTIONAL, 0, INT64_MAX, &out->skipped_steps, err));
-    TRY(json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err));
+    TRY(json_take_text(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err));
     TRY(json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err));
-    TRY(json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err));
-    TRY(json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure, err));
+    TRY(json_take_text(&object, "failure", JSON_OPTIONAL, &out->failure, err));
+    TRY(json_take_text(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure, err));
     TRY(cli_evaluation_read(&object, &out->evaluation, err));
     out->has_first_loss = json_has(&object, "first_loss");
     out->has_loss = json_has(&object, "final_loss");
@@ -78,10 +79,10 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
     TRY(json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err));
     TRY(read_load(&object, &out->load, err));
     TRY(json_take_double(&object, "late", JSON_OPTIONAL, 0, 1, &out->late, err));
-    TRY(json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err));
-    TRY(json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err));
-    TRY(json_take_string(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err));
-    TRY(json_take_string(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err));
+    TRY(json_take_text(&object, "trace", JSON_OPTIONAL, &out->trace_path, err));
+    TRY(json_take_text(&object, "log", JSON_OPTIONAL, &out->log_path, err));
+    TRY(json_take_text(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err));
+    TRY(json_take_text(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err));
     TRY(read_streams(&object, plan_stream_count(plan), out, err));
     TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err));
     if (json_array_size(jobs) != job_count)

@@ -123,6 +123,20 @@ for place in cpu device; do
     rm -r kept
 done
 
+# A name with control characters costs no result: the table comes, and no such character reaches it.
+odd=$work/$'a\eb'
+mkdir "$odd"
+cp text.txt "$odd"
+cd "$odd"
+jobs '"minibatches": 2, "data": "text.txt", "weights_out": "a.safetensors"'
+spillway plan jobs.json "${machine[@]}" -o plan.json --quiet >out
+spillway run plan.json --trace $'t\n1' --log $'l\e1' >out 2>messages ||
+    fail "control characters in names: $(cat messages)"
+grep -q '^RANK' out || fail "control characters in names: no table"
+! grep -q $'\e' out messages || fail "control characters in names reach the terminal"
+[[ -s a.safetensors && -s $'t\n1' && -s $'l\e1' ]] || fail "control characters in names: a file is missing"
+cd "$work"
+
 spillway trace export predicted.json.gz measured.json.gz -o both.json.gz --minibatches 2 >out
 gzip -dc both.json.gz >both.json
 grep -q traceEvents both.json || fail "the export is no Chrome trace"
