@@ -81,8 +81,9 @@ static double jobs_at_a_time(const struct partition_cutter *cutter, const struct
 {
     double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        double spilled = (double)cuts[footprint_twin(cutter->footprints, j)].spilled_bytes;
-        largest = max_s(largest, cutter_host_bytes(&cutter->jobs->jobs[j]) + (with_spilled ? spilled : 0));
+        const double spilled = with_spilled ? (double)cuts[j].spilled_bytes : 0;
+        if (footprint_twin(cutter->footprints, j) == j)
+            largest = max_s(largest, cutter_host_bytes(&cutter->jobs->jobs[j]) + spilled);
     }
     return fmin(floor(host_bytes / largest), cutter->host_devices);
 }
@@ -157,8 +158,8 @@ static struct partition_seconds copy_all_shards(const struct partition_cutter *c
     return all;
 }
 
-/* Tries a candidate's greedy or balanced cuts and fills `out`, with room for every layer of every job. *fits is false
- * if a job does not fit. */
+/* Tries a candidate's greedy or balanced cuts and fills `out` up to partition_end(), with room for every layer of every job.
+ * *fits is false if a job does not fit. */
 static enum status try_candidate(struct partition_cutter *cutter, const struct partition_candidate *c, bool balanced,
                                  struct partition *out, struct partition_job_cut *cuts, bool *fits,
                                  struct error *err)
@@ -194,7 +195,6 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     if (!c->keeps_first) TRY(kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err));
     const struct partition_seconds all = copy_all_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
-    partition_end(cutter->jobs, out);
     out->persistent_bytes = persistent;
     out->workspace_bytes = workspace;
     out->keep_bytes = keep;
@@ -501,6 +501,7 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
     search.best.interleaved = interleaved && jobs->count > 1;
     search.best.apart = options->live;
     search.best.contention = cutter.contention;
+    partition_end(jobs, &search.best);
     place_what_stays(&cutter, &search.best);
     *out = search.best;
     return STATUS_OK;
