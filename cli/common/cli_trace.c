@@ -29,18 +29,19 @@ static bool has_losses(const struct trace *trace)
     return false;
 }
 
-enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *err)
+enum status cli_trace_jobs(FILE *out, const struct trace *trace, bool tokens, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
     bool losses = has_losses(trace);
-    cli_table_begin(&table, (const char *const[]){"JOB", ">TOKENS/S", ">SAMPLES/S", ">START",
-                                                  ">END", ">MINIBATCHES",
-                                                  losses ? ">LAST LOSS" : NULL, NULL});
+    const char *const texts[] = {"JOB", ">TOKENS/S", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES",
+                                 losses ? ">LAST LOSS" : NULL, NULL};
+    const char *const images[] = {"JOB", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES", losses ? ">LAST LOSS" : NULL, NULL};
+    cli_table_begin(&table, tokens ? texts : images);
     for (uint32_t j = 0; j < rows(trace->job_count); j++) {
         const struct trace_job *job = &trace->jobs[j];
         cli_table_cell(&table, "%s", job->name);
-        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
+        if (tokens) cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
         cli_table_cell(&table, "%.4g", samples_per_s(job));
         cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));

@@ -5,6 +5,7 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "cli/common/cli_table.h"
+#include "cli/ways/cli_predict.h"
 #include "cli/ways/cli_runnable.h"
 
 static const char *const kind_names[] = {
@@ -33,19 +34,19 @@ static void note_cell(struct cli_table *table, const struct cli_plan_report *rep
     const struct cli_policy_outcome *outcome = &report->outcomes[i], *best = &report->outcomes[report->best];
     double over = best->makespan_s > 0 ? outcome->makespan_s / best->makespan_s - 1 : 0;
     if (i == report->best) cli_table_cell(table, "best");
-    else if (!outcome->runnable && must_run(report)) cli_table_cell(table, "cannot be run");
+    else if (!outcome->runnable && best->runnable && must_run(report)) cli_table_cell(table, "cannot be run");
     else if (over < 5e-4) cli_table_cell(table, "as fast");
     else if (over < 1) cli_table_cell(table, "%.1f %% slower", 100 * over);
     else cli_table_cell(table, "%.2f times slower", 1 + over);
 }
 
-static void outcome_cells(struct cli_table *table, const struct cli_plan_report *report, size_t i)
+static void outcome_cells(struct cli_table *table, const struct cli_plan_report *report, size_t i, enum cli_unit unit)
 {
     const struct cli_policy_outcome *outcome = &report->outcomes[i];
     char text[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", outcome->policy);
     cli_table_cell(table, "%s", quantity_text(outcome->makespan_s, DIMENSION_SECONDS, text));
-    cli_table_cell(table, "%.4g", outcome->tokens_per_s);
+    cli_table_cell(table, "%.4g", unit == CLI_TOKENS ? outcome->tokens_per_s : outcome->samples_per_s);
     cli_table_cell(table, "%.1f %%", 100 * cli_gap_over(outcome->makespan_s, outcome->lower_bound_s));
     cli_table_cell(table, "%.1f %%", 100 * outcome->compute_share);
     note_cell(table, report, i);
@@ -100,9 +101,12 @@ static void print_choice(FILE *out, const struct cli_plan_report *report)
 enum status cli_ranking_text(FILE *out, const struct cli_plan_report *report, struct error *err)
 {
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"WAY", ">MAKESPAN", ">TOKENS/S", ">GAP", ">COMPUTE BUSY", "", NULL});
+    const enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    char rate[24];
+    snprintf(rate, sizeof rate, ">%s", cli_unit_headings[unit]);
+    cli_table_begin(&table, (const char *const[]){"WAY", ">MAKESPAN", rate, ">GAP", ">COMPUTE BUSY", "", NULL});
     for (size_t i = 0; i < report->outcome_count; i++)
-        if (report->outcomes[i].kind == CLI_OUTCOME_PLAN) outcome_cells(&table, report, i);
+        if (report->outcomes[i].kind == CLI_OUTCOME_PLAN) outcome_cells(&table, report, i, unit);
     TRY(cli_table_end(&table, out, err));
     if (!report->plans_only) print_reasons(out, report);
     print_choice(out, report);

@@ -123,7 +123,8 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     const struct trace *trace = &report->prediction->trace;
     fprintf(out, "%s: %s%s, policy %s\n\n", report->plan_path, CLI_COUNT(report->plan->jobs.count, "job"),
             report->request->live ? ", dispatched live" : "", trace->policy);
-    TRY(cli_trace_jobs(out, trace, err));
+    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    TRY(cli_trace_jobs(out, trace, unit == CLI_TOKENS, err));
     fputc('\n', out);
     TRY(cli_simulated_tables(out, &report->simulated, err));
     TRY(cli_trace_places(out, trace, err));
@@ -136,7 +137,6 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     cli_staleness_print(out, report->plan, 12);
     print_slowness(out, report);
     print_times(out, report);
-    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
     const struct cli_prediction *prediction = report->prediction;
     cli_interval_print(out, &report->interval, unit,
                        unit == CLI_TOKENS ? 1 : prediction->samples_per_s / prediction->tokens_per_s);
