@@ -4,12 +4,20 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 /* Returns true when `text` ends in `ending` and is longer than `ending`. */
 static inline bool text_ends_in(const char *text, const char *ending)
 {
     size_t length = strlen(text), wanted = strlen(ending);
     return length > wanted && strcmp(text + length - wanted, ending) == 0;
+}
+
+/* The same, whatever the case of ASCII letters: names of files from other systems. */
+static inline bool text_ends_like(const char *text, const char *ending)
+{
+    size_t length = strlen(text), wanted = strlen(ending);
+    return length > wanted && strcasecmp(text + length - wanted, ending) == 0;
 }
 
 /* Replaces control characters by '?', byte by byte, except the characters in `kept`. Names come from files and

@@ -349,7 +349,7 @@ static enum cli_documents documents_of(const struct cli_tokenize_request *reques
     static const char *const endings[] = {".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"};
     if (request->documents != CLI_DOCUMENTS_BY_NAME) return request->documents;
     for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
-        if (text_ends_in(path, endings[i])) return CLI_DOCUMENTS_JSON;
+        if (text_ends_like(path, endings[i])) return CLI_DOCUMENTS_JSON;
     return CLI_DOCUMENTS_FILES;
 }
 

@@ -77,6 +77,6 @@ const char *data_file_records(const char *path)
         {".arrow", "Arrow records"},  {".yaml", "YAML"},         {".xml", "XML"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
-        if (text_ends_in(path, kinds[i][0])) return kinds[i][1];
+        if (text_ends_like(path, kinds[i][0])) return kinds[i][1];
     return NULL;
 }

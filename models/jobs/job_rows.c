@@ -96,7 +96,7 @@ bool job_rows_command(const char *path, const struct network *network, char out[
     static const char *const endings[] = {".jsonl", ".ndjson"};
     char folder[JOB_ROWS_FOLDER_BYTES];
     for (size_t i = 0; i < ARRAY_COUNT(endings); i++) {
-        if (!text_ends_in(path, endings[i])) continue;
+        if (!text_ends_like(path, endings[i])) continue;
         const size_t stem = strlen(path) - strlen(endings[i]);
         if (!find_folder(network, folder)) strcpy(folder, "FOLDER");
         const int length = snprintf(out, JOB_ROWS_COMMAND_BYTES,

@@ -342,8 +342,8 @@ static void bytes_are_tokens_only_when_meant(void **state)
         {BYTE_NETWORK ", \"data\": \"a.jsonl\"",
          ":2:96: 'a.jsonl' holds JSON lines by its name: make rows of it by 'spillway tokenize a.jsonl --rows --tokenizer "
          "FOLDER -o a.rows' (or \"tokens\": \"bytes\" if bytes are meant)"},
-        {BYTE_NETWORK ", \"data\": \"a.csv\"",
-         ":2:96: 'a.csv' holds a table by its name, and its bytes would be the tokens " WANTED
+        {BYTE_NETWORK ", \"data\": \"A.CSV\"",
+         ":2:96: 'A.CSV' holds a table by its name, and its bytes would be the tokens " WANTED
          ", or \"tokens\": \"bytes\" if bytes are meant)"},
         {BYTE_NETWORK ", \"data\": \"a.jsonl\", \"tokens\": \"bytes\"", ""},
         {BYTE_NETWORK ", \"data\": \".\", \"tokens\": \"bytes\"", ":2:96: '.' is a folder " WANTED ")"},
