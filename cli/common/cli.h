@@ -91,6 +91,13 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 /* For answers that can be a page, of verbs that take no other common options than these. */
 #define CLI_ANSWER_OPTIONS(cli) CLI_REPORT_OPTION(cli), CLI_FORCE_OPTION(cli), CLI_COMMON_OPTIONS(cli)
 
+/* Sizes of samples that only some networks have. */
+#define CLI_OTHER_SIZES(decoder_sequence, image)                                                                       \
+    OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, decoder_sequence,                                 \
+               "tokens per sample of the decoder, for T5 (default: --sequence)"),                                      \
+        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, image,                                             \
+                   "side of an image, for convolutional networks (default: the network's)")
+
 /* For verbs that add a row to the history. */
 #define CLI_HISTORY_OPTION(cli)                                                                   \
     OPTION_OUTPUT("history", 0, "FILE", FILE_KIND_DATABASE, &(cli)->history_path,                 \

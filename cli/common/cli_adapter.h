@@ -13,13 +13,6 @@ struct cli_adapter {
     const char *targets; /* "q_proj,v_proj", "all-linear"; NULL: the family's default */
 };
 
-/* Sizes of samples that only some networks have. */
-#define CLI_OTHER_SIZES(decoder_sequence, image)                                                                       \
-    OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, decoder_sequence,                                 \
-               "tokens per sample of the decoder, for T5 (default: --sequence)"),                                      \
-        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, image,                                             \
-                   "side of an image, for convolutional networks (default: the network's)")
-
 #define CLI_ADAPTER_RANK(adapter)                                                                                      \
     OPTION_U64("lora-rank", 0, "N", 1, NETWORK_RANK_MAX, &(adapter)->rank,                                             \
                "train adapters of this rank; the network is frozen")

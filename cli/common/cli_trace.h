@@ -16,7 +16,7 @@ MUST_CHECK enum status cli_trace_places(FILE *out, const struct trace *trace, st
 /* Prints where the trace is and how to look at it; nothing if `path` is NULL. */
 void cli_trace_written(struct cli *cli, const char *path);
 
-/* Write the arrays "jobs" and "places". */
+/* Writes the array "jobs"; "places": trace_writer_places(). */
 void cli_trace_jobs_json(struct json_out *json, const struct trace *trace);
 
 /* Returns all jobs' rate over the makespan; 0 when nothing ran. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "cli/common/cli_adapter.h"
+#include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 #include "models/job/memory.h"
 #include "models/network/network_graph.h"

@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "models/job/host_files.h"
@@ -449,8 +448,8 @@ static enum status plan_turns_again(struct saturn *s, const struct saturn_altern
     return plan_runs(s, true);
 }
 
-/* Moves jobs with many states to several devices until the host holds the states of the others at once, unless the
- * plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
+/* Moves jobs with many states to several devices until the host holds the states of the jobs that run at the same time, unless
+ * the plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
 static enum status plan_with_less_on_hosts(struct saturn *s, double turns_s)
 {
     struct saturn_alternatives from = {0};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/random.h"
 
 enum {
     TASKS_MIN = 4096, /* shorter plans are written for people */
@@ -28,16 +29,10 @@ static uint32_t slot_count(const struct plan *plan, const struct plan_task *task
     return plan->units[task->unit].acquire_count;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
-
 static uint64_t task_hash(const struct plan *plan, const struct plan_task *task)
 {
-    uint64_t hash = mix(mix(0, (uint64_t)task->unit << 32 | task->device), (uint64_t)task->gang << 32 | task->peer);
-    for (uint32_t i = 0; i < slot_count(plan, task); i++) hash = mix(hash, plan->layouts[task->layout + i]);
+    uint64_t hash = random_u64((uint64_t)task->unit << 32 | task->device, (uint64_t)task->gang << 32 | task->peer);
+    for (uint32_t i = 0; i < slot_count(plan, task); i++) hash = random_mix(hash ^ plan->layouts[task->layout + i]);
     return hash;
 }
 

@@ -15,32 +15,16 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_plan.h"
+#include "tests/support/planner/support_plan_text.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
-
-/* The caller frees it. */
-static char *text_of(const struct plan *plan)
-{
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert_non_null(out);
-    plan_write_json(plan, out);
-    assert_true(json_out_complete(out));
-    const char *text = json_out_text(out, &length);
-    char *copy = malloc(length + 1);
-    assert_non_null(copy);
-    memcpy(copy, text, length + 1);
-    json_out_destroy(out);
-    return copy;
-}
 
 /* --- round trips ---------------------------------------------------------------------------- */
 
@@ -48,9 +32,9 @@ static void assert_round_trip(const struct plan *plan)
 {
     struct plan read = {0};
     struct error err = {0};
-    char *text = text_of(plan);
+    char *text = support_plan_text(plan);
     if (plan_parse("test", text, strlen(text), &read, &err) != STATUS_OK) fail_msg("%s", err.text);
-    char *again = text_of(&read);
+    char *again = support_plan_text(&read);
     assert_string_equal(text, again);
     assert_true(plan_fingerprint(plan) == plan_fingerprint(&read));
     assert_true(plan_operations(plan) == plan_operations(&read));
@@ -280,7 +264,7 @@ static void test_faults(void **state)
     const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
     struct plan plan;
     support_plan(&shape, &plan);
-    char *text = text_of(&plan);
+    char *text = support_plan_text(&plan);
     check_faults(text, faults, ARRAY_COUNT(faults));
     free(text);
     plan_release(&plan);
@@ -296,7 +280,7 @@ static void test_words_of_before(void **state)
     struct error err = {0};
     support_plan(&shape, &plan);
     plan.order = (struct plan_order){.kind = PLAN_ORDER_WEIGHT_BUFFERS, .bound_s = 1, .tried = 2};
-    char *text = text_of(&plan), *before = changed(text, &word);
+    char *text = support_plan_text(&plan), *before = changed(text, &word);
     if (plan_parse("plan.json", before, strlen(before), &read, &err)) fail_msg("%s", err.text);
     assert_int_equal(read.order.kind, PLAN_ORDER_WEIGHT_BUFFERS);
     assert_int_equal(read.order.tried, 2);
@@ -317,7 +301,7 @@ static void test_tasks_of_before(void **state)
     struct error err = {0};
     support_plan(&shape, &plan);
     assert_int_equal(plan.segment_count, 1);
-    char *text = text_of(&plan), *before = changed(text, &key), *without = changed(before, &empty);
+    char *text = support_plan_text(&plan), *before = changed(text, &key), *without = changed(before, &empty);
     if (plan_parse("plan.json", before, strlen(before), &read, &err)) fail_msg("%s", err.text);
     assert_int_equal(read.task_count, plan.task_count);
     assert_true(plan_fingerprint(&read) == plan_fingerprint(&plan));
@@ -353,7 +337,7 @@ static void test_faults_of_direct_copies(void **state)
         .devices = 2, .jobs = 1, .middle = 1, .minibatches = 1, .direct = true};
     struct plan plan;
     support_plan(&shape, &plan);
-    char *text = text_of(&plan);
+    char *text = support_plan_text(&plan);
     check_faults(text, direct_faults, ARRAY_COUNT(direct_faults));
     free(text);
     plan_release(&plan);
@@ -476,7 +460,7 @@ static void test_allocation_failures(void **state)
                                       .slices = 2};
     struct plan plan;
     support_plan(&shape, &plan);
-    char *text = text_of(&plan);
+    char *text = support_plan_text(&plan);
     enum status status = STATUS_NO_MEMORY;
     for (uint64_t n = 1; status == STATUS_NO_MEMORY; n++) {
         struct plan read = {0};

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/check/plan_io.h"
 #include "planner/strategy/planner.h"
 #include "planner/walk/plan_copies.h"
+#include "tests/support/planner/support_plan_text.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
@@ -71,22 +71,6 @@ static void test_copies(void **state)
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-/* The caller frees it. */
-static char *text_of(const struct plan *plan)
-{
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert_non_null(out);
-    plan_write_json(plan, out);
-    assert_true(json_out_complete(out));
-    const char *text = json_out_text(out, &length);
-    char *copy = malloc(length + 1);
-    assert_non_null(copy);
-    memcpy(copy, text, length + 1);
-    json_out_destroy(out);
-    return copy;
-}
-
 static void make_plan(const char *policy, uint32_t devices, uint64_t minibatches, uint64_t key, struct plan *out)
 {
     struct hardware hardware;
@@ -126,12 +110,12 @@ static void test_round_trips(void **state)
         uint64_t key = random_u64(seed, n) >> 1;
         make_plan(policies[n % ARRAY_COUNT(policies)], 1 + (uint32_t)random_below(key, 100, 3),
                   500 + random_below(key, 101, 150), key, &plan);
-        char *text = text_of(&plan);
+        char *text = support_plan_text(&plan);
         if (plan_parse("test", text, strlen(text), &read, &err) != STATUS_OK) fail_msg("%s", err.text);
         as_turns += strstr(text, "\"lanes\": [") != NULL;
         assert_same_tasks(&plan, &read);
         assert_true(plan_fingerprint(&plan) == plan_fingerprint(&read));
-        char *again = text_of(&read);
+        char *again = support_plan_text(&read);
         assert_string_equal(text, again);
         free(text);
         free(again);
@@ -203,7 +187,7 @@ static void test_faults(void **state)
     (void)state;
     struct plan plan = {0};
     make_plan("random", 2, 500, 1, &plan);
-    char *text = text_of(&plan);
+    char *text = support_plan_text(&plan);
     plan_release(&plan);
     for (size_t i = 0; i < ARRAY_COUNT(turn_faults); i++) {
         struct plan read = {0};
@@ -233,7 +217,7 @@ static void test_numbers_of_turns(void **state)
     };
     struct plan plan = {0};
     make_plan("random", 2, 500, 1, &plan);
-    char *text = text_of(&plan);
+    char *text = support_plan_text(&plan);
     plan_release(&plan);
     for (size_t i = 0; i < ARRAY_COUNT(faults); i++) {
         struct plan read = {0};
