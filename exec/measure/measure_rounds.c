@@ -1,8 +1,7 @@
 /*
  * All parts take turns during the whole measurement: another program that runs for seconds costs every value a few of
  * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end. A round has
- * a part of the collectives; the rounds end without all of them if time is short. The rest follows, or is
- * left out of the profile.
+ * a part of the collectives; if time is short, the rest follows after the rounds, so that no profile lacks a kind.
  */
 #include "base/process/clock.h"
 #include "base/try.h"
@@ -65,9 +64,9 @@ enum status measure_rounds(struct measure *measure, struct measure_parts *parts,
         TRY(visit_all(measure, parts, err));
         round_s = clock_s() - before_s;
     }
-    const double end_s = clock_s() + AGAIN_SHARE * measure->budget_s;
-    while (parts->collectives && !measure_collective_visits_complete(parts->collectives) && clock_s() < end_s)
+    while (parts->collectives && !measure_collective_visits_complete(parts->collectives))
         TRY(visit_collectives(measure, parts, err));
+    const double end_s = clock_s() + AGAIN_SHARE * measure->budget_s;
     while (!measure_is_coarse(measure) && is_lacking(parts) && clock_s() < end_s)
         for (uint32_t i = 0; i < parts->profile_count && clock_s() < end_s; i++)
             TRY(measure_kernel_visits_visit(parts->kernels[i], true, err));
