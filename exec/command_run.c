@@ -250,6 +250,22 @@ static enum status carry_out(const struct run_request *command, const struct pla
     return status;
 }
 
+/* Reads the plan, meets the other ranks and carries the plan out. */
+static enum status run_file(struct run_request *command, const char *path, const volatile bool *stop,
+                            struct error *err)
+{
+    struct plan plan = {0};
+    struct ranks *ranks = NULL;
+    enum status status = plan_read(path, &plan, err);
+    if (status == STATUS_OK && command->checkpoint)
+        status = job_set_checkpoints_declare(&plan.jobs, command->checkpoint, err);
+    if (status == STATUS_OK) status = join_ranks(command, &plan, &ranks, err);
+    if (status == STATUS_OK) status = carry_out(command, &plan, ranks, stop, err);
+    ranks_destroy(ranks);
+    plan_release(&plan);
+    return status;
+}
+
 enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP, .rank = RANK_LAUNCH_NONE,
@@ -318,14 +334,5 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         return error_set(err, STATUS_BAD_INPUT,
                          "'--log -' and '--json' cannot both have standard output");
     if (command.quiet) progress_disable();
-    struct plan plan = {0};
-    enum status status = plan_read(options.operands[0], &plan, err);
-    if (status == STATUS_OK && command.checkpoint)
-        status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
-    struct ranks *ranks = NULL;
-    if (status == STATUS_OK) status = join_ranks(&command, &plan, &ranks, err);
-    if (status == STATUS_OK) status = carry_out(&command, &plan, ranks, stop, err);
-    ranks_destroy(ranks);
-    plan_release(&plan);
-    return status;
+    return run_file(&command, options.operands[0], stop, err);
 }

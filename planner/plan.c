@@ -400,7 +400,8 @@ static void add_file(uint64_t *hash, const char *path, bool folders)
     add_text(hash, slash ? slash + 1 : path);
 }
 
-static void add_job(uint64_t *hash, const struct job *job, bool folders)
+/* Sizes and choices. Fields that came later are added only where they are set, so that older fingerprints stay. */
+static void add_counts(uint64_t *hash, const struct job *job)
 {
     const struct network *network = &job->network;
     const uint64_t fields[] = {
@@ -431,6 +432,11 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);
     if (job_clips(job)) add_double(hash, job->optimizer.clip);
+}
+
+static void add_rates(uint64_t *hash, const struct job *job)
+{
+    const struct network *network = &job->network;
     const double reals[] = {
         network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
         network->rope.theta,         network->rope.factor,       network->rope.low_factor,
@@ -440,6 +446,10 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         job->optimizer.schedule.floor,
     };
     for (size_t i = 0; i < ARRAY_COUNT(reals); i++) add_double(hash, reals[i]);
+}
+
+static void add_profile(uint64_t *hash, const struct network *network)
+{
     for (uint64_t l = 0; network->profile && l < network->layer_count; l++) {
         const struct layer_profile *layer = &network->profile[l];
         add(hash, layer->parameter_bytes);
@@ -448,6 +458,11 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         add(hash, layer->forward_ns);
         add(hash, layer->backward_ns);
     }
+}
+
+/* Switches of a network that came later, its frozen layers and its graph. */
+static void add_switches(uint64_t *hash, const struct network *network)
+{
     const double switches[] = {network->window_theta, network->score_scalar, network->score_cap, network->logit_cap,
                                network_dropout(network, NETWORK_DROPS_EMBEDDING),
                                network_dropout(network, NETWORK_DROPS_SCORES),
@@ -462,6 +477,14 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
         graph_op_code(&network->graph->ops[i], code);
         for (uint32_t w = 0; w < GRAPH_CODE_WORDS; w++) add(hash, code[w]);
     }
+}
+
+static void add_job(uint64_t *hash, const struct job *job, bool folders)
+{
+    add_counts(hash, job);
+    add_rates(hash, job);
+    add_profile(hash, &job->network);
+    add_switches(hash, &job->network);
     add_text(hash, job->name);
     add_file(hash, job->data, folders);
     add_file(hash, job->weights_in, folders);

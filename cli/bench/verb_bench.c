@@ -117,6 +117,20 @@ static enum status run(struct cli *cli, const struct bench_request *request, str
     return status;
 }
 
+/* Refuses options that do not go together. */
+static enum status check_request(const struct bench_request *request, const struct bench *bench, struct error *err)
+{
+    if (request->counterfactual && (request->library || request->csv || request->figure || bench->options.real))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--counterfactual' is for one run (expected no --library, --csv, --output or --real)");
+    if (!request->library && request->library_s >= 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--time-limit' is for '--library'");
+    if (request->library && request->workloads.count + request->families.count > 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--library' takes no workloads (expected neither --workloads nor --family)");
+    return STATUS_OK;
+}
+
 enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct bench_request request = {
@@ -167,14 +181,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                    "policy breaks a rule, crashes or loops.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
-    if (request.counterfactual && (request.library || request.csv || request.figure || bench.options.real))
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--counterfactual' is for one run (expected no --library, --csv, --output or --real)");
-    if (!request.library && request.library_s >= 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--time-limit' is for '--library'");
-    if (request.library && request.workloads.count + request.families.count > 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--library' takes no workloads (expected neither --workloads nor --family)");
+    TRY(check_request(&request, &bench, err));
     if (request.library)
         return bench_library(cli, request.library, request.library_s >= 0 ? request.library_s : 2, 0, err);
     enum status status = run(cli, &request, &bench, err);

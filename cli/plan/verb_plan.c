@@ -343,6 +343,22 @@ static enum status plan_as_asked(struct cli *cli, const struct plan_request *req
                                                              : plan_one(cli, request, err);
 }
 
+/* Refuses options that contradict each other or the policy. */
+static enum status check_request(const struct plan_request *request, struct error *err)
+{
+    TRY(cli_refuse_dash("output", request->output, err));
+    TRY(cli_refuse_dash("write-instance", request->instance, err));
+    if (request->runnable && ((request->policy && !asks_for(request, "all")) || request->timetable || swaps(request)))
+        return error_set(err, STATUS_BAD_INPUT, "option '--runnable' is for plans of which there is a choice "
+                                                "(expected no '--policy', or 'all')");
+    if (request->timetable && request->policy)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
+    TRY(check_for_swap(request, err));
+    TRY(check_for_saturn(request, err));
+    return check_policy(request->policy, err);
+}
+
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct plan_request request = {
@@ -421,18 +437,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.source.jobs_path = options.operands[0];
-    TRY(cli_refuse_dash("output", request.output, err));
-    TRY(cli_refuse_dash("write-instance", request.instance, err));
-    if (request.runnable && ((request.policy && !asks_for(&request, "all")) || request.timetable || swaps(&request)))
-        return error_set(err, STATUS_BAD_INPUT, "option '--runnable' is for plans of which there is a choice "
-                                                "(expected no '--policy', or 'all')");
-    if (request.timetable && request.policy)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
-    TRY(check_for_swap(&request, err));
-    TRY(check_for_saturn(&request, err));
+    TRY(check_request(&request, err));
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
-    TRY(check_policy(request.policy, err));
     struct json_input *piped = NULL;
     if (file_kind_is_stream(request.source.jobs_path)) TRY(json_input_read(request.source.jobs_path, &piped, err));
     request.source.jobs = piped;

@@ -398,6 +398,23 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     return status;
 }
 
+/* Refuses options that need others, and a plan that cannot be read twice. */
+static enum status check_request(const struct cli_run_request *request, struct error *err)
+{
+    TRY(cli_refuse_dash("trace", request->trace_path, err));
+    TRY(cli_refuse_dash("log", request->log_path, err));
+    TRY(cli_refuse_dash("executed-order", request->executed_order, err));
+    if (!request->dispatch && (request->policy || request->seed > 0 || request->executed_order))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
+                         request->policy ? "policy" : request->seed > 0 ? "seed" : "executed-order");
+    if (!request->checkpoint && (request->resume || request->checkpoint_every || request->keep > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
+                         request->resume ? "resume" : request->keep > 0 ? "keep" : "checkpoint-every");
+    if (strcmp(request->plan_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "the plan must be a file, because it is read twice (found '-')");
+    return STATUS_OK;
+}
+
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN, .on_nan = NAN_STOP};
@@ -459,18 +476,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.plan_path = options.operands[0];
-    TRY(cli_refuse_dash("trace", request.trace_path, err));
-    TRY(cli_refuse_dash("log", request.log_path, err));
-    TRY(cli_refuse_dash("executed-order", request.executed_order, err));
-    if (!request.dispatch && (request.policy || request.seed > 0 || request.executed_order))
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
-                         request.policy ? "policy" : request.seed > 0 ? "seed" : "executed-order");
-    if (!request.checkpoint && (request.resume || request.checkpoint_every || request.keep > 0))
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
-                         request.resume ? "resume"
-                         : request.keep > 0 ? "keep" : "checkpoint-every");
-    if (strcmp(request.plan_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "the plan must be a file, because it is read twice (found '-')");
+    TRY(check_request(&request, err));
     if (!cli->document || request.trace_path) return run(cli, &request, err);
     char scratch[CLI_PATH_BYTES];
     TRY(cli_child_file(scratch, err));

@@ -48,11 +48,72 @@ static uint64_t targets_of(struct run_loop *loop, const struct plan_walk_op *op)
     return known->count;
 }
 
+/* Sets the argument that the use of a buffer stands for. */
+static void set_argument(struct unit_arguments *arguments, struct run_loop *loop, const struct plan_walk_op *op,
+                         const struct plan_place_use *use)
+{
+    const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
+    const uint32_t shard = op->unit->shard;
+    void *const at = address_of(loop, op, use);
+    switch ((enum plan_buffer_kind)buffer->kind) {
+    case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
+        if (buffer->shard == shard)
+            arguments->state = at;
+        else
+            arguments->table = at;
+        break;
+    case BUFFER_PARAMETERS: /* a version is made from the state */
+        if (op->gang == PLAN_NONE || (op->unit->pass != PLAN_UPDATE && op->unit->pass != PLAN_LOAD))
+            arguments->state = at;
+        else if (use->flags & ACCESS_WRITE)
+            arguments->version = at;
+        break;
+    case BUFFER_STAGED: arguments->state = at; break;
+    case BUFFER_TABLE: arguments->table = at; break;
+    case BUFFER_TABLE_GRADIENT: arguments->table_gradient = at; break;
+    case BUFFER_BATCH: arguments->batch = at; break;
+    case BUFFER_LOSS:
+        arguments->loss = at;
+        arguments->targets = targets_of(loop, op);
+        break;
+    case BUFFER_BOUNDARY:
+        if (buffer->shard == shard)
+            arguments->boundary_in = at;
+        else
+            arguments->boundary_out = at;
+        break;
+    case BUFFER_BOUNDARY_GRADIENT:
+        if (buffer->shard == shard)
+            arguments->gradient_out = at;
+        else
+            arguments->gradient_in = at;
+        break;
+    case BUFFER_ACTIVATIONS: arguments->activations = at; break;
+    case BUFFER_GRADIENT: /* the first chunk's step reads the last one's, where these share a table */
+        if (buffer->variant == PLAN_GRADIENT_LEVELS)
+            arguments->levels = at;
+        else if (buffer->shard == shard || buffer->shard == PLAN_NONE)
+            arguments->gradient = at;
+        else
+            arguments->table_gradient = at;
+        break;
+    case BUFFER_NORMS: arguments->norms = at; break;
+    case BUFFER_WORKSPACE: /* a chunk's others go from one unit to another */
+        if (op->gang == PLAN_NONE || buffer->variant == 0)
+            arguments->workspace = at;
+        else
+            arguments->handed_gradients = at;
+        break;
+    case BUFFER_KEPT:
+    case BUFFER_STORED: /* nothing computes there */
+    case BUFFER_KIND_COUNT: assert(false);
+    }
+}
+
 static struct unit_arguments unit_arguments_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan *const plan = loop->plan;
-    const uint32_t shard = op->unit->shard;
-    const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
+    const uint32_t shard_index = plan->job_first_shard[op->unit->job] + op->unit->shard;
     struct run *const run = loop->run;
     int32_t *const begins = run_rows_of(run, op);
     const bool guarded = !run->peers && run->options->on_nan == RUN_NAN_STOP && run->backend->arena_on_host;
@@ -69,64 +130,7 @@ static struct unit_arguments unit_arguments_of(struct run_loop *loop, const stru
         .begins = begins,
         .position_rows = run_rows_positions(&plan->jobs.jobs[op->unit->job], begins),
     };
-    for (uint32_t i = 0; i < op->use_count; i++) {
-        const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
-        void *const at = address_of(loop, op, &op->uses[i]);
-        switch ((enum plan_buffer_kind)buffer->kind) {
-        case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
-            if (buffer->shard == shard)
-                arguments.state = at;
-            else
-                arguments.table = at;
-            break;
-        case BUFFER_PARAMETERS: /* a version is made from the state */
-            if (op->gang != PLAN_NONE && (op->unit->pass == PLAN_UPDATE || op->unit->pass == PLAN_LOAD)) {
-                if (op->uses[i].flags & ACCESS_WRITE) arguments.version = at;
-                break;
-            }
-            arguments.state = at;
-            break;
-        case BUFFER_STAGED: arguments.state = at; break;
-        case BUFFER_TABLE: arguments.table = at; break;
-        case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
-        case BUFFER_BATCH: arguments.batch = at; break;
-        case BUFFER_LOSS:
-            arguments.loss = at;
-            arguments.targets = targets_of(loop, op);
-            break;
-        case BUFFER_BOUNDARY:
-            if (buffer->shard == shard)
-                arguments.boundary_in = at;
-            else
-                arguments.boundary_out = at;
-            break;
-        case BUFFER_BOUNDARY_GRADIENT:
-            if (buffer->shard == shard)
-                arguments.gradient_out = at;
-            else
-                arguments.gradient_in = at;
-            break;
-        case BUFFER_ACTIVATIONS: arguments.activations = at; break;
-        case BUFFER_GRADIENT: /* the first chunk's step reads the last one's, where these share a table */
-            if (buffer->variant == PLAN_GRADIENT_LEVELS)
-                arguments.levels = at;
-            else if (buffer->shard == shard || buffer->shard == PLAN_NONE)
-                arguments.gradient = at;
-            else
-                arguments.table_gradient = at;
-            break;
-        case BUFFER_NORMS: arguments.norms = at; break;
-        case BUFFER_WORKSPACE: /* a chunk's others go from one unit to another */
-            if (op->gang == PLAN_NONE || buffer->variant == 0)
-                arguments.workspace = at;
-            else
-                arguments.handed_gradients = at;
-            break;
-        case BUFFER_KEPT:
-        case BUFFER_STORED: /* nothing computes there */
-        case BUFFER_KIND_COUNT: assert(false);
-        }
-    }
+    for (uint32_t i = 0; i < op->use_count; i++) set_argument(&arguments, loop, op, &op->uses[i]);
     return arguments;
 }
 

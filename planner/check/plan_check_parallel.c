@@ -218,16 +218,47 @@ static bool are_raised(const struct check_parallel_view *v)
     return v->job->parallel.offload == OFFLOAD_WEIGHTS && !parallel_splits(&v->job->parallel, ZERO_WEIGHTS);
 }
 
+/* Returns the contents of a sum of gradients before the operation (found) or after it. */
+static struct meaning meaning_of_gradient(const struct check_parallel_view *v, bool found)
+{
+    const bool update = v->op->pass == PLAN_UPDATE;
+    if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
+    if (v->op->pass == PLAN_REDUCE && !found)
+        return (struct meaning){check_shard_thing(v->global, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
+    /* a norm leaves its gradient */
+    const bool complete = (update && found) || v->op->pass == PLAN_NORM;
+    const bool reduced = v->scatters || (complete && v->ranks > 1);
+    if (complete && parallel_joins_chunk(v->job, v->chunk))
+        return (struct meaning){check_shard_thing(v->global, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
+    return (struct meaning){check_shard_thing(v->global, reduced ? CHECK_THING_REDUCED_GRADIENT
+                                                                 : CHECK_THING_PARAMETER_GRADIENT),
+                            CHECK_CLOCK_SUM};
+}
+
+/* Returns the contents of a microbatch's gradient before the operation (found) or after it. */
+static struct meaning meaning_of_whole_gradient(const struct check_parallel_view *v, bool found)
+{
+    const bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT; /* finds what the first unit made */
+    const bool handed = is_first_half(v) || (second && found);
+    const bool encodes = v->op->kind == OP_COMPUTE; /* in a REDUCE; a collective finds what it leaves */
+    if (v->unit->pass == PLAN_REDUCE && parallel_encodes_gradients(v->job) && !(encodes && found))
+        return (struct meaning){check_shard_thing(v->global, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_MICROBATCH};
+    return (struct meaning){check_shard_thing(v->global, handed ? CHECK_THING_HANDED_GRADIENT
+                                                                : CHECK_THING_PARAMETER_GRADIENT),
+                            CHECK_CLOCK_MICROBATCH};
+}
+
 /* Returns an operand's contents before the operation (found) or after it. */
 static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found,
                                  uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
-    bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
-    uint32_t own = v->global, next = own + 1;
+    const bool parts = p->tensor > 1;
+    const bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE; /* moves whatever is there */
+    const uint32_t own = v->global, next = own + 1;
     switch (operand) {
     case CHECK_OPERAND_STATE: {
-        bool shares = update && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
+        bool shares = v->op->pass == PLAN_UPDATE && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
         return (struct meaning){check_shard_thing(own, shares ? CHECK_THING_UPDATED_SHARES : CHECK_THING_STATE),
                                 CHECK_CLOCK_STEP};
     }
@@ -235,29 +266,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     case CHECK_OPERAND_NEXT_WEIGHTS:
         return (struct meaning){check_shard_thing(own, are_raised(v) ? CHECK_THING_STATE : CHECK_THING_WEIGHTS),
                                 CHECK_CLOCK_STEP};
-    case CHECK_OPERAND_GRADIENT: {
-        if (is_first_half(v)) return (struct meaning){NOTHING, CHECK_CLOCK_SUM}; /* BACKWARD_WEIGHT counts the sum */
-        if (v->op->pass == PLAN_REDUCE && !found)
-            return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
-        /* a norm leaves its gradient */
-        const bool norm = v->op->pass == PLAN_NORM, complete = (update && found) || norm;
-        bool reduced = v->scatters || (complete && v->ranks > 1);
-        if (complete && parallel_joins_chunk(v->job, v->chunk))
-            return (struct meaning){check_shard_thing(own, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
-        return (struct meaning){check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT
-                                                               : CHECK_THING_PARAMETER_GRADIENT),
-                                CHECK_CLOCK_SUM};
-    }
-    case CHECK_OPERAND_WHOLE_GRADIENT: {
-        const bool second = v->carried_out && v->op->pass == PLAN_BACKWARD_WEIGHT; /* finds what the first unit made */
-        const bool handed = is_first_half(v) || (second && found);
-        const bool encodes = v->op->kind == OP_COMPUTE; /* in a REDUCE; a collective finds what it leaves */
-        if (v->unit->pass == PLAN_REDUCE && parallel_encodes_gradients(v->job) && !(encodes && found))
-            return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_MICROBATCH};
-        return (struct meaning){check_shard_thing(own, handed ? CHECK_THING_HANDED_GRADIENT
-                                                              : CHECK_THING_PARAMETER_GRADIENT),
-                                CHECK_CLOCK_MICROBATCH};
-    }
+    case CHECK_OPERAND_GRADIENT: return meaning_of_gradient(v, found);
+    case CHECK_OPERAND_WHOLE_GRADIENT: return meaning_of_whole_gradient(v, found);
     case CHECK_OPERAND_INPUT:
         return (struct meaning){check_shard_thing(own, CHECK_THING_BOUNDARY), CHECK_CLOCK_MICROBATCH};
     case CHECK_OPERAND_OUTPUT:
@@ -277,20 +287,15 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
             return (struct meaning){check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT), CHECK_CLOCK_MICROBATCH};
         if (part == 3) return (struct meaning){check_shard_thing(own, CHECK_THING_GRADIENT), CHECK_CLOCK_MICROBATCH};
         return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
-    case CHECK_OPERAND_BATCH: {
-        bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE; /* whatever is there */
+    case CHECK_OPERAND_BATCH:
         return (struct meaning){lives ? NOTHING : v->batch_thing,
                                 v->op->pass == PLAN_EVALUATE ? CHECK_CLOCK_HELD_OUT : CHECK_CLOCK_DATA};
-    }
     case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
     case CHECK_OPERAND_HELD_OUT_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_HELD_OUT_SUM};
     case CHECK_OPERAND_HANDOVER:
         return (struct meaning){check_shard_thing(own, CHECK_THING_HANDOVER),
                                 v->job->parallel.slices > 1 ? CHECK_CLOCK_SLICE : CHECK_CLOCK_MICROBATCH};
-    case CHECK_OPERAND_NORMS: {
-        bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE;
-        return (struct meaning){lives ? NOTHING : v->norms_thing, CHECK_CLOCK_STEP};
-    }
+    case CHECK_OPERAND_NORMS: return (struct meaning){lives ? NOTHING : v->norms_thing, CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE:
         return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
     case CHECK_OPERAND_TABLE_GRADIENT: {

@@ -92,92 +92,129 @@ static uint64_t whole_weights(const struct checker *c, const struct check_parall
     return v->carried_out ? check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS) : v->whole.weight_bytes;
 }
 
+/* Returns true for a unit that only moves weights or gradients, whose pass needs no computation. */
+static bool only_moves(const struct check_parallel_view *v)
+{
+    const uint32_t pass = v->unit->pass;
+    if (pass == PLAN_REDUCE) return !parallel_sums_on_host(v->job) && !parallel_encodes_gradients(v->job);
+    if (pass == PLAN_REFRESH) return !v->carried_out; /* else it resets its gradient for the next sum */
+    return pass == PLAN_GATHER || pass == PLAN_JOIN;
+}
+
+/* Checks how often the unit computes its pass. */
+static enum status check_computing(struct checker *c, const struct check_parallel_view *v)
+{
+    /* A refresh of delayed updates resets its gradient after the minibatch's update only. */
+    const bool early = v->carried_out && v->unit->pass == PLAN_REFRESH && v->job->parallel.delayed &&
+                       !check_is_reset(c);
+    const bool thirds = v->unit->pass == PLAN_BACKWARD && !v->carried_out;
+    uint32_t computes = 0, expected = only_moves(v) ? 0 : 1;
+    for (uint32_t o = 0; o < v->unit->op_count; o++)
+        computes += c->plan->ops[v->unit->first_op + o].kind == OP_COMPUTE && !check_holds_place(c, o) &&
+                    !(v->unit->pass == PLAN_EVALUATE && c->plan->ops[v->unit->first_op + o].pass == PLAN_BATCH);
+    if (computes == expected || (early && computes == 0) || (thirds && computes == 3)) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
+}
+
+/* Checks that the job has a use for a unit of this pass. */
+static enum status check_needed(struct checker *c, const struct check_parallel_view *v)
+{
+    const char *fault = NULL;
+    switch (v->unit->pass) {
+    case PLAN_FORWARD:
+    case PLAN_BACKWARD:
+    case PLAN_BACKWARD_INPUT:
+    case PLAN_BACKWARD_WEIGHT:
+    case PLAN_GATHER:
+    case PLAN_REDUCE:
+    case PLAN_UPDATE:
+    case PLAN_JOIN:
+    case PLAN_LOAD:
+    case PLAN_STORE: break;
+    case PLAN_EVALUATE:
+        if (!v->carried_out || v->job->evaluation.every == 0) fault = "an evaluation of a job that has none";
+        break;
+    case PLAN_REFRESH:
+        if (v->job->parallel.offload != OFFLOAD_STATES &&
+            (!v->carried_out || v->drains || !parallel_offloads(&v->job->parallel)))
+            fault = "resident weights are refreshed (expected only where states are offloaded)";
+        break;
+    case PLAN_NORM:
+        if (!v->carried_out || !job_clips(v->job)) fault = "a norm for a job that does not clip";
+        break;
+    case PLAN_OPEN:
+    case PLAN_CLOSE:
+        if (!v->carried_out) fault = "files of a parallel job that is only simulated";
+        break;
+    case PLAN_KEEP:
+        if (!v->carried_out || !v->job->keep_best) fault = "keeps weights of a job that keeps none";
+        break;
+    case PLAN_BATCH:
+        if (!check_brings_batch(v)) fault = "a batch for a chunk that has no use for it";
+        break;
+    default: fault = "a parallel job has no such unit";
+    }
+    return fault ? check_fail(c, CHECK_RULE_FORM, "%s", fault) : STATUS_OK;
+}
+
+/* Lists the collectives that the unit's pass needs over each group. */
+static void want_unit(const struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *tensor,
+                      struct wanted_collectives *data, struct wanted_collectives *ends)
+{
+    const bool shares = parallel_splits(&v->job->parallel, ZERO_STATES);
+    const bool offloads = parallel_offloads(&v->job->parallel), joins = parallel_joins_on_hosts(v->job);
+    switch (v->unit->pass) {
+    case PLAN_EVALUATE: want_pass(v, PARALLEL_EVALUATE, tensor); break;
+    case PLAN_FORWARD: want_pass(v, PARALLEL_FORWARD, tensor); break;
+    case PLAN_BACKWARD:
+        want_pass(v, PARALLEL_INPUT, tensor);
+        want_pass(v, PARALLEL_WEIGHT, tensor);
+        break;
+    case PLAN_BACKWARD_INPUT: want_pass(v, PARALLEL_INPUT, tensor); break;
+    case PLAN_BACKWARD_WEIGHT: want_pass(v, PARALLEL_WEIGHT, tensor); break;
+    case PLAN_GATHER: {
+        const uint64_t table = v->gathers_table ? check_gathered_table_bytes(v) : 0;
+        want(data, COLLECTIVE_ALL_GATHER, v->gathers && shares, whole_weights(c, v) - table);
+        want(data, COLLECTIVE_ALL_GATHER, v->gathers_table && shares, table);
+        break;
+    }
+    case PLAN_REDUCE:
+        want(data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v->ranks > 1 && !joins,
+             v->carried_out
+                 ? compression_code_bytes(parallel_gradient_code(v->job),
+                                          check_operand_bytes(c, v, CHECK_OPERAND_WHOLE_GRADIENT) / sizeof(float))
+                 : parallel_reduced_bytes(v->job, v->layers));
+        break;
+    case PLAN_UPDATE:
+        want_pass(v, PARALLEL_UPDATE, tensor);
+        want(data, COLLECTIVE_ALL_GATHER, shares && !v->gathers && !offloads, whole_weights(c, v));
+        want(data, COLLECTIVE_ALL_REDUCE, joins,
+             v->carried_out ? check_operand_bytes(c, v, CHECK_OPERAND_WHOLE_GRADIENT) : v->whole.gradient_bytes);
+        break;
+    case PLAN_REFRESH:
+        want(data, COLLECTIVE_ALL_GATHER, shares && !v->gathers && !check_is_reset(c), whole_weights(c, v));
+        break;
+    case PLAN_NORM:
+        want_pass(v, PARALLEL_NORM, tensor);
+        want(data, COLLECTIVE_ALL_REDUCE, shares,
+             memory_tensor_count(&v->job->network, v->layers.first, v->layers.count) * sizeof(double));
+        break;
+    case PLAN_JOIN:
+        want(ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v->job, v->chunk) && v->chunk == 0,
+             parallel_joined_bytes(v->job));
+        break;
+    default: break;
+    }
+}
+
 enum status check_parallel_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0}, ends = {0};
     struct job room;
-    struct check_parallel_view v = check_parallel_view(c, &room);
-    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
-    bool joins = parallel_joins_on_hosts(v.job);
-    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
-                 v.unit->pass == PLAN_JOIN;
-    bool encodes = parallel_encodes_gradients(v.job);
-    bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
-    bool resets = v.carried_out && v.unit->pass == PLAN_REFRESH; /* its gradient, for the next sum ... */
-    bool early = resets && v.job->parallel.delayed && !check_is_reset(c); /* ... unless it is before the minibatch's
-                                                                             update */
-    uint32_t computes = 0, expected = moves && !sums && !resets ? 0 : 1;
-    for (uint32_t o = 0; o < v.unit->op_count; o++)
-        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE && !check_holds_place(c, o) &&
-                    !(v.unit->pass == PLAN_EVALUATE && c->plan->ops[v.unit->first_op + o].pass == PLAN_BATCH);
-    if (computes != expected && !(early && computes == 0) &&
-        !(computes == 3 && v.unit->pass == PLAN_BACKWARD && !v.carried_out))
-        return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
-    switch (v.unit->pass) {
-    case PLAN_EVALUATE:
-        if (!v.carried_out || v.job->evaluation.every == 0)
-            return check_fail(c, CHECK_RULE_FORM, "an evaluation of a job that has none");
-        want_pass(&v, PARALLEL_EVALUATE, &tensor);
-        break;
-    case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
-    case PLAN_BACKWARD:
-        want_pass(&v, PARALLEL_INPUT, &tensor);
-        want_pass(&v, PARALLEL_WEIGHT, &tensor);
-        break;
-    case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
-    case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
-    case PLAN_GATHER: {
-        const uint64_t table = v.gathers_table ? check_gathered_table_bytes(&v) : 0;
-        want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, whole_weights(c, &v) - table);
-        want(&data, COLLECTIVE_ALL_GATHER, v.gathers_table && shares, table);
-        break;
-    }
-    case PLAN_REDUCE:
-        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
-             v.carried_out
-                 ? compression_code_bytes(parallel_gradient_code(v.job),
-                                          check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) / sizeof(float))
-                 : parallel_reduced_bytes(v.job, v.layers));
-        break;
-    case PLAN_UPDATE:
-        want_pass(&v, PARALLEL_UPDATE, &tensor);
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, whole_weights(c, &v));
-        want(&data, COLLECTIVE_ALL_REDUCE, joins,
-             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_WHOLE_GRADIENT) : v.whole.gradient_bytes);
-        break;
-    case PLAN_REFRESH:
-        if (v.job->parallel.offload != OFFLOAD_STATES && (!v.carried_out || v.drains || !offloads))
-            return check_fail(c, CHECK_RULE_FORM,
-                              "resident weights are refreshed (expected only where states are offloaded)");
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !check_is_reset(c), whole_weights(c, &v));
-        break;
-    case PLAN_NORM:
-        if (!v.carried_out || !job_clips(v.job))
-            return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
-        want_pass(&v, PARALLEL_NORM, &tensor);
-        want(&data, COLLECTIVE_ALL_REDUCE, shares,
-             memory_tensor_count(&v.job->network, v.layers.first, v.layers.count) * sizeof(double));
-        break;
-    case PLAN_JOIN:
-        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0,
-             parallel_joined_bytes(v.job));
-        break;
-    case PLAN_LOAD:
-    case PLAN_STORE: break;
-    case PLAN_OPEN:
-    case PLAN_CLOSE:
-        if (!v.carried_out) return check_fail(c, CHECK_RULE_FORM, "files of a parallel job that is only simulated");
-        break;
-    case PLAN_KEEP:
-        if (!v.carried_out || !v.job->keep_best)
-            return check_fail(c, CHECK_RULE_FORM, "keeps weights of a job that keeps none");
-        break;
-    case PLAN_BATCH:
-        if (!check_brings_batch(&v))
-            return check_fail(c, CHECK_RULE_FORM, "a batch for a chunk that has no use for it");
-        break;
-    default: return check_fail(c, CHECK_RULE_FORM, "a parallel job has no such unit");
-    }
+    const struct check_parallel_view v = check_parallel_view(c, &room);
+    TRY(check_computing(c, &v));
+    TRY(check_needed(c, &v));
+    want_unit(c, &v, &tensor, &data, &ends);
     TRY(check_fetched(c, &v, &tensor));
     TRY(check_carried_copies(c, &v));
     TRY(check_axis(c, AXIS_TENSOR, &tensor));
