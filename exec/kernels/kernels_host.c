@@ -1,8 +1,8 @@
 /*
- * A matrix library can be slow without saying so, when it does not know the processor. Creation therefore checks small
- * products against sums in double, times a product of 512 x 512 x 512, and a loop of our own that only multiplies and
- * adds in registers; kernels_host_text() calls a product below a quarter of the loop's rate (scaled by threads) slow.
- * This takes 8 ms, and 30 ms more the first time.
+ * A matrix library can be slow without saying so, when it does not know the processor. The first creation for a number
+ * of threads therefore checks small products against sums in double, times a product of 512 x 512 x 512, and a loop of
+ * our own that only multiplies and adds in registers; kernels_host_text() calls a product below a quarter of the loop's
+ * rate (scaled by threads) slow. This takes 8 ms, and 30 ms more the first time.
  *
  * Threads. OpenMP's team belongs to the thread that opens a parallel region, so streams do not share a pool.
  * kernels_host_attach() sets its size, which the library asks for.
@@ -32,8 +32,12 @@
 
 enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
 
-static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char text[HOST_TEXT_BYTES] = "no kernels were made";
+/* The examination of the library by the last number of threads. */
+static struct {
+    pthread_mutex_t lock;
+    uint32_t threads; /* 0: not examined */
+    char text[HOST_TEXT_BYTES];
+} examined = {.lock = PTHREAD_MUTEX_INITIALIZER, .text = "no kernels were made"};
 
 /* --- self-test -------------------------------------------------------------------------------- */
 
@@ -141,23 +145,38 @@ static const char *isa_name(void)
     return "another instruction set";
 }
 
+/* Writes the library's name and rate; under the lock. */
 static void describe(uint32_t threads)
 {
     const dnnl_version_t *version = dnnl_version();
     double product = product_rate(), peak = peak_rate() * threads;
-    char line[HOST_TEXT_BYTES];
-    int length = snprintf(line, sizeof line,
+    char *const line = examined.text;
+    int length = snprintf(line, HOST_TEXT_BYTES,
                           "oneDNN %d.%d.%d (%s), %u thread%s, %.0f GFLOP/s in a product of %d^3",
                           version->major, version->minor, version->patch, isa_name(), threads,
                           threads == 1 ? "" : "s", product / 1e9, (int)PROBE_SIZE);
-    if (product < peak / 4 && length > 0 && (size_t)length < sizeof line)
-        snprintf(line + length, sizeof line - (size_t)length,
+    if (product < peak / 4 && length > 0 && length < HOST_TEXT_BYTES)
+        snprintf(line + length, (size_t)(HOST_TEXT_BYTES - length),
                  ": SLOW, a loop in registers reaches %.0f (is the machine busy, or its processor "
                  "unknown to the library?)",
                  peak / 1e9);
-    pthread_mutex_lock(&text_lock);
-    memcpy(text, line, sizeof text);
-    pthread_mutex_unlock(&text_lock);
+}
+
+/* Examines the library with a team of this size, unless the last one was of this size. False: wrong products. */
+static bool examine(uint32_t threads)
+{
+    pthread_mutex_lock(&examined.lock);
+    bool right = true;
+    if (examined.threads != threads) {
+        const int team_before = omp_get_max_threads();
+        omp_set_num_threads((int)threads);
+        for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
+        if (right) describe(threads);
+        omp_set_num_threads(team_before);
+        examined.threads = right ? threads : 0;
+    }
+    pthread_mutex_unlock(&examined.lock);
+    return right;
 }
 
 /* --- public ----------------------------------------------------------------------------------- */
@@ -245,12 +264,7 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int team_before = omp_get_max_threads();
-    omp_set_num_threads((int)threads);
-    bool right = true;
-    for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
-    if (right) describe(threads);
-    omp_set_num_threads(team_before);
+    const bool right = examine(threads);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!right) {
         kernels_host_destroy(kernels);
@@ -299,8 +313,8 @@ const char *kernels_host_machine(void)
 const char *kernels_host_text(void)
 {
     static _Thread_local char copy[HOST_TEXT_BYTES];
-    pthread_mutex_lock(&text_lock);
-    memcpy(copy, text, sizeof copy);
-    pthread_mutex_unlock(&text_lock);
+    pthread_mutex_lock(&examined.lock);
+    memcpy(copy, examined.text, sizeof copy);
+    pthread_mutex_unlock(&examined.lock);
     return copy;
 }
