@@ -69,9 +69,9 @@ static enum status try_copies(struct trial *t, bool *arrived, char why[P2P_WHY_B
     for (int round = 0; round < ROUNDS && *arrived; round++) {
         fill_pattern(t, round);
         TRY(copy_pattern(t, err));
+        if (memcmp(t->found, t->pattern, t->bytes) == 0) continue;
         uint64_t at = 0;
-        while (at < t->bytes && t->found[at] == t->pattern[at]) at++;
-        if (at == t->bytes) continue;
+        while (t->found[at] == t->pattern[at]) at++;
         *arrived = false;
         snprintf(why, P2P_WHY_BYTES, "byte %" PRIu64 " of %" PRIu64 " arrived as 0x%02x, not 0x%02x",
                  at, t->bytes, t->found[at], t->pattern[at]);

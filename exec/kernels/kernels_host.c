@@ -247,7 +247,7 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     assert(threads >= 1 && threads <= INT_MAX);
     struct kernels *kernels = alloc_zeroed(1, sizeof *kernels);
     struct host_context *context = alloc_zeroed(1, sizeof *context);
-    if (context) context->widened = alloc_zeroed(2 * (size_t)HOST_WIDENED, sizeof *context->widened);
+    if (context) context->widened = alloc_resize(NULL, 2 * (size_t)HOST_WIDENED * sizeof *context->widened);
     if (!kernels || !context || !context->widened) {
         if (context) free(context->widened);
         free(kernels);
