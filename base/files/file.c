@@ -37,6 +37,7 @@
 
 #include "base/alloc.h"
 #include "base/files/outputs.h"
+#include "base/files/path.h"
 #include "base/files/zlib_memory.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -228,18 +229,19 @@ static enum status open_temporary(struct file_out *file, struct error *err)
 static enum status open_target(struct file_out *file, struct error *err)
 {
     struct stat old;
+    errno = 0;
     bool exists = strcmp(file->path, "-") != 0 && stat(file->path, &old) == 0;
-    if (exists && S_ISDIR(old.st_mode)) {
-        errno = EISDIR;
-        return error_input(err, "cannot write '%s'", file->path);
-    }
+    if (exists && S_ISDIR(old.st_mode)) errno = EISDIR;
+    if (errno == EISDIR || errno == ELOOP) return error_input(err, "cannot write '%s'", file->path);
     file->direct = strcmp(file->path, "-") == 0 || (exists && !S_ISREG(old.st_mode));
     if (file->direct) return STATUS_OK;
 
     if (exists && access(file->path, W_OK) != 0)
         return error_io(err, "cannot write '%s'", file->path);
+    char followed[PATH_MAX]; /* of a dangling link the file that it names is made, and the link stays */
+    path_follow(file->path, followed);
     char *resolved = exists ? realpath(file->path, NULL) : NULL;
-    file->target = resolved ? resolved : copy_text(file->path);
+    file->target = resolved ? resolved : copy_text(followed);
     if (!file->target) return error_memory(err, "a file name", strlen(file->path) + 1);
     TRY(open_temporary(file, err));
     /* Best effort: on a file system without modes the file is written anyway. */

@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/files/path.h"
 #include "base/hash.h"
 #include "base/try.h"
 
-enum { LINKS_MAX = 40, HELD_MAX = 32 };
+enum { HELD_MAX = 32 };
 
 struct identity {
     uint64_t hash; /* of the path, with links and ".." resolved */
@@ -47,44 +48,19 @@ static struct {
 
 /* --- identities ------------------------------------------------------------------------------- */
 
-/* Cuts a path that is too long off: no system call takes it. */
-static void set_path(char out[PATH_MAX], const char *folder, size_t folder_length, const char *name)
-{
-    const size_t kept = folder_length < PATH_MAX - 1 ? folder_length : PATH_MAX - 1, room = PATH_MAX - 1 - kept;
-    const size_t length = strnlen(name, room);
-    memcpy(out, folder, kept);
-    memcpy(out + kept, name, length);
-    out[kept + length] = '\0';
-}
-
-/* Writes the path that a dangling link points to, or the path itself. */
-static void follow_links(const char *path, char out[PATH_MAX])
-{
-    set_path(out, "", 0, path);
-    for (int i = 0; i < LINKS_MAX; i++) {
-        char target[PATH_MAX], link[PATH_MAX];
-        const ssize_t length = readlink(out, target, sizeof target - 1);
-        if (length < 0) return;
-        target[length] = '\0';
-        memcpy(link, out, sizeof link);
-        const char *const slash = strrchr(link, '/');
-        set_path(out, link, target[0] == '/' || !slash ? 0 : (size_t)(slash - link + 1), target);
-    }
-}
-
 /* Resolves the path; for a file that does not exist, its folder. */
 static void resolve(const char *path, char out[PATH_MAX])
 {
     if (realpath(path, out)) return;
     char followed[PATH_MAX], folder[PATH_MAX], resolved[PATH_MAX];
-    follow_links(path, followed);
+    path_follow(path, followed);
     const char *const slash = strrchr(followed, '/');
-    set_path(folder, followed, slash ? (size_t)(slash - followed + 1) : 0, slash ? "" : "./");
+    path_join(folder, followed, slash ? (size_t)(slash - followed + 1) : 0, slash ? "" : "./");
     if (!realpath(folder, resolved)) memcpy(resolved, folder, sizeof resolved);
     const size_t length = strlen(resolved);
-    if (length > 0 && resolved[length - 1] != '/') set_path(folder, resolved, length, "/");
+    if (length > 0 && resolved[length - 1] != '/') path_join(folder, resolved, length, "/");
     else memcpy(folder, resolved, sizeof folder);
-    set_path(out, folder, strlen(folder), slash ? slash + 1 : followed);
+    path_join(out, folder, strlen(folder), slash ? slash + 1 : followed);
 }
 
 static void locate(const char *path, struct outputs_place *place)
@@ -276,7 +252,7 @@ enum status outputs_declare_folder(const char *path, const char *what, struct er
     struct outputs_place place;
     char plain[PATH_MAX];
     if (!known.active) return STATUS_OK;
-    set_path(plain, path, strlen(path), "");
+    path_join(plain, path, strlen(path), "");
     for (size_t length = strlen(plain); length > 1 && plain[length - 1] == '/'; length--) plain[length - 1] = '\0';
     locate(plain, &place);
     pthread_mutex_lock(&known.lock);

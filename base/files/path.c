@@ -11,6 +11,8 @@
 
 #include "base/try.h"
 
+enum { LINKS_MAX = 40 }; /* as many as Linux follows */
+
 enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
                           struct error *err)
 {
@@ -103,6 +105,29 @@ const char *path_relative(const char *folder, const char *path, char out[PATH_RE
     }
     int written = snprintf(out + used, PATH_RELATIVE_BYTES - used, "%s", to + common + 1);
     return written >= 0 && (size_t)written < PATH_RELATIVE_BYTES - used ? out : path;
+}
+
+void path_join(char out[PATH_MAX], const char *folder, size_t folder_length, const char *name)
+{
+    const size_t kept = folder_length < PATH_MAX - 1 ? folder_length : PATH_MAX - 1, room = PATH_MAX - 1 - kept;
+    const size_t length = strnlen(name, room);
+    memcpy(out, folder, kept);
+    memcpy(out + kept, name, length);
+    out[kept + length] = '\0';
+}
+
+void path_follow(const char *path, char out[PATH_MAX])
+{
+    path_join(out, "", 0, path);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char target[PATH_MAX], link[PATH_MAX];
+        const ssize_t length = readlink(out, target, sizeof target - 1);
+        if (length < 0) return;
+        target[length] = '\0';
+        memcpy(link, out, sizeof link);
+        const char *const slash = strrchr(link, '/');
+        path_join(out, link, target[0] == '/' || !slash ? 0 : (size_t)(slash - link + 1), target);
+    }
 }
 
 enum status path_from_program(const char *relative, char *path, size_t size, struct error *err)

@@ -134,6 +134,36 @@ static void replacing_keeps_links_and_modes(void **state)
     assert_int_equal(file_count(), 2);
 }
 
+/* A link to a file that is not there yet is followed, through a second link too, and stays. */
+static void dangling_links_are_followed(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct file_out *file;
+    struct stat info;
+    assert_int_equal(mkdir(path_of("deep"), 0755), 0);
+    assert_int_equal(symlink("deep/second", path_of("first")), 0);
+    assert_int_equal(symlink("../real", path_of("deep/second")), 0);
+    assert_int_equal(file_out_create(path_of("first"), &file, &err), STATUS_OK);
+    file_out_printf(file, "new");
+    assert_int_equal(file_out_commit(file, &err), STATUS_OK);
+    assert_content(path_of("real"), "new");
+    assert_int_equal(lstat(path_of("first"), &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(path_of("deep/second"), &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(symlink("nowhere/file", path_of("third")), 0);
+    assert_int_equal(file_out_create(path_of("third"), &file, &err), STATUS_BAD_INPUT);
+    assert_int_equal(lstat(path_of("third"), &info), 0);
+    err = (struct error){0};
+    assert_int_equal(symlink("fourth", path_of("fourth")), 0); /* a circle */
+    assert_int_equal(file_out_create(path_of("fourth"), &file, &err), STATUS_BAD_INPUT);
+    assert_int_equal(lstat(path_of("fourth"), &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(unlink(path_of("deep/second")), 0);
+    assert_int_equal(rmdir(path_of("deep")), 0);
+}
+
 static void two_writers_do_not_meet(void **state)
 {
     (void)state;
@@ -509,6 +539,7 @@ int main(void)
         IN_FOLDER(a_file_appears_at_commit),
         IN_FOLDER(a_discarded_file_leaves_the_old_one),
         IN_FOLDER(replacing_keeps_links_and_modes),
+        IN_FOLDER(dangling_links_are_followed),
         IN_FOLDER(two_writers_do_not_meet),
         IN_FOLDER(large_writes_and_texts_arrive_whole),
         IN_FOLDER(a_missing_folder_is_told),

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/files/file_in.h"
 #include "base/json/json_stream.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "planner/plan.h"
 
@@ -42,7 +43,7 @@ struct naming {
 
 /* The different names. Open addressing; a cell is NULL when it is free. */
 struct names {
-    const char **cells;
+    char **cells;
     size_t count, cell_count; /* cell_count is 0 or a power of two, at least twice the count */
 };
 
@@ -62,7 +63,7 @@ struct chrome_read_reading {
 /* --- names ------------------------------------------------------------------------------------ */
 
 /* Finds the cell of a name, or the free cell for it. */
-static const char **find_cell(const struct names *names, const char *name)
+static char **find_cell(const struct names *names, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
@@ -88,13 +89,24 @@ static enum status keep_name(struct chrome_read_reading *r, const char *name, co
 {
     struct names *names = &r->names;
     if (2 * (names->count + 1) > names->cell_count) TRY(grow_names(names, err));
-    const char **cell = find_cell(names, name);
+    char **cell = find_cell(names, name);
     if (!*cell) {
-        TRY(arena_string(&r->scratch, name, cell, err));
+        const size_t length = strlen(name);
+        char *copy;
+        TRY(ARENA_NEW(&r->scratch, length + 1, copy, err));
+        memcpy(copy, name, length + 1);
+        *cell = copy;
         names->count++;
     }
     *out = *cell;
     return STATUS_OK;
+}
+
+/* Makes each name text on one line, when all are known: before, equal names are found by their bytes. */
+static void clean_names(struct names *names)
+{
+    for (size_t i = 0; i < names->cell_count; i++)
+        if (names->cells[i]) text_clean(names->cells[i], strlen(names->cells[i]), "");
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
@@ -106,6 +118,7 @@ static void id_text(const json_t *event, const char *key, char text[40])
     if (json_is_integer(value)) snprintf(text, 40, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) snprintf(text, 40, "%.0f", json_real_value(value));
     else snprintf(text, 40, "%.39s", json_is_string(value) ? json_string_value(value) : "0");
+    text_clean(text, strlen(text), "");
 }
 
 static enum status find_track(struct chrome_read_reading *r, const json_t *event, uint32_t *out, struct error *err)
@@ -252,6 +265,7 @@ static enum status read_events(struct chrome_read_reading *r, struct json_stream
         if (!more) break;
         TRY(read_element(r, file, &element, err));
     }
+    clean_names(&r->names);
     name_tracks(r);
     return STATUS_OK;
 }
