@@ -137,6 +137,7 @@ static enum status init_jobs(struct trace *trace, const struct plan *plan, struc
     for (uint32_t j = 0; j < count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         jobs[j].minibatches = job->minibatches;
+        jobs[j].unit = job_unit(job);
         if (!size_mul(job->minibatches, job_samples(job), &jobs[j].samples) ||
             !size_mul(jobs[j].samples, job->sequence, &jobs[j].tokens) ||
             jobs[j].tokens > INT64_MAX)
@@ -223,6 +224,21 @@ double trace_job_tokens_per_s(const struct trace *trace, uint32_t job)
     assert(job < trace->job_count);
     const struct trace_job *j = &trace->jobs[job];
     return j->end_s > j->start_s ? (double)j->tokens / (j->end_s - j->start_s) : 0;
+}
+
+double trace_job_samples_per_s(const struct trace *trace, uint32_t job)
+{
+    assert(job < trace->job_count);
+    const struct trace_job *j = &trace->jobs[job];
+    return j->end_s > j->start_s ? (double)j->samples / (j->end_s - j->start_s) : 0;
+}
+
+uint32_t trace_unit(const struct trace *trace)
+{
+    uint32_t unit = JOB_UNIT_COUNT - 1;
+    for (uint32_t j = 0; j < trace->job_count; j++)
+        if (trace->jobs[j].unit < unit) unit = trace->jobs[j].unit;
+    return unit;
 }
 
 double trace_tokens_per_s(const struct trace *trace)

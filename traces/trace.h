@@ -73,6 +73,7 @@ struct trace_job {
     double start_s, end_s;    /* start of its first and end of its last span */
     double final_loss;        /* measured only */
     bool has_loss;
+    uint32_t unit; /* enum job_unit: what its rate counts */
 };
 
 struct trace {
@@ -156,6 +157,12 @@ extern const char *const trace_source_names[2]; /* "predicted", "measured" */
 
 /* Returns the tokens per second of a job over its own time; 0 when nothing ran. */
 double trace_job_tokens_per_s(const struct trace *trace, uint32_t job);
+
+/* As trace_job_tokens_per_s(), of samples. */
+double trace_job_samples_per_s(const struct trace *trace, uint32_t job);
+
+/* Returns the unit (enum job_unit) that all jobs have in common. */
+uint32_t trace_unit(const struct trace *trace);
 
 /* Returns the tokens per second of all jobs over the makespan; 0 when nothing ran. */
 double trace_tokens_per_s(const struct trace *trace);

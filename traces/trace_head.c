@@ -165,11 +165,15 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
 static enum status read_job(struct trace *trace, struct json_object *object, struct trace_job *job,
                             struct error *err)
 {
+    size_t unit = JOB_TOKENS;
     enum status status = read_text(trace, object, "name", &job->name, err);
     if (status == STATUS_OK)
         status = json_take_u64(object, "tokens", JSON_REQUIRED, 0, INT64_MAX, &job->tokens, err);
     if (status == STATUS_OK)
         status = json_take_u64(object, "samples", JSON_REQUIRED, 0, INT64_MAX, &job->samples, err);
+    if (status == STATUS_OK)
+        status = json_take_choice(object, "unit", JSON_OPTIONAL, job_unit_names, JOB_UNIT_COUNT, &unit, err);
+    job->unit = (uint32_t)unit;
     if (status == STATUS_OK)
         status = json_take_u64(object, "minibatches", JSON_REQUIRED, 0, INT64_MAX,
                                &job->minibatches, err);

@@ -293,6 +293,7 @@ static void write_jobs(const struct trace *trace, struct json_out *out)
         json_out_string(out, "name", job->name);
         json_out_u64(out, "tokens", job->tokens);
         json_out_u64(out, "samples", job->samples);
+        if (job->unit != JOB_TOKENS) json_out_string(out, "unit", job_unit_names[job->unit]);
         json_out_u64(out, "minibatches", job->minibatches);
         json_out_double(out, "start_s", job->start_s);
         json_out_double(out, "end_s", job->end_s);

@@ -214,9 +214,9 @@ static void row_label(const struct what_if_report *report, enum row row, char te
         "USD in all", "USD / 1M tokens", "budget",        "energy",      "bound by",         "memory",   "host memory",
         "break-even",
     };
-    enum cli_unit unit = cli_unit_of(report->jobs);
+    enum job_unit unit = cli_unit_of(report->jobs);
     if (row == ROW_TIME && report->tokens > 0) snprintf(text, 64, "time for %.4g tokens", report->tokens);
-    else if (row == ROW_SAMPLES && unit != CLI_TOKENS) snprintf(text, 64, "%s", cli_unit_rates[unit]);
+    else if (row == ROW_SAMPLES && unit != JOB_TOKENS) snprintf(text, 64, "%s", cli_unit_rates[unit]);
     else snprintf(text, 64, "%s", labels[row]);
 }
 
@@ -224,7 +224,7 @@ static bool row_is_shown(const struct what_if_report *report, enum row row)
 {
     bool priced = false;
     for (uint32_t i = 0; i < report->count; i++) priced |= report->answers[i].price.usd_per_h > 0;
-    if (cli_unit_of(report->jobs) != CLI_TOKENS && (row == ROW_TOKENS || row == ROW_MILLION)) return false;
+    if (cli_unit_of(report->jobs) != JOB_TOKENS && (row == ROW_TOKENS || row == ROW_MILLION)) return false;
     if (row == ROW_DEADLINE) return report->deadline_s >= 0;
     if (row == ROW_BUDGET) return report->cost_max_usd >= 0;
     if (row == ROW_BREAK_EVEN) return priced && report->count > 1;

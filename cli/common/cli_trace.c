@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "cli/common/cli_table.h"
+#include "models/job/job.h"
 
 void cli_more_rows(FILE *out, uint32_t shown, uint32_t count)
 {
@@ -16,12 +17,6 @@ static uint32_t rows(uint32_t count)
     return count < CLI_ROWS_MAX ? count : CLI_ROWS_MAX;
 }
 
-static double samples_per_s(const struct trace_job *job)
-{
-    double seconds = job->end_s - job->start_s;
-    return seconds > 0 ? (double)job->samples / seconds : 0;
-}
-
 static bool has_losses(const struct trace *trace)
 {
     for (uint32_t j = 0; j < trace->job_count; j++)
@@ -29,11 +24,11 @@ static bool has_losses(const struct trace *trace)
     return false;
 }
 
-enum status cli_trace_jobs(FILE *out, const struct trace *trace, bool tokens, struct error *err)
+enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
-    bool losses = has_losses(trace);
+    const bool losses = has_losses(trace), tokens = trace_unit(trace) == JOB_TOKENS;
     const char *const texts[] = {"JOB", ">TOKENS/S", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES",
                                  losses ? ">LAST LOSS" : NULL, NULL};
     const char *const images[] = {"JOB", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES", losses ? ">LAST LOSS" : NULL, NULL};
@@ -42,7 +37,7 @@ enum status cli_trace_jobs(FILE *out, const struct trace *trace, bool tokens, st
         const struct trace_job *job = &trace->jobs[j];
         cli_table_cell(&table, "%s", job->name);
         if (tokens) cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
-        cli_table_cell(&table, "%.4g", samples_per_s(job));
+        cli_table_cell(&table, "%.4g", trace_job_samples_per_s(trace, j));
         cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%" PRIu64, job->minibatches);
@@ -89,7 +84,7 @@ void cli_trace_jobs_json(struct json_out *json, const struct trace *trace)
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "name", job->name);
         json_out_double(json, "tokens_per_s", trace_job_tokens_per_s(trace, j));
-        json_out_double(json, "samples_per_s", samples_per_s(job));
+        json_out_double(json, "samples_per_s", trace_job_samples_per_s(trace, j));
         json_out_u64(json, "tokens", job->tokens);
         json_out_u64(json, "samples", job->samples);
         json_out_u64(json, "minibatches", job->minibatches);

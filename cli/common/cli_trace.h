@@ -9,8 +9,8 @@
 enum { CLI_ROWS_MAX = 40 };
 void cli_more_rows(FILE *out, uint32_t shown, uint32_t count);
 
-/* `tokens`: also tokens a second, which those of images or profiles do not have. */
-MUST_CHECK enum status cli_trace_jobs(FILE *out, const struct trace *trace, bool tokens, struct error *err);
+/* Jobs of images or profiles have no tokens a second. */
+MUST_CHECK enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *err);
 MUST_CHECK enum status cli_trace_places(FILE *out, const struct trace *trace, struct error *err);
 
 /* Prints where the trace is and how to look at it; nothing if `path` is NULL. */

@@ -14,6 +14,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/document/cli_document.h"
 #include "cli/process/cli_load.h"
+#include "cli/ways/cli_predict.h"
 #include "planner/plan.h"
 #include "plots/plot.h"
 #include "traces/compare.h"
@@ -124,13 +125,17 @@ static enum status print_collectives(FILE *out, const struct compare_result *com
 static enum status print_jobs(FILE *out, const struct pair *pair, struct error *err)
 {
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"JOB", ">PREDICTED TOKENS/S",
-                                                  ">MEASURED TOKENS/S", ">ERROR", NULL});
+    char predicted[32], measured[32];
+    const uint32_t unit = trace_unit(pair->measured);
+    const bool tokens = unit == JOB_TOKENS;
+    snprintf(predicted, sizeof predicted, ">PREDICTED %s", cli_unit_headings[unit]);
+    snprintf(measured, sizeof measured, ">MEASURED %s", cli_unit_headings[unit]);
+    cli_table_begin(&table, (const char *const[]){"JOB", predicted, measured, ">ERROR", NULL});
     for (uint32_t j = 0; j < pair->comparison.job_count; j++) {
         const struct compare_job *job = &pair->comparison.jobs[j];
         cli_table_cell(&table, "%s", pair->measured->jobs[j].name);
-        cli_table_cell(&table, "%.4g", job->predicted_tokens_per_s);
-        cli_table_cell(&table, "%.4g", job->measured_tokens_per_s);
+        cli_table_cell(&table, "%.4g", tokens ? job->predicted_tokens_per_s : trace_job_samples_per_s(pair->predicted, j));
+        cli_table_cell(&table, "%.4g", tokens ? job->measured_tokens_per_s : trace_job_samples_per_s(pair->measured, j));
         error_cell(&table, job->error_known, job->error);
     }
     return cli_table_end(&table, out, err);

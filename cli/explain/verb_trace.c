@@ -36,7 +36,7 @@ static enum status show_text(struct cli *cli, const char *path, const struct tra
             quantity_text(trace->makespan_s, DIMENSION_SECONDS, text),
             quantity_text((double)span_count, DIMENSION_COUNT_OF, count),
             trace->plan_fingerprint);
-    TRY(cli_trace_jobs(out, trace, true, err));
+    TRY(cli_trace_jobs(out, trace, err));
     fputc('\n', out);
     TRY(cli_trace_places(out, trace, err));
     cli_next(cli, (const char *const[]){"trace", "export", path, "-o", "timeline.json.gz", NULL});

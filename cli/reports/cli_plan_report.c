@@ -286,12 +286,12 @@ static enum status print_memory(struct cli *cli, const struct plan *plan, struct
     return STATUS_OK;
 }
 
-static void print_speed(FILE *out, enum cli_unit unit, double tokens_per_s, double samples_per_s, double compute_share)
+static void print_speed(FILE *out, enum job_unit unit, double tokens_per_s, double samples_per_s, double compute_share)
 {
     char tokens[QUANTITY_TEXT_BYTES], samples[QUANTITY_TEXT_BYTES];
     quantity_text(samples_per_s, DIMENSION_COUNT_OF, samples);
     fputs("throughput   ", out);
-    if (unit == CLI_TOKENS)
+    if (unit == JOB_TOKENS)
         fprintf(out, "%s tokens/s, %s samples/s",
                 quantity_text(tokens_per_s >= 100 ? (double)(uint64_t)tokens_per_s : tokens_per_s, DIMENSION_COUNT_OF,
                               tokens),

@@ -40,13 +40,13 @@ static void note_cell(struct cli_table *table, const struct cli_plan_report *rep
     else cli_table_cell(table, "%.2f times slower", 1 + over);
 }
 
-static void outcome_cells(struct cli_table *table, const struct cli_plan_report *report, size_t i, enum cli_unit unit)
+static void outcome_cells(struct cli_table *table, const struct cli_plan_report *report, size_t i, enum job_unit unit)
 {
     const struct cli_policy_outcome *outcome = &report->outcomes[i];
     char text[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", outcome->policy);
     cli_table_cell(table, "%s", quantity_text(outcome->makespan_s, DIMENSION_SECONDS, text));
-    cli_table_cell(table, "%.4g", unit == CLI_TOKENS ? outcome->tokens_per_s : outcome->samples_per_s);
+    cli_table_cell(table, "%.4g", unit == JOB_TOKENS ? outcome->tokens_per_s : outcome->samples_per_s);
     cli_table_cell(table, "%.1f %%", 100 * cli_gap_over(outcome->makespan_s, outcome->lower_bound_s));
     cli_table_cell(table, "%.1f %%", 100 * outcome->compute_share);
     note_cell(table, report, i);
@@ -101,7 +101,7 @@ static void print_choice(FILE *out, const struct cli_plan_report *report)
 enum status cli_ranking_text(FILE *out, const struct cli_plan_report *report, struct error *err)
 {
     struct cli_table table;
-    const enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    const enum job_unit unit = cli_unit_of(&report->plan->jobs);
     char rate[24];
     snprintf(rate, sizeof rate, ">%s", cli_unit_headings[unit]);
     cli_table_begin(&table, (const char *const[]){"WAY", ">MAKESPAN", rate, ">GAP", ">COMPUTE BUSY", "", NULL});

@@ -88,7 +88,7 @@ static void weights_cell(struct cli_table *table, const struct cli_result *resul
     cli_table_cell(table, "%s%s%s", best ? best : "", best && last ? ", " : "", last ? last : "");
 }
 
-enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count, enum cli_unit unit,
+enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count, enum job_unit unit,
                               struct error *err)
 {
     char rate[32];

@@ -43,7 +43,7 @@ struct cli_result {
 
 /* Prints at most CLI_ROWS_MAX rows, the best job first. */
 MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count,
-                                         enum cli_unit unit, struct error *err);
+                                         enum job_unit unit, struct error *err);
 
 /* Writes "ranked_by" and "results", the best first. STATUS_NO_MEMORY, before anything is written. */
 MUST_CHECK enum status cli_results_json(struct json_out *json, const struct cli_result *results,

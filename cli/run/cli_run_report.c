@@ -76,10 +76,10 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
                quantity_text(floor_s, DIMENSION_SECONDS, predicted),
                quantity_text(busy_s, DIMENSION_SECONDS, actual), known && busy_s > 0,
                busy_s > 0 ? floor_s / busy_s - 1 : 0);
-    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    enum job_unit unit = cli_unit_of(&report->plan->jobs);
     double predicted_rate = report->prediction->tokens_per_s;
     double samples_share = predicted_rate > 0 ? report->prediction->samples_per_s / predicted_rate : 0;
-    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* a job's samples have equal numbers of tokens */
+    double scale = unit == JOB_TOKENS ? 1 : samples_share; /* a job's samples have equal numbers of tokens */
     snprintf(predicted, sizeof predicted, "%.5g", scale * predicted_rate);
     snprintf(actual, sizeof actual, "%.5g", scale * measured->tokens_per_s);
     pair_cells(&table, cli_unit_rates[unit], predicted, actual, known, error);
@@ -122,7 +122,7 @@ static void print_dilation(FILE *out, const struct cli_run_report *report)
 }
 
 /* Counts jobs that were complete before too. */
-static enum cli_unit jobs_unit(const struct cli_run_report *report)
+static enum job_unit jobs_unit(const struct cli_run_report *report)
 {
     return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);
 }
@@ -131,7 +131,7 @@ static enum cli_unit jobs_unit(const struct cli_run_report *report)
 static double units_per_token(const struct cli_run_report *report, uint32_t j)
 {
     const struct trace_job *job = &report->prediction->trace.jobs[j];
-    return jobs_unit(report) == CLI_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
+    return jobs_unit(report) == JOB_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
 }
 
 /* Must live as long as the table. */

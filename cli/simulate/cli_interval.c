@@ -122,7 +122,7 @@ enum status cli_interval_find(const struct plan *plan, const struct hardware *ha
 /* --- reports --------------------------------------------------------------------------------- */
 
 static void print_line(FILE *out, const char *heading, const struct quantiles *makespan_s,
-                       const struct quantiles *tokens_per_s, enum cli_unit unit, double per_token)
+                       const struct quantiles *tokens_per_s, enum job_unit unit, double per_token)
 {
     char low[QUANTITY_TEXT_BYTES], median[QUANTITY_TEXT_BYTES], high[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s 90 %% between %s and %s, median %s; %.5g to %.5g %s", heading,
@@ -132,7 +132,7 @@ static void print_line(FILE *out, const char *heading, const struct quantiles *m
             per_token * tokens_per_s->high, cli_unit_rates[unit]);
 }
 
-void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli_unit unit, double per_token)
+void cli_interval_print(FILE *out, const struct cli_interval *interval, enum job_unit unit, double per_token)
 {
     if (interval->seeds == 0) return;
     if (interval->spreads) {

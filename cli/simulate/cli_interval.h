@@ -34,7 +34,7 @@ MUST_CHECK enum status cli_interval_find(const struct plan *plan, const struct h
                                          struct cli_interval *out, struct error *err);
 
 /* Prints rates in `unit`; `per_token` converts. */
-void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli_unit unit, double per_token);
+void cli_interval_print(FILE *out, const struct cli_interval *interval, enum job_unit unit, double per_token);
 void cli_interval_json(struct json_out *json, const struct cli_interval *interval); /* the object "interval" */
 
 #endif

@@ -94,9 +94,9 @@ static void print_times(FILE *out, const struct simulate_report *report)
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "makespan    %s on '%s' (predicted)\n",
             quantity_text(result->makespan_s, DIMENSION_SECONDS, text), report->hardware->name);
-    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
+    enum job_unit unit = cli_unit_of(&report->plan->jobs);
     fputs("throughput  ", out);
-    if (unit == CLI_TOKENS)
+    if (unit == JOB_TOKENS)
         fprintf(out, "%.5g tokens/s, %.4g samples/s", prediction->tokens_per_s, prediction->samples_per_s);
     else fprintf(out, "%.5g %s", prediction->samples_per_s, cli_unit_rates[unit]);
     fprintf(out, "; compute %.1f %% busy\n", 100 * prediction->compute_share);
@@ -123,8 +123,8 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     const struct trace *trace = &report->prediction->trace;
     fprintf(out, "%s: %s%s, policy %s\n\n", report->plan_path, CLI_COUNT(report->plan->jobs.count, "job"),
             report->request->live ? ", dispatched live" : "", trace->policy);
-    enum cli_unit unit = cli_unit_of(&report->plan->jobs);
-    TRY(cli_trace_jobs(out, trace, unit == CLI_TOKENS, err));
+    enum job_unit unit = cli_unit_of(&report->plan->jobs);
+    TRY(cli_trace_jobs(out, trace, err));
     fputc('\n', out);
     TRY(cli_simulated_tables(out, &report->simulated, err));
     TRY(cli_trace_places(out, trace, err));
@@ -139,7 +139,7 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     print_times(out, report);
     const struct cli_prediction *prediction = report->prediction;
     cli_interval_print(out, &report->interval, unit,
-                       unit == CLI_TOKENS ? 1 : prediction->samples_per_s / prediction->tokens_per_s);
+                       unit == JOB_TOKENS ? 1 : prediction->samples_per_s / prediction->tokens_per_s);
     cli_simulated_reserved(out, &report->simulated);
     if (report->outcome) cli_failures_print(out, report->outcome);
     cli_trace_written(cli, report->trace_path);

@@ -99,7 +99,7 @@ static enum status print_text(struct cli *cli, const struct trace_replay_report 
     FILE *out = cli->out;
     const struct trace_replay_request *request = report->request;
     fprintf(out, "%s: replay of '%s'\n\n", request->plan_path, request->record_path);
-    TRY(cli_trace_jobs(out, report->trace, cli_unit_of(&report->plan->jobs) == CLI_TOKENS, err));
+    TRY(cli_trace_jobs(out, report->trace, err));
     fputc('\n', out);
     TRY(print_path(out, report->changed, err));
     fputc('\n', out);

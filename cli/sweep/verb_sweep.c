@@ -100,8 +100,8 @@ static bool counts_samples(const char *path)
     struct error ignored = {0};
     bool samples = false;
     if (!path || file_kind_is_stream(path)) return false;
-    if (job_set_read(path, &jobs, &ignored) == STATUS_OK) samples = cli_unit_of(&jobs) != CLI_TOKENS;
-    else if (plan_read(path, &plan, &ignored) == STATUS_OK) samples = cli_unit_of(&plan.jobs) != CLI_TOKENS;
+    if (job_set_read(path, &jobs, &ignored) == STATUS_OK) samples = cli_unit_of(&jobs) != JOB_TOKENS;
+    else if (plan_read(path, &plan, &ignored) == STATUS_OK) samples = cli_unit_of(&plan.jobs) != JOB_TOKENS;
     plan_release(&plan);
     job_set_release(&jobs);
     return samples;

@@ -147,19 +147,15 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
 }
 
 const char *const cli_unit_rates[] =
-    {[CLI_TOKENS] = "tokens/s", [CLI_IMAGES] = "images/s", [CLI_SAMPLES] = "samples/s"};
+    {[JOB_TOKENS] = "tokens/s", [JOB_IMAGES] = "images/s", [JOB_SAMPLES] = "samples/s"};
 const char *const cli_unit_headings[] =
-    {[CLI_TOKENS] = "TOKENS/S", [CLI_IMAGES] = "IMAGES/S", [CLI_SAMPLES] = "SAMPLES/S"};
+    {[JOB_TOKENS] = "TOKENS/S", [JOB_IMAGES] = "IMAGES/S", [JOB_SAMPLES] = "SAMPLES/S"};
 
-enum cli_unit cli_unit_of(const struct job_set *jobs)
+enum job_unit cli_unit_of(const struct job_set *jobs)
 {
-    enum cli_unit unit = CLI_IMAGES;
-    for (uint32_t j = 0; j < jobs->count; j++) {
-        const struct network *n = &jobs->jobs[j].network;
-        bool images = n->family == NETWORK_VIT || (n->graph && n->image > 0);
-        if (!images && n->family != NETWORK_PROFILE) return CLI_TOKENS;
-        if (!images) unit = CLI_SAMPLES;
-    }
+    enum job_unit unit = JOB_UNIT_COUNT - 1;
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_unit(&jobs->jobs[j]) < unit) unit = job_unit(&jobs->jobs[j]);
     return unit;
 }
 

@@ -16,9 +16,8 @@ struct cli_prediction {
     double peak_flops_per_s; /* of all devices in the jobs' precision; 0: unknown */
 };
 
-/* Tokens if a network reads text, else images; samples of profiles. */
-enum cli_unit { CLI_TOKENS, CLI_IMAGES, CLI_SAMPLES };
-enum cli_unit cli_unit_of(const struct job_set *jobs);
+/* Returns the unit that all jobs have in common: tokens if one reads text. */
+enum job_unit cli_unit_of(const struct job_set *jobs);
 extern const char *const cli_unit_rates[];    /* by unit */
 extern const char *const cli_unit_headings[]; /* by unit */
 

@@ -24,6 +24,16 @@ const char *const rate_schedule_names[] = {
     [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_COSINE] = "cosine"};
 static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
 
+const char *const job_unit_names[] = {[JOB_TOKENS] = "tokens", [JOB_SAMPLES] = "samples", [JOB_IMAGES] = "images"};
+static_assert(ARRAY_COUNT(job_unit_names) == JOB_UNIT_COUNT, "a name per unit");
+
+enum job_unit job_unit(const struct job *job)
+{
+    const struct network *n = &job->network;
+    if (n->family == NETWORK_VIT || (n->graph && n->image > 0)) return JOB_IMAGES;
+    return n->family == NETWORK_PROFILE ? JOB_SAMPLES : JOB_TOKENS;
+}
+
 uint64_t job_sample_words(const struct job *job)
 {
     const struct network *n = &job->network;

@@ -223,6 +223,13 @@ static inline bool job_clips(const struct job *job)
     return job->optimizer.clip > 0;
 }
 
+/* What a rate of jobs counts: the first of these that fits one of them. */
+enum job_unit { JOB_TOKENS, JOB_SAMPLES, JOB_IMAGES, JOB_UNIT_COUNT };
+extern const char *const job_unit_names[JOB_UNIT_COUNT]; /* "tokens", ... */
+
+/* Tokens if its network reads text, else images; samples of profiles. */
+enum job_unit job_unit(const struct job *job);
+
 /* Samples of a minibatch: of boundaries, batches and kept activations. */
 static inline uint64_t job_samples(const struct job *job)
 {

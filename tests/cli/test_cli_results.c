@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "cli/reports/cli_results.h"
 
-static char *printed_in(const struct cli_result *results, uint32_t count, enum cli_unit unit)
+static char *printed_in(const struct cli_result *results, uint32_t count, enum job_unit unit)
 {
     char *text = NULL;
     size_t length = 0;
@@ -26,14 +26,14 @@ static char *printed_in(const struct cli_result *results, uint32_t count, enum c
 
 static char *printed(const struct cli_result *results, uint32_t count)
 {
-    return printed_in(results, count, CLI_TOKENS);
+    return printed_in(results, count, JOB_TOKENS);
 }
 
 static void images_are_no_tokens(void **state)
 {
     (void)state;
     const struct cli_result results[] = {{.name = "vit", .tokens_per_s = 1700, .rate = 100, .seconds = 2}};
-    char *text = printed_in(results, ARRAY_COUNT(results), CLI_IMAGES);
+    char *text = printed_in(results, ARRAY_COUNT(results), JOB_IMAGES);
     assert_non_null(strstr(text, "IMAGES/S"));
     assert_non_null(strstr(text, " 100 "));
     assert_null(strstr(text, "TOKENS"));
