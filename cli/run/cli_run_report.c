@@ -283,8 +283,8 @@ static void print_next(struct cli *cli, const struct cli_run_report *report)
         cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
                                             "spillway", "compare", "predicted.json.gz", trace,
                                             NULL});
-    else if (!hosts) /* several processes have no measured trace */
-        cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", NULL});
+    else
+        cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", over, hosts, NULL});
 }
 
 static enum status report_text(struct cli *cli, const struct cli_run_report *report, struct error *err)

@@ -65,6 +65,7 @@ struct ranks_request {
     bool done;
     char *at;
     uint64_t bytes;
+    double came_s; /* of a receive that arrived: when its first bytes came */
 };
 
 /* Begin to send or receive `bytes`, at least 1. A number and a part name a message: only one between two ranks at a time

@@ -80,6 +80,7 @@ static bool begin_data(struct ranks *ranks, uint32_t r)
     while (*at && ((*at)->number != link->frame.number || (*at)->part != link->frame.part)) at = &(*at)->next;
     link->arriving = *at;
     if (*at) *at = (*at)->next;
+    if (link->arriving) link->arriving->came_s = clock_s();
     pthread_mutex_unlock(&ranks->lock);
     return link->arriving && link->arriving->bytes == link->frame.bytes;
 }

@@ -187,13 +187,15 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     run_ranks_listen(&run);
     run.start_s = clock_s();
     result->setup_s = run.start_s - setup_s;
+    status = run_ranks_begin_trace(&loop, err);
     const struct load_mark begun = load_now();
-    status = live ? run_live_walk(live, err) : walk_all(&loop, err);
+    if (status == STATUS_OK) status = live ? run_live_walk(live, err) : walk_all(&loop, err);
     while (status == STATUS_OK && loop.oldest < loop.next) status = run_retire_flight(&loop, err);
     const struct load_mark ended = load_now();
     result->load = load_between(&begun, &ended);
     if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
     if (status == STATUS_OK) status = run_ranks_gather(&loop, err);
+    if (status == STATUS_OK) status = run_ranks_gather_trace(&loop, err);
     if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);
     if (status == STATUS_OK && live) status = run_live_sum_up(live, trace, err);
 out:
@@ -207,6 +209,7 @@ out:
     if (result->log_failed) run_result_unwritten(result, &unwritten);
     run_saver_destroy(run.saver);
     run_live_destroy(live);
+    spool_destroy(loop.ended);
     run_record_destroy(loop.record);
     plan_walk_destroy(loop.walk);
     pthread_mutex_destroy(&run.lock);

@@ -24,7 +24,6 @@ static enum status refuse_options(const struct run *run, struct error *err)
     } rows[] = {
         {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
-        {options->writer || options->record_spans, "a measured trace"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
         {plan_staged_bytes(run->plan) > 0, "states on storage"},
     };
@@ -204,6 +203,7 @@ struct between_call {
     char *at;
     double rate; /* 0: not paced */
     bool *omitted;
+    struct device_timing *timing;
 };
 
 static bool is_beyond(const struct between_call *call)
@@ -211,18 +211,19 @@ static bool is_beyond(const struct between_call *call)
     return call->minibatch >= atomic_load(&call->run->jobs[call->job].limit);
 }
 
+/* The copy begins when both ends are ready, which its bytes tell. */
 static void call_receive(void *argument)
 {
     const struct between_call *const call = argument;
     struct ranks_request request;
-    const double begun_s = clock_s();
     if (is_beyond(call)) {
         *call->omitted = true;
         return;
     }
     ranks_receive(call->run->peers->ranks, call->peer, call->number, 0, call->at, call->bytes, &request);
-    if (ranks_await(call->run->peers->ranks, &request) && call->rate > 0)
-        device_hold(call->stream, begun_s, (double)call->bytes / call->rate);
+    if (!ranks_await(call->run->peers->ranks, &request)) return;
+    call->timing->start_s = request.came_s;
+    if (call->rate > 0) device_hold(call->stream, request.came_s, (double)call->bytes / call->rate);
 }
 
 static void call_send(void *argument)
@@ -270,6 +271,7 @@ void run_ranks_receive_copy(struct run *run, const struct plan_walk_op *op, void
     call.peer = run->peers->rank_of[op->uses[0].place - 1];
     call.rate = run->peers->p2p_rates[op->device];
     call.omitted = omitted;
+    call.timing = timing;
     device_call(call.stream, call_receive, &call, sizeof call, timing);
 }
 

@@ -40,6 +40,11 @@ MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err
  * until the ranks are left. */
 MUST_CHECK enum status run_ranks_gather_times(struct run *run, double *busy_s, struct error *err);
 
+/* Begins the measured trace of a run that rank 0 traces: tells the others, and compares their clocks with its own. */
+MUST_CHECK enum status run_ranks_begin_trace(struct run_loop *loop, struct error *err);
+/* Brings to rank 0 what operations elsewhere left, which records all of it in the order of the walk. */
+MUST_CHECK enum status run_ranks_gather_trace(struct run_loop *loop, struct error *err);
+
 /* Takes leave of the other ranks. `status`: of the run so far, with its error in *err. */
 MUST_CHECK enum status run_ranks_close(struct run *run, enum status status, struct error *err);
 

@@ -197,22 +197,22 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
     const double waited_s = op->kind == OP_COLLECTIVE ? fmin(flight->timing.waited_s, start_s) : 0;
     const double end_s = fmax(0, ended_s);
     loop->ended_s[flight->stream] = end_s;
-    run_record_slots(loop->record, &(struct run_slots){
+    struct run_ended ended = {.place = loop->oldest, .slot_count = flight->peer == flight->device ? 1 : 2};
+    ended.has_span = !flight->skipped && !flight->omitted && !flight->timing.left_out;
+    ended.slots[0] = (struct run_slots){
         .start_s = start_s,
         .end_s = end_s,
         .device = flight->device,
         .acquired_bytes = flight->acquired_bytes,
         .released_bytes = flight->peer == flight->device ? flight->released_bytes : 0,
-    });
-    if (flight->peer != flight->device)
-        run_record_slots(loop->record, &(struct run_slots){
-            .start_s = start_s,
-            .end_s = end_s,
-            .device = flight->peer,
-            .released_bytes = flight->released_bytes,
-        });
-    if (flight->skipped || flight->omitted || flight->timing.left_out) return;
-    const struct trace_span span = {
+    };
+    ended.slots[1] = (struct run_slots){
+        .start_s = start_s,
+        .end_s = end_s,
+        .device = flight->peer,
+        .released_bytes = flight->released_bytes,
+    };
+    ended.span = (struct trace_span){
         .start_s = start_s,
         .end_s = end_s,
         .waited_s = waited_s,
@@ -226,7 +226,9 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
         .pass = op->kind == OP_COMPUTE ? op->pass : (uint8_t)flight->unit->pass,
         .op_index = (uint8_t)(flight->op_index < 255 ? flight->op_index : 255),
     };
-    run_record_span(loop->record, &span);
+    if (loop->ended && run_has_device(loop->run, flight->device)) /* batches are read by every rank of a job */
+        spool_write(loop->ended, &ended, sizeof ended);
+    if (!loop->ended || loop->run->peers->own > 0) run_record_ended(loop->record, &ended);
 }
 
 enum status run_retire_flight(struct run_loop *loop, struct error *err)

@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_EXEC_STATE_RUN_LOOP_H
 #define SPILLWAY_EXEC_STATE_RUN_LOOP_H
 
+#include "base/files/spool.h"
 #include "exec/state/run_record.h"
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
@@ -53,6 +54,7 @@ struct run_loop {
     struct run *run;
     const struct plan *plan;
     struct run_record *record;
+    struct spool *ended;    /* rank of several, with a trace: what operations here left (struct run_ended) */
     struct plan_walk *walk;
     struct run_flight *flights; /* RUN_WINDOW */
     uint64_t oldest, next;

@@ -29,6 +29,7 @@ struct run_peers {
     bool stopping;            /* rank 0 has ended all jobs */
     bool stop_asked;          /* rank 0: another rank was stopped by its user; others: rank 0 knows */
     struct ranks_request *moved; /* of the main thread */
+    struct trace_room *traced;   /* of exec/run/run_ranks_trace.c */
     uint64_t *cuts;           /* per job: the minibatches after which all cut next, for a checkpoint; 0: none. Under run.lock */
     uint32_t verdict_job;     /* rank 0's last word on a cut, whether it is made. Under run.lock */
     bool verdict_made;
@@ -47,7 +48,7 @@ struct run_peers_message {
 };
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
-enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES };
+enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;

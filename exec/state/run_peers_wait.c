@@ -1,6 +1,7 @@
 /* What a rank waits for: losses of other ranks, and the rank that failed. */
 #include "exec/state/run_peers.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -8,6 +9,7 @@
 #include "exec/state/run_in_flight.h"
 
 static const double POLL_S = 0.05;
+enum { LOOKS_MAX = 1000 }; /* at data that come soon, before it sleeps */
 
 /* --- waiting --------------------------------------------------------------------------------------- */
 
@@ -70,12 +72,13 @@ enum status run_peers_move(struct run *run, const struct run_peers_data *data, s
 {
     struct ranks *const ranks = run->peers->ranks;
     const uint64_t number = run_peers_number(data->what, data->number);
-    uint32_t culprit;
+    uint32_t culprit, looks = 0;
     if (data->sends) ranks_send(ranks, data->other, number, 0, data->at, data->bytes, request);
     else ranks_receive(ranks, data->other, number, 0, data->at, data->bytes, request);
     while (!ranks_arrived(ranks, request)) {
         TRY(ranks_failed(ranks, &culprit, err));
-        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+        if (looks++ < LOOKS_MAX) sched_yield();
+        else nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
     return STATUS_OK;
 }

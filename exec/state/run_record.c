@@ -99,7 +99,7 @@ static void add_change(struct run_record *record, double time_s, uint32_t place,
     if (bytes != 0) run_changes_add(record->changes, time_s, place, bytes);
 }
 
-void run_record_span(struct run_record *record, const struct trace_span *span)
+static void record_span(struct run_record *record, const struct trace_span *span)
 {
     struct trace *const trace = record->trace;
     record->first_s = fmin(record->first_s, span->start_s);
@@ -119,7 +119,7 @@ double run_record_busy_s(const struct run_record *record, uint32_t stream)
     return record->busy_s[stream];
 }
 
-void run_record_slots(struct run_record *record, const struct run_slots *slots)
+static void record_slots(struct run_record *record, const struct run_slots *slots)
 {
     const uint32_t place = 1 + slots->device;
     if (record->changes) {
@@ -134,6 +134,12 @@ void run_record_slots(struct run_record *record, const struct run_slots *slots)
         traced->peak_time_s = slots->start_s;
     }
     record->level[place] -= slots->released_bytes;
+}
+
+void run_record_ended(struct run_record *record, const struct run_ended *ended)
+{
+    for (uint32_t i = 0; i < ended->slot_count; i++) record_slots(record, &ended->slots[i]);
+    if (ended->has_span) record_span(record, &ended->span);
 }
 
 static void add_level(struct run_record *record, const struct trace_level *level)

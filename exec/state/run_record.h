@@ -16,16 +16,22 @@ MUST_CHECK enum status run_record_create(const struct plan *plan, bool spans, st
                                          struct trace *trace, struct run_record **out, struct error *err);
 void run_record_destroy(struct run_record *record); /* NULL does nothing */
 
-/* Times count from the start of the run. */
-void run_record_span(struct run_record *record, const struct trace_span *span);
-
-/* Memory acquired at an operation's start and released at its end. */
+/* Memory acquired at an operation's start and released at its end. Times count from the start of the run. */
 struct run_slots {
     double start_s, end_s;
     uint32_t device;
     uint64_t acquired_bytes, released_bytes;
 };
-void run_record_slots(struct run_record *record, const struct run_slots *slots);
+
+/* What an operation leaves for the record when it has ended. */
+struct run_ended {
+    uint64_t place; /* in the order of the walk */
+    struct run_slots slots[2]; /* of its device, and of the one that it copied from */
+    struct trace_span span;
+    uint32_t slot_count;
+    bool has_span; /* false: it was left out */
+};
+void run_record_ended(struct run_record *record, const struct run_ended *ended);
 
 /* Sums a stream's (plan_stream()) time so far. */
 double run_record_busy_s(const struct run_record *record, uint32_t stream);

@@ -85,6 +85,16 @@ busiest=$(sed -n 's/.*"busiest_stream": {"name": "\(dev[123]\) compute", "busy_s
 [[ $code == 0 && $busiest =~ ^dev[123]\ 0\.0*[1-9] ]] || fail "times of other ranks: $code '$busiest' $(cat report messages)"
 rm a.safetensors
 
+# The measured trace has the operations of all ranks: as many as the prediction.
+run short.json --hosts both --trace many.trace
+[[ $code == 0 ]] && grep -q '^next: .*compare predicted.json.gz many.trace' report || fail "--trace: $code $(cat report messages)"
+spillway simulate short.json --trace predicted.json.gz --quiet >predicted.text
+spillway trace show many.trace >measured.text
+operations=$(sed -n 's/^makespan .*, \([0-9]*\) operations, .*/\1/p' measured.text)
+[[ -n $operations ]] && grep -q " $operations operations" predicted.text || fail "operations: $(cat measured.text predicted.text)"
+spillway compare predicted.json.gz many.trace >compared.text || fail "compare: $(cat compared.text)"
+rm a.safetensors
+
 # Paths with blanks and quotes, and an ssh by another name.
 mkdir "it's here"
 cp short.json text.txt "it's here"

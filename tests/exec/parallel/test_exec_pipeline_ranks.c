@@ -1,7 +1,8 @@
 /* label: medium
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas, unequal ones,
  * shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes, with random pauses on
- * every stream and NaN in all memory that was released. Then encoded gradients, and products in pieces.
+ * every stream and NaN in all memory that was released. Then encoded gradients, and products in pieces. The measured trace
+ * has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,16 +24,43 @@
 
 enum { RANKS_MOST = 4, RANK_CASES = 8, RANK_PATIENCE_S = 60 };
 
+/* What a rank tells: of rank 0, a hash of its trace, too. */
+struct rank_outcome {
+    struct cut_job_outcome job;
+    uint64_t spans, hash;
+    bool in_order; /* spans of a stream follow each other */
+};
+
+/* Hashes what the spans are of, in their order, and looks at their times. */
+static void look_at_trace(const struct trace *trace, struct rank_outcome *out)
+{
+    double ends_s[512] = {0};
+    out->spans = trace->span_count;
+    out->hash = 0;
+    out->in_order = trace->stream_count <= ARRAY_COUNT(ends_s);
+    for (uint64_t i = 0; out->in_order && i < trace->span_count; i++) {
+        const struct trace_span *const span = &trace->spans[i];
+        const uint64_t words[] = {span->number, span->bytes, span->minibatch, span->stream, span->job, span->shard, span->kind,
+                                  span->pass, span->op_index};
+        for (size_t w = 0; w < ARRAY_COUNT(words); w++) out->hash = random_mix(out->hash ^ words[w]);
+        if (span->start_s < ends_s[span->stream] || span->end_s < span->start_s || span->end_s > RANK_PATIENCE_S)
+            out->in_order = false;
+        ends_s[span->stream] = span->end_s;
+    }
+}
+
 /* Carries the plan out as one of several processes, or without `options` in one. Returns 0 unless the run failed, with the
  * reason in *err. */
 static int run_rank(const struct plan *plan, const struct ranks_options *options, uint64_t delay_seed,
-                    struct cut_job_outcome *out, struct error *err)
+                    struct rank_outcome *told, struct error *err)
 {
+    struct cut_job_outcome *const out = &told->job;
     struct run_result result = {0};
     struct trace trace = {0};
     struct ranks *ranks = NULL;
     enum status status = options ? ranks_join(options, &ranks, err) : STATUS_OK;
-    const struct run_options of_run = {.ranks = ranks, .poison = true, .delay_seed = delay_seed, .stall_s = RANK_PATIENCE_S};
+    const struct run_options of_run = {.ranks = ranks, .poison = true, .delay_seed = delay_seed, .stall_s = RANK_PATIENCE_S,
+                                       .record_spans = !options || options->rank == 0};
     if (status == STATUS_OK) status = run_plan(plan, &of_run, &result, &trace, err);
     if (status == STATUS_OK) {
         out->minibatches = result.jobs[0].minibatches;
@@ -40,6 +68,7 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
         memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
         out->evaluation_count = result.jobs[0].evaluation_count;
         memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
+        look_at_trace(&trace, told);
     }
     ranks_destroy(ranks);
     trace_release(&trace);
@@ -49,13 +78,13 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
 
 /* Carries the plan out in several processes, or in one for a `count` of 1. All are children, because threads of kernels do
  * not survive a fork. All must end well, and each must know all losses. */
-static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, struct cut_job_outcome *found)
+static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, struct rank_outcome *found)
 {
     char meet[64];
     struct error err = {0};
     pid_t children[RANKS_MOST] = {0};
-    struct cut_job_outcome *const theirs = mmap(NULL, RANKS_MOST * sizeof *theirs, PROT_READ | PROT_WRITE,
-                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct rank_outcome *const theirs = mmap(NULL, RANKS_MOST * sizeof *theirs, PROT_READ | PROT_WRITE,
+                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(theirs != MAP_FAILED);
     snprintf(meet, sizeof meet, "/tmp/test-pipeline-%ld.meet", (long)getpid());
     struct ranks_options options = {.count = count, .meet_file = meet, .patience_s = RANK_PATIENCE_S,
@@ -75,10 +104,20 @@ static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, st
         assert_int_equal(waitpid(children[r], &ended, 0), children[r]);
         well &= ended == 0;
     }
-    for (uint32_t r = 1; well && r < count; r++) assert_memory_equal(theirs[r].losses, theirs[0].losses, sizeof theirs[0].losses);
+    for (uint32_t r = 1; well && r < count; r++)
+        assert_memory_equal(theirs[r].job.losses, theirs[0].job.losses, sizeof theirs[0].job.losses);
     *found = theirs[0];
     munmap(theirs, RANKS_MOST * sizeof *theirs);
     if (!well) fail_msg("a rank failed");
+}
+
+static void check_same(const struct rank_outcome *wanted, const struct rank_outcome *found, const struct cut_job *job)
+{
+    cut_job_same(&wanted->job, &found->job, job);
+    assert_true(wanted->spans > 0);
+    assert_int_equal(found->spans, wanted->spans);
+    assert_true(found->hash == wanted->hash);
+    if (!wanted->in_order || !found->in_order) fail_msg("spans overlap: in one process %d, in several %d", !wanted->in_order, !found->in_order);
 }
 
 /* A way to carry a job out over several devices. */
@@ -220,7 +259,7 @@ static void test_bits_of_several_processes(void **state)
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
         for (uint64_t n = 0; n < RANK_CASES; n++) {
             struct way w;
-            struct cut_job_outcome wanted, found;
+            struct rank_outcome wanted, found;
             struct plan plan = {0};
             draw_way(seed, c * RANK_CASES + n, cut_job_configs[c], &w);
             if (w.job.devices < 2) continue;
@@ -232,7 +271,7 @@ static void test_bits_of_several_processes(void **state)
             cut_job_plan(&w.job, &plan);
             run_ranks(&plan, 1, 0, &wanted);
             run_ranks(&plan, ranks, n % 3 == 0 ? 0 : seed + n, &found);
-            cut_job_same(&wanted, &found, &w.job);
+            check_same(&wanted, &found, &w.job);
             plan_release(&plan);
         }
 }
@@ -252,13 +291,13 @@ static void test_codes_of_several_processes(void **state)
         const struct cut_job job = {.config = cut_job_configs[n % 2], .parallel = p, .devices = (uint32_t)parallel_devices(p),
                                     .microbatches = 2 * p->data, .precision = n % 4 < 2 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
                                     .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32, .ratio = n % 4 < 2 ? 0 : 3.75};
-        struct cut_job_outcome wanted, found;
+        struct rank_outcome wanted, found;
         struct plan plan = {0};
         cut_job_plan(&job, &plan);
         run_ranks(&plan, 1, 0, &wanted);
         run_ranks(&plan, 2 + (uint32_t)random_below(seed, n, job.devices < RANKS_MOST ? job.devices - 1 : RANKS_MOST - 1), seed,
                   &found);
-        cut_job_same(&wanted, &found, &job);
+        check_same(&wanted, &found, &job);
         plan_release(&plan);
     }
 }
@@ -273,7 +312,7 @@ static void test_pieces_of_several_processes(void **state)
     for (uint32_t ranks = 2; ranks <= RANKS_MOST; ranks++) {
         struct parallel parallel = {.tensor = 4, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .tensor_pieces = 8};
         const struct cut_job job = {.config = config, .parallel = &parallel, .devices = 4, .microbatches = 2, .clip = 0.3};
-        struct cut_job_outcome wanted, found;
+        struct rank_outcome wanted, found;
         struct plan plan = {0};
         cut_job_plan(&job, &plan);
         run_ranks(&plan, ranks, seed, &found);
@@ -281,7 +320,7 @@ static void test_pieces_of_several_processes(void **state)
         parallel.tensor = 1;
         cut_job_plan(&job, &plan);
         run_ranks(&plan, 1, 0, &wanted);
-        cut_job_same(&wanted, &found, &job);
+        cut_job_same(&wanted.job, &found.job, &job); /* another plan, with other operations */
         plan_release(&plan);
     }
 }
