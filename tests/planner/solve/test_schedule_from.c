@@ -20,9 +20,25 @@
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-static const char *const file = "test_schedule_from.json";
+static char folder[SUPPORT_FOLDER_BYTES], file[SUPPORT_FOLDER_BYTES + 16];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    support_folder_make(folder);
+    snprintf(file, sizeof file, "%s/timetable.json", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    support_folder_remove(folder);
+    return 0;
+}
 
 /* Unlike the instances of test_random_layer(): long against a tick, with small boundaries. */
 static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
@@ -167,7 +183,6 @@ static void there_and_back(void **state)
         instance_release(&in);
         plan_release(&by_policy);
     }
-    remove(file);
     assert_true(made > 10 && optimal > 3 && alike > 3);
     assert_true(ratios <= 1.05 * alike); /* the planner also counts what an instance leaves out */
 }
@@ -222,7 +237,6 @@ static void bound_too_high(void **state)
              file, (long long)timetable.value);
     if (strncmp(err.text, begins, strlen(begins)) != 0) fail_msg("%s", err.text);
     assert_int_equal(claim.value, 77); /* untouched */
-    remove(file);
     timetable_release(&timetable);
     instance_release(&in);
 }
@@ -249,7 +263,6 @@ static void other_cut(void **state)
     assert_false(plan_of(key, &options, &plan, &err));
     assert_int_equal(err.status, STATUS_BAD_INPUT);
     if (strncmp(err.text, file, strlen(file)) != 0) fail_msg("%s", err.text);
-    remove(file);
     timetable_release(&timetable);
     instance_release(&in);
 }
@@ -258,5 +271,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(bound_too_high),
                                        cmocka_unit_test(other_cut)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
