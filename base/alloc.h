@@ -1,6 +1,6 @@
 /*
- * Memory that is in no arena is allocated here, so that a test can make an allocation fail. Exceptions: CUDA, policies of
- * users.
+ * Memory that is in no arena is allocated here, so that a test can make an allocation fail. Exceptions: CUDA, policies
+ * of users.
  *
  * The caller frees the memory with free(). NULL means that no memory is left, or that a test asked
  * this call to fail. Callers treat both cases alike.

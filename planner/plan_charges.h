@@ -34,7 +34,8 @@ double plan_charges_s(const struct hardware *hardware, uint32_t device, enum cop
                  const double *link_bytes);
 
 /* Computes the seconds of the devices of the first stage of a parallel job, numbered from parallel.first_device on. */
-MUST_CHECK enum status plan_charges_first_stage(struct arena *arena, const struct hardware *hardware, const struct job *job,
+MUST_CHECK enum status plan_charges_first_stage(struct arena *arena, const struct hardware *hardware,
+                                                const struct job *job,
                                            double *in_s, double *out_s, struct error *err);
 
 #endif

@@ -33,8 +33,8 @@ MUST_CHECK enum status plot_view_init(struct plot_view *view, struct trace_reade
                                       const struct plot_options *options, struct error *err);
 
 /* Draws traces in memory by a function that draws readers; see plots/plot.h. */
-typedef enum status (*plot_draw_readers)(struct trace_reader *predicted, struct trace_reader *measured, const char *path,
-                                         const struct plot_options *options, struct error *err);
+typedef enum status (*plot_draw_readers)(struct trace_reader *predicted, struct trace_reader *measured,
+                                         const char *path, const struct plot_options *options, struct error *err);
 MUST_CHECK enum status plot_view_traces(plot_draw_readers draw, const struct trace *predicted,
                                         const struct trace *measured, const char *path,
                                         const struct plot_options *options, struct error *err);

@@ -60,8 +60,8 @@ MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *make
 void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker);
 
 /* Makes the limits, after all notes. `totals`: operations of each stream. Memory is the arena's. */
-MUST_CHECK enum status sim_lookahead_make(struct sim_lookahead_maker *maker, struct arena *arena, const uint64_t *totals,
-                                          struct sim_lookahead *out, struct error *err);
+MUST_CHECK enum status sim_lookahead_make(struct sim_lookahead_maker *maker, struct arena *arena,
+                                          const uint64_t *totals, struct sim_lookahead *out, struct error *err);
 
 /* Returns the limit of the stream's next operation if `left` are to be issued, or NULL. Must be called in plan
  * order. */

@@ -29,7 +29,8 @@ struct sim_options {
     uint64_t seed;       /* of the noise, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and trace->levels; off in sweeps */
     struct trace_writer *writer; /* gets spans and levels as they come; the caller commits it; may be NULL */
-    void (*on_span)(void *spans, const struct trace_span *span); /* gets spans in the order of their numbers; may be NULL */
+    void (*on_span)(void *spans, const struct trace_span *span); /* gets spans in the order of their numbers; may be
+                                                                    NULL */
     void *spans;         /* context of on_span */
     bool caching;        /* device buffers come from a caching allocator (sim/caching.h); fills result->reserved */
     bool no_fold;        /* simulate every device, also equal ones (sim/symmetry/symmetry.h). Implied by spans and

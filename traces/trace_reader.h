@@ -27,7 +27,8 @@ MUST_CHECK enum status trace_reader_open(const char *path, const struct trace_pa
 
 /* Works as trace_reader_open() on a text in memory, which is borrowed; `name` stands for the file in messages. */
 MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, size_t length,
-                                            const struct trace_part *part, struct trace_reader **out, struct error *err);
+                                            const struct trace_part *part, struct trace_reader **out,
+                                            struct error *err);
 
 /* Reads from a trace in memory, which is borrowed and was checked. */
 MUST_CHECK enum status trace_reader_of(const struct trace *trace, struct trace_reader **out, struct error *err);

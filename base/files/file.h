@@ -44,7 +44,8 @@ void file_remove_pending(void);
 MUST_CHECK enum status file_read(const char *path, size_t limit, char **text, size_t *length,
                                  struct error *err);
 
-/* Reads the first bytes of a regular file, as they are. Returns their number; 0 for other files, and where it cannot be read. */
+/* Reads the first bytes of a regular file, as they are. Returns their number; 0 for other files, and where it cannot be
+ * read. */
 size_t file_read_head(const char *path, void *head, size_t size);
 
 #endif

@@ -101,8 +101,8 @@ MUST_CHECK enum status json_object_open_at(struct json_object *object,
                                            size_t index, const char *what, struct error *err);
 
 /* Works as json_object_open_at() on an element that was parsed by itself (json_stream_parse()): the root of `input`. */
-MUST_CHECK enum status json_object_open_element(struct json_object *object, const struct json_input *input, size_t index,
-                                                const char *what, struct error *err);
+MUST_CHECK enum status json_object_open_element(struct json_object *object, const struct json_input *input,
+                                                size_t index, const char *what, struct error *err);
 
 /* Allows other keys. The object is not closed: a missing key is an error at once. */
 void json_object_ignore_others(struct json_object *object);

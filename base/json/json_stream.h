@@ -77,8 +77,8 @@ MUST_CHECK enum status json_stream_parse(const struct json_stream *stream, const
 MUST_CHECK enum status json_stream_of_element(const struct json_stream *stream, const struct json_element *element,
                                               const char *const *arrays, struct json_stream **out, struct error *err);
 
-/* Parses the whole file as json_input_read() does, for files that are not read as streams. The stream can only be closed
- * then. The caller frees *out with json_input_destroy(). */
+/* Parses the whole file as json_input_read() does, for files that are not read as streams. The stream can only be
+ * closed then. The caller frees *out with json_input_destroy(). */
 MUST_CHECK enum status json_stream_whole(struct json_stream *stream, struct json_input **out, struct error *err);
 
 /* Returns the number of elements of an array, and 0 for other values. */

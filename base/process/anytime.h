@@ -1,9 +1,9 @@
 /*
  * The limits of a search that can stop at any time and has an answer whenever it does.
  *
- * A search makes steps: nodes, moves, orders. It ends after a number of steps, at a time, or when another thread asks it to.
- * The number of steps alone decides the answer; time only cuts a search short. Reading the clock takes as long as some
- * steps do, so it is read at the first step and then once per `clock_every` steps.
+ * A search makes steps: nodes, moves, orders. It ends after a number of steps, at a time, or when another thread asks
+ * it to. The number of steps alone decides the answer; time only cuts a search short. Reading the clock takes as long
+ * as some steps do, so it is read at the first step and then once per `clock_every` steps.
  */
 #ifndef SPILLWAY_BASE_PROCESS_ANYTIME_H
 #define SPILLWAY_BASE_PROCESS_ANYTIME_H

@@ -88,8 +88,9 @@ struct options {
 };
 
 /* The members of struct options for a table of specs and the numbers of operands. */
-#define OPTIONS_TABLE(specs_, argument_min_, argument_max_)                                                            \
-    .specs = (specs_), .spec_count = ARRAY_COUNT(specs_), .argument_min = (argument_min_), .argument_max = (argument_max_)
+#define OPTIONS_TABLE(specs_, argument_min_, argument_max_) \
+    .specs = (specs_), .spec_count = ARRAY_COUNT(specs_), .argument_min = (argument_min_), \
+    .argument_max = (argument_max_)
 
 /* Parses the command line. argv[0] is the verb and is skipped. Every table accepts "-h" and "--help". */
 MUST_CHECK enum status options_parse(struct options *options, int argc, char **argv,

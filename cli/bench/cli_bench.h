@@ -110,7 +110,8 @@ void bench_round_release(struct bench_round *round);
  * Prints for "17:4" the result of run 17 if another policy had made its fourth decision. Runs are the lines of --csv,
  * from 1. Errors: STATUS_BAD_INPUT if there is no such run or decision, or the run is not of an instance.
  */
-MUST_CHECK enum status bench_counterfactual(struct cli *cli, const struct bench *bench, const char *text, struct error *err);
+MUST_CHECK enum status bench_counterfactual(struct cli *cli, const struct bench *bench, const char *text,
+                                            struct error *err);
 
 /* Plans and simulates a file's jobs; `plan_path` may be NULL. */
 MUST_CHECK enum status bench_try_jobs(const struct bench *bench, const char *path, const char *policy,

@@ -81,8 +81,8 @@ uint64_t what_if_minibatches(const struct job_set *jobs); /* of all jobs */
 
 /* Computes the answer. `out` is zeroed before, except for name and hardware; the caller releases it, also after an
  * error. If nothing fits, that is an answer. `jobs` were read from `from`; from->machine is not used. */
-MUST_CHECK enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *out,
-                                      struct error *err);
+MUST_CHECK enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs,
+                                      struct what_if_answer *out, struct error *err);
 void what_if_answer_release(struct what_if_answer *answer);
 
 /* --- the interval ---------------------------------------------------------------------------------- */

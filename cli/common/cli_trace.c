@@ -31,7 +31,8 @@ enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *e
     const bool losses = has_losses(trace), tokens = trace_unit(trace) == JOB_TOKENS;
     const char *const texts[] = {"JOB", ">TOKENS/S", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES",
                                  losses ? ">LAST LOSS" : NULL, NULL};
-    const char *const images[] = {"JOB", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES", losses ? ">LAST LOSS" : NULL, NULL};
+    const char *const images[] = {"JOB", ">SAMPLES/S", ">START", ">END", ">MINIBATCHES", losses ? ">LAST LOSS" : NULL,
+                                  NULL};
     cli_table_begin(&table, tokens ? texts : images);
     for (uint32_t j = 0; j < rows(trace->job_count); j++) {
         const struct trace_job *job = &trace->jobs[j];

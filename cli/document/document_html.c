@@ -11,7 +11,8 @@
 
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#1c1e21;--paper:#fff;--faint:#6a7076;--line:#d5d9dd;--shade:#f4f6f8}\n"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e4e6e9;--paper:#16181b;--faint:#9aa1a8;--line:#3a3f45;--shade:#202327}}\n"
+    "@media(prefers-color-scheme:dark){"
+    ":root{--ink:#e4e6e9;--paper:#16181b;--faint:#9aa1a8;--line:#3a3f45;--shade:#202327}}\n"
     "body{margin:0 auto;max-width:76rem;padding:1.5rem;color:var(--ink);background:var(--paper);"
     "font:16px/1.5 system-ui,sans-serif}\n"
     "h1,h2,h3,h4{line-height:1.25;margin:1.6em 0 .5em}h1{margin-top:0}\n"

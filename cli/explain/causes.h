@@ -1,10 +1,10 @@
 /*
  * The difference between a measured run and its prediction, by cause.
  *
- * The measured run is turned into the predicted one: first gaps are removed, then collectives no longer wait longer from
- * their first member to their last than predicted, then for one cause after another its operations get predicted
- * durations. A cause's part is the reduction of the makespan in its step; parts add up to the difference, and are below 0
- * if operations were faster. They depend on the order of enum explain_cause.
+ * The measured run is turned into the predicted one: first gaps are removed, then collectives no longer wait longer
+ * from their first member to their last than predicted, then for one cause after another its operations get predicted
+ * durations. A cause's part is the reduction of the makespan in its step; parts add up to the difference, and are below
+ * 0 if operations were faster. They depend on the order of enum explain_cause.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_CAUSES_H
 #define SPILLWAY_CLI_EXPLAIN_CAUSES_H
@@ -48,7 +48,8 @@ struct explain_causes {
  * Splits the difference. `promised` are the times of the predicted trace, which ends at predicted_s; `measured` is of
  * `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if it is not.
  */
-MUST_CHECK enum status explain_causes_find(const struct plan *plan, const struct explain_times *promised, double predicted_s,
+MUST_CHECK enum status explain_causes_find(const struct plan *plan, const struct explain_times *promised,
+                                           double predicted_s,
                                            const struct trace *measured, struct explain_causes *out, struct error *err);
 
 #endif

@@ -25,7 +25,8 @@ struct plan_walk_op;
 struct sim_durations;
 
 /* Returns the operation's alone_s; `seconds` is its duration. */
-double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op, double seconds);
+double explain_alone_s(const struct plan *plan, struct sim_durations *durations, const struct plan_walk_op *op,
+                       double seconds);
 
 /*
  * Takes the times of `trace`, which is of `plan`, complete and with spans. Arrays live as long as `arena`. Errors:
@@ -42,10 +43,10 @@ struct explain_schedule {
 };
 
 /*
- * Starts operations when all awaited ones have ended and their gap is over. With a limit of spreads a collective begins at
- * most so long after its first member came, as if the late members were not late. Cost: a walk over the plan.
+ * Starts operations when all awaited ones have ended and their gap is over. With a limit of spreads a collective begins
+ * at most so long after its first member came, as if the late members were not late. Cost: a walk over the plan.
  */
-MUST_CHECK enum status explain_schedule_run(const struct plan *plan, const struct explain_times *times, struct arena *arena,
-                                            struct explain_schedule *out, struct error *err);
+MUST_CHECK enum status explain_schedule_run(const struct plan *plan, const struct explain_times *times,
+                                            struct arena *arena, struct explain_schedule *out, struct error *err);
 
 #endif

@@ -24,7 +24,8 @@ struct explain_late_members {
  * Finds the late members of a complete trace of the plan. Traces without waits have none. The array lives as long as
  * `arena`. Cost: a walk over the plan.
  */
-MUST_CHECK enum status explain_late_members_find(const struct plan *plan, const struct trace *trace, struct arena *arena,
+MUST_CHECK enum status explain_late_members_find(const struct plan *plan, const struct trace *trace,
+                                                 struct arena *arena,
                                                  struct explain_late_members *out, struct error *err);
 
 #endif

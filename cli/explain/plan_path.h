@@ -1,7 +1,7 @@
 /*
  * The critical path of a plan's simulated run, from spans as they come: as explain_times_read(), explain_schedule_run()
- * and explain_path_find() find it from a whole trace, to the last bit. The newest operations are in memory, earlier ones
- * in a file without a name.
+ * and explain_path_find() find it from a whole trace, to the last bit. The newest operations are in memory, earlier
+ * ones in a file without a name.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_PLAN_PATH_H
 #define SPILLWAY_CLI_EXPLAIN_PLAN_PATH_H
@@ -16,8 +16,8 @@ enum { EXPLAIN_PLAN_WINDOW = 1 << 15 };
  * `window`: operations in memory, a power of two and at least the members of any collective. `plan` is borrowed. The
  * caller frees *out with explain_plan_path_destroy().
  */
-MUST_CHECK enum status explain_plan_path_create(const struct plan *plan, uint64_t window, struct explain_plan_path **out,
-                                                struct error *err);
+MUST_CHECK enum status explain_plan_path_create(const struct plan *plan, uint64_t window,
+                                                struct explain_plan_path **out, struct error *err);
 void explain_plan_path_destroy(struct explain_plan_path *path); /* NULL does nothing */
 
 /* Adds the next span in the order of their numbers: on_span of struct sim_options, with the path as its context. The

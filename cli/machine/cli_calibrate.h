@@ -11,9 +11,12 @@
 #include "models/job/job.h"
 
 enum calibration_value {
-    CALIBRATION_MATMUL_EFFICIENCY, CALIBRATION_MEMORY_EFFICIENCY, CALIBRATION_COLLECTIVE_LATENCY, CALIBRATION_MATMUL_DEPTH, CALIBRATION_SCORE_BYTES_FORWARD,
-    CALIBRATION_SCORE_BYTES_BACKWARD, CALIBRATION_LOSS_PASSES, CALIBRATION_ELEMENTWISE_PASSES, CALIBRATION_MATMUL_SUSTAINED, CALIBRATION_MISALIGNED_RATE,
-    CALIBRATION_KERNEL_GAP, CALIBRATION_DISPATCH_LATENCY, CALIBRATION_NVLINK_BANDWIDTH, CALIBRATION_NVLINK_LATENCY, CALIBRATION_NIC_BANDWIDTH, CALIBRATION_NIC_LATENCY,
+    CALIBRATION_MATMUL_EFFICIENCY, CALIBRATION_MEMORY_EFFICIENCY, CALIBRATION_COLLECTIVE_LATENCY,
+        CALIBRATION_MATMUL_DEPTH, CALIBRATION_SCORE_BYTES_FORWARD,
+    CALIBRATION_SCORE_BYTES_BACKWARD, CALIBRATION_LOSS_PASSES, CALIBRATION_ELEMENTWISE_PASSES,
+    CALIBRATION_MATMUL_SUSTAINED, CALIBRATION_MISALIGNED_RATE,
+    CALIBRATION_KERNEL_GAP, CALIBRATION_DISPATCH_LATENCY, CALIBRATION_NVLINK_BANDWIDTH, CALIBRATION_NVLINK_LATENCY,
+    CALIBRATION_NIC_BANDWIDTH, CALIBRATION_NIC_LATENCY,
     CALIBRATION_VALUES
 };
 extern const char *const calibration_value_names[CALIBRATION_VALUES];
@@ -30,7 +33,8 @@ MUST_CHECK enum status calibration_machine(const char *name, uint32_t devices, s
 MUST_CHECK enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err);
 
 /* Sets the kind "fitted"; source NULL: only the values. */
-void calibration_put(struct hardware *hardware, const double values[CALIBRATION_VALUES], double spread, const char *source);
+void calibration_put(struct hardware *hardware, const double values[CALIBRATION_VALUES], double spread,
+                     const char *source);
 
 /* Predicts an iteration on the nodes of machine `name` that the run needs; values NULL: the machine's own. Errors:
  * as hardware_find() and planner_plan(). */

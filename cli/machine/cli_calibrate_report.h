@@ -32,7 +32,9 @@ struct calibration_outcome {
     double start[CALIBRATION_VALUES], end[CALIBRATION_VALUES]; /* equal with folds */
 };
 
-MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);
-MUST_CHECK enum status calibration_report_json(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);
+MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome,
+                                               struct error *err);
+MUST_CHECK enum status calibration_report_json(struct cli *cli, const struct calibration_outcome *outcome,
+                                               struct error *err);
 
 #endif

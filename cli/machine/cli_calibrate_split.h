@@ -22,7 +22,13 @@ struct calibration_group {
 
 /* Fitted runs are in the half, not in the fold and in no group. */
 struct calibration_split {
-    enum { CALIBRATION_HALF_ALL, CALIBRATION_HALF_EVEN, CALIBRATION_HALF_ODD, CALIBRATION_HALF_BY_SEED, CALIBRATION_HALF_NONE } half; /* by index in the file, from 0 */
+    enum {
+        CALIBRATION_HALF_ALL,
+        CALIBRATION_HALF_EVEN,
+        CALIBRATION_HALF_ODD,
+        CALIBRATION_HALF_BY_SEED,
+        CALIBRATION_HALF_NONE
+    } half; /* by index in the file, from 0 */
     uint64_t seed;
     uint32_t fold, folds; /* i mod folds = fold; folds 0: none */
     struct calibration_group held[CALIBRATION_HELD_MAX];

@@ -120,7 +120,8 @@ enum status cli_child_run(const char *const argv[], struct cli_child_end *end, s
     struct sigaction old[HANDLED_COUNT];
     watch_signals(old);
     double started_s = clock_s();
-    const struct launch how = {.argv = argv, .death_signal = SIGINT, .streams = {LAUNCH_SAME, LAUNCH_NOWHERE, LAUNCH_SAME}};
+    const struct launch how = {.argv = argv, .death_signal = SIGINT,
+                               .streams = {LAUNCH_SAME, LAUNCH_NOWHERE, LAUNCH_SAME}};
     struct launch_end ended = {0};
     pid_t pid = 0;
     const int reason = launch_program(&how, &pid);

@@ -6,7 +6,8 @@
 #include "cli/repro/figure_result.h"
 
 /* Prints a line per figure. */
-MUST_CHECK enum status repro_report_list(struct cli *cli, struct figure *const *figures, size_t count, struct error *err);
+MUST_CHECK enum status repro_report_list(struct cli *cli, struct figure *const *figures, size_t count,
+                                         struct error *err);
 
 /* Prints comparison, method and effects that are left out. */
 MUST_CHECK enum status repro_report_show(struct cli *cli, const struct figure *figure, struct error *err);

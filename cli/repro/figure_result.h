@@ -56,7 +56,8 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
 }
 
 /* Returns what the simulated value is compared with. */
-static inline const struct expression_value *figure_reference(const struct figure *figure, const struct figure_point *point)
+static inline const struct expression_value *figure_reference(const struct figure *figure,
+                                                              const struct figure_point *point)
 {
     return figure->real.read ? &point->measured : &point->published;
 }

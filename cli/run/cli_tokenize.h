@@ -2,8 +2,8 @@
  * Turns files of text into one file of tokens, by several threads.
  *
  * A document is a whole file, a line of it, or a row of JSON lines. Each is encoded by itself, with the tokens that the
- * tokenizer puts around a text, and ends with a token of the caller's choice. The file of tokens is llm.c's .bin: 16 bits a
- * token for vocabularies up to 65 536, else 32. It depends on the number of threads in nothing.
+ * tokenizer puts around a text, and ends with a token of the caller's choice. The file of tokens is llm.c's .bin: 16
+ * bits a token for vocabularies up to 65 536, else 32. It depends on the number of threads in nothing.
  *
  * Documents may also become rows of a file of rows (models/rows/rows_file.h). All of a file or a line is then learned;
  * of a row of JSON what cli/run/cli_tokenize_row.h says.
@@ -42,15 +42,17 @@ struct cli_tokenize_request {
 };
 
 struct cli_tokenized {
-    uint64_t documents, bytes, tokens, skipped; /* bytes of texts; documents without a text have no token but those around */
+    uint64_t documents, bytes, tokens, skipped; /* bytes of texts; documents without a text have no token but those
+                                                   around */
     uint64_t learned, longest;                  /* tokens of rows; of the longest row */
     double seconds;
     uint32_t token_bytes;                       /* 2 or 4 */
 };
 
-/* Adds the counts of each file to counts[path_count]. Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column for a row
- * that is no object or has no such text, and for text that is not UTF-8; STATUS_LIMIT above 2^32 - 1 tokens. Nothing is written
- * then. */
-MUST_CHECK enum status cli_tokenize(const struct cli_tokenize_request *request, struct cli_tokenized *counts, struct error *err);
+/* Adds the counts of each file to counts[path_count]. Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column
+ * for a row that is no object or has no such text, and for text that is not UTF-8; STATUS_LIMIT above 2^32 - 1 tokens.
+ * Nothing is written then. */
+MUST_CHECK enum status cli_tokenize(const struct cli_tokenize_request *request, struct cli_tokenized *counts,
+                                    struct error *err);
 
 #endif

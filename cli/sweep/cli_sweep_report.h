@@ -11,7 +11,8 @@ struct cli_sweep_pictures {
 };
 
 /* Checks before the sweep. Errors: STATUS_BAD_INPUT. */
-MUST_CHECK enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, const struct sweep_grid *grid,
+MUST_CHECK enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures,
+                                                const struct sweep_grid *grid,
                                                 uint32_t figure_count, struct error *err);
 
 /*
@@ -25,6 +26,7 @@ MUST_CHECK enum status cli_sweep_pictures_draw(const struct cli_sweep_pictures *
 MUST_CHECK enum status cli_sweep_text(FILE *out, const struct sweep_results *results, const char *const *outputs,
                                       struct error *err);
 MUST_CHECK enum status cli_sweep_json(struct cli *cli, const struct cli_sweep_command *command,
-                                      const struct sweep_results *results, const char *const *outputs, struct error *err);
+                                      const struct sweep_results *results, const char *const *outputs,
+                                      struct error *err);
 
 #endif

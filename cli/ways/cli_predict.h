@@ -42,7 +42,8 @@ struct cli_predict_options {
  * STATUS_CHECK when a figure exceeds 100 % of a physical peak.
  */
 MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                                   const struct cli_predict_options *how, struct cli_prediction *out, struct error *err);
+                                   const struct cli_predict_options *how, struct cli_prediction *out,
+                                   struct error *err);
 /* Returns the simulator's options, without the progress bar. */
 struct sim_options cli_predict_sim_options(const struct hardware *hardware, const struct cli_predict_options *how);
 

@@ -8,8 +8,8 @@
 /* Finds the lower bound of all plans of the plan's jobs on its machine: any_s of *out (planner/spill/cut/bound.h). */
 MUST_CHECK enum status cli_bound_of_all(const struct plan *plan, struct bound *out, struct error *err);
 
-/* Returns the plans of which the plan's own bound is the bound ("of this parallelism"), or NULL if that bound is not above
- * the bound of all plans. */
+/* Returns the plans of which the plan's own bound is the bound ("of this parallelism"), or NULL if that bound is not
+ * above the bound of all plans. */
 const char *cli_own_bound(const struct plan *plan, const struct bound *all);
 
 /* Sets *proven if the simulated makespan equals the lower bound of all plans. */

@@ -13,8 +13,8 @@
  *     activations each policy with each way of keeping activations; the best of them
  *     one device  for a single job, the ways of `mem` on one device or in stages
  *
- * Variants and activations come last. Variants are simulated unless they take twice as long as the best by the planner's
- * clock, other activations if they are faster than the best by that clock.
+ * Variants and activations come last. Variants are simulated unless they take twice as long as the best by the
+ * planner's clock, other activations if they are faster than the best by that clock.
  *
  * Options that say how states are spilled leave only spilling. If jobs name devices or parallelism, nothing else is
  * tried. A way that fits is not tried with recomputation.

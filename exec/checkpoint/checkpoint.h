@@ -35,7 +35,8 @@ struct checkpoint_subject {
     const struct state_tables *tables; /* per shard: tables of its state; for reading also tables of its values */
     uint32_t shard_count;
     float *const *states;  /* per shard; NULL: only search */
-    bool knows_frozen;     /* the fingerprint of the frozen weights (exec/files/weights.h), which are not in the file ... */
+    bool knows_frozen;     /* the fingerprint of the frozen weights (exec/files/weights.h), which are not in the file
+                              ... */
     uint64_t frozen;       /* ... and which must be those that the training had */
 };
 

@@ -8,8 +8,8 @@
 
 cudaStream_t device_cuda_stream(const struct device_stream *stream);
 
-/* While the stream's thread is in a call of device_call_ahead(): enqueues the place where all members have come. The call's
- * time begins there. Returns its event. An error ends the device. */
+/* While the stream's thread is in a call of device_call_ahead(): enqueues the place where all members have come. The
+ * call's time begins there. Returns its event. An error ends the device. */
 cudaEvent_t device_cuda_begin(struct device_stream *stream);
 
 /* Returns false, and ends the device, if the call's status is an error. */

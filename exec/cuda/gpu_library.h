@@ -8,9 +8,9 @@
 #include "base/error.h"
 
 /*
- * Held while a group of collectives is enqueued on several GPUs, and during the first launch of a library's kernel, which
- * loads it. Loading may wait for the GPU's running kernels. If it came between the launches of a group, the first GPU's
- * kernel would wait for the second's, which could not be launched.
+ * Held while a group of collectives is enqueued on several GPUs, and during the first launch of a library's kernel,
+ * which loads it. Loading may wait for the GPU's running kernels. If it came between the launches of a group, the first
+ * GPU's kernel would wait for the second's, which could not be launched.
  */
 extern pthread_mutex_t gpu_library_launching;
 

@@ -20,8 +20,8 @@
  * Heads may share keys and values, in groups: a block that holds a tile of keys processes the queries of all heads of
  * the group in turn, and so adds up their dK and dV.
  *
- * Queries may follow earlier tokens of their sample: keys are numbered from the first of these, and the keys kernel adds to
- * what later queries have made.
+ * Queries may follow earlier tokens of their sample: keys are numbered from the first of these, and the keys kernel
+ * adds to what later queries have made.
  *
  * delta is recomputed by every block that needs it: one dot product of D.
  *
@@ -76,7 +76,8 @@ __device__ static inline int seen_by(const struct kernel_attention &a, const str
 }
 
 /* Returns the number of tiles of keys that a tile of queries sees. */
-template <int TILE> __device__ static inline int seen_tiles(const struct kernel_attention &a, const struct head &head, int first)
+template <int TILE> __device__ static inline int seen_tiles(const struct kernel_attention &a, const struct head &head,
+                                                            int first)
 {
     return (seen_by(a, head, first + TILE - 1) - 1) / TILE + 1;
 }
@@ -380,7 +381,8 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         add_product<D, TILE, EACH, true>(d_values, memory.weights, memory.gradients);
         add_product<D, TILE, EACH, true>(d_keys, memory.slopes, memory.queries);
     }
-    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.keys, head.d, d_keys, one, a.rounded, a.adds, head.earlier);
+    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.keys, head.d, d_keys, one, a.rounded, a.adds,
+                              head.earlier);
     store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.keys, head.d, d_values, one, a.rounded, a.adds,
                               head.earlier);
 }

@@ -184,7 +184,8 @@ __global__ static void widen_rows(float *out, const bf16 *x, int64_t width, int6
 
 __global__ static void copy_rows(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t width)
 {
-    for (int64_t i = threadIdx.x; i < width; i += THREADS) to[blockIdx.x * to_row + i] = from[blockIdx.x * from_row + i];
+    for (int64_t i = threadIdx.x; i < width; i += THREADS)
+        to[blockIdx.x * to_row + i] = from[blockIdx.x * from_row + i];
 }
 
 __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
@@ -291,8 +292,8 @@ extern "C" cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf
     return launch(widen_rows, rows, dim3(THREADS), 0, stream, out, x, width, stride);
 }
 
-extern "C" cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from, int64_t from_row,
-                                      int64_t rows, int64_t width)
+extern "C" cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from,
+                                      int64_t from_row, int64_t rows, int64_t width)
 {
     return launch(copy_rows, rows, dim3(THREADS), 0, stream, to, to_row, from, from_row, width);
 }

@@ -1,14 +1,14 @@
 /*
  * As on the host (kernels_embed.c), a row's gradient is the sum of dx of every occurrence of the row's token, in the
- * order of the tokens, plus the tied head's, if any. The tokens of a row are found by sorting pairs (row, token's place), with
- * the row in the upper half of 64 bits. CUB's radix sort is stable: equal rows keep the order of the tokens. Tokens
- * outside the range, and the padding token, get the row after the vocabulary and end up last.
+ * order of the tokens, plus the tied head's, if any. The tokens of a row are found by sorting pairs (row, token's
+ * place), with the row in the upper half of 64 bits. CUB's radix sort is stable: equal rows keep the order of the
+ * tokens. Tokens outside the range, and the padding token, get the row after the vocabulary and end up last.
  *
  * Then a block takes a row. Its threads find the row's first pair together: each checks one of THREADS evenly spaced
  * pairs.
  *
- * One thread per column adds in the same order for every cut of the table, without atomics. The same kernel can write the
- * gradient instead of stepping, or continue a gradient's sums with more tokens, as on the host.
+ * One thread per column adds in the same order for every cut of the table, without atomics. The same kernel can write
+ * the gradient instead of stepping, or continue a gradient's sums with more tokens, as on the host.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 

@@ -56,8 +56,8 @@ cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int6
 cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
                             int64_t width, int64_t stride);
 /* Copies rows of `width` numbers. */
-cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
-                           int64_t width);
+cudaError_t cuda_copy_rows(cudaStream_t stream, float *to, int64_t to_row, const float *from, int64_t from_row,
+                           int64_t rows, int64_t width);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
 /* Keeps the stream busy in tests. */

@@ -111,7 +111,7 @@ extern "C" cudaError_t cuda_loss_gradient(cudaStream_t stream, double *loss, con
 
 extern "C" cudaError_t cuda_loss_share_load(void)
 {
-    const void *const kernels[] = {(const void *)find_largest, (const void *)sum_exponentials, (const void *)count_targets,
-                                   (const void *)make_gradient, (const void *)mean_loss};
+    const void *const kernels[] = {(const void *)find_largest, (const void *)sum_exponentials,
+                                   (const void *)count_targets, (const void *)make_gradient, (const void *)mean_loss};
     return cuda_load_kernels(kernels);
 }

@@ -330,7 +330,8 @@ extern "C" cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float 
     const cudaError_t failed = launch(norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats,
                                       w, added, c);
     if (failed != cudaSuccess || (!dw && !db)) return failed;
-    if (!dw) return sum_columns<SUMS_PLAIN>(stream, db, nullptr, dout, nullptr, nullptr, r, c, false, (float *)workspace);
+    if (!dw)
+        return sum_columns<SUMS_PLAIN>(stream, db, nullptr, dout, nullptr, nullptr, r, c, false, (float *)workspace);
     return sum_columns<SUMS_NORM>(stream, db, dw, dout, x, stats, r, c, false, (float *)workspace);
 }
 

@@ -158,8 +158,8 @@ static inline bool device_reached(const struct device_stream *stream, uint64_t e
  * stopped. */
 void device_hold(struct device_stream *stream, double begun_s, double duration_s);
 
-/* From a computation on the stream's own thread: these seconds of its processor time, which exchange data with other devices,
- * are not dilated. */
+/* From a computation on the stream's own thread: these seconds of its processor time, which exchange data with other
+ * devices, are not dilated. */
 void device_leave_out(double processor_s);
 
 /* From a call on the stream's own thread: copies between host memory and the arena, and waits for it. */

@@ -20,9 +20,9 @@ enum group_call_kind { GROUP_ALL_REDUCE, GROUP_REDUCE_SCATTER, GROUP_ALL_GATHER,
 enum group_type { GROUP_FP32, GROUP_FP64, GROUP_BYTES };
 
 /*
- * A member's part. `count` numbers of the type go from `from` to `to`; a reduce-scatter's `from` and an all-gather's `to`
- * have as many for each member, in their order. Sums are in the library's order. `to` may be the same range as `from`, or
- * as the member's share of it.
+ * A member's part. `count` numbers of the type go from `from` to `to`; a reduce-scatter's `from` and an all-gather's
+ * `to` have as many for each member, in their order. Sums are in the library's order. `to` may be the same range as
+ * `from`, or as the member's share of it.
  */
 struct group_call {
     uint32_t kind, type; /* enum group_call_kind, group_type */
@@ -42,8 +42,8 @@ struct group_library {
      * The caller closes it. Errors: STATUS_DEVICE, STATUS_NO_MEMORY. */
     enum status (*open)(struct device *const *devices, uint32_t device_count, bool ordered, struct groups_session **out,
                         struct error *err);
-    /* Makes a communicator and tries each kind of collective, so that nothing is left to be loaded later. Overwrites the
-     * first KiB of the members' arenas. *number is 0, 1, ... Errors: STATUS_DEVICE. */
+    /* Makes a communicator and tries each kind of collective, so that nothing is left to be loaded later. Overwrites
+     * the first KiB of the members' arenas. *number is 0, 1, ... Errors: STATUS_DEVICE. */
     enum status (*add)(struct groups_session *groups, const uint32_t *members, uint32_t count, uint32_t *number,
                        struct error *err);
     /* streams[member], whose threads are all in a call of device_call_ahead(); borrowed until end() */

@@ -1,8 +1,8 @@
 /*
  * Threads that wait for each other, again and again.
  *
- * A member looks for the others before it sleeps, for about as long as it takes to wake a thread. Without that, a member
- * that wakes late keeps the others waiting at the next meeting until they sleep as well, and so on.
+ * A member looks for the others before it sleeps, for about as long as it takes to wake a thread. Without that, a
+ * member that wakes late keeps the others waiting at the next meeting until they sleep as well, and so on.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_MEETING_H
 #define SPILLWAY_EXEC_DEVICE_MEETING_H

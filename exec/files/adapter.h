@@ -18,7 +18,8 @@
 MUST_CHECK enum status adapter_read(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                                     float *const *states, const uint64_t *base, struct error *err);
 
-/* Checks configuration, names and shapes of all of a job's shards, and that the file has no other tensors. Errors: likewise. */
+/* Checks configuration, names and shapes of all of a job's shards, and that the file has no other tensors. Errors:
+ * likewise. */
 MUST_CHECK enum status adapter_check(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
                                      struct error *err);
 

@@ -47,11 +47,12 @@ void weights_copy_values(const struct job *job, const struct state_tables *table
 void weights_init(const struct job *job, const struct state_tables *tables, float *state);
 
 /* Does so for the tensors of adapters alone. */
-void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count, float *const *states);
+void weights_init_adapters(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                           float *const *states);
 
-/* Fills all states from job->weights_in, and adapters with initial values. Every tensor must exist with its shape, as F32, F16 or BF16, with finite
- * numbers. Names may belong to the network with or without a head; unknown tensors are skipped. Moments become
- * zero. Errors: STATUS_BAD_INPUT with the tensor and its fault, STATUS_IO. */
+/* Fills all states from job->weights_in, and adapters with initial values. Every tensor must exist with its shape, as
+ * F32, F16 or BF16, with finite numbers. Names may belong to the network with or without a head; unknown tensors are
+ * skipped. Moments become zero. Errors: STATUS_BAD_INPUT with the tensor and its fault, STATUS_IO. */
 MUST_CHECK enum status weights_read(const struct job *job, const struct state_tables *tables,
                                     uint32_t shard_count, float *const *states, struct error *err);
 
@@ -83,8 +84,8 @@ uint64_t weights_fingerprint_walk(struct weights_walk walk);
 uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
                              uint32_t shard_count, float *const *states);
 
-/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may be
- * `from`; tensors with other rows stay as they are. Errors: STATUS_NO_MEMORY. */
+/* Puts the rows of q, k and v of heads, which files have head by head, in our order, or back into the files'. `to` may
+ * be `from`; tensors with other rows stay as they are. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status weights_order_rows(const struct tensor_spec *spec, float *to, const float *from, bool back,
                                           struct error *err);
 

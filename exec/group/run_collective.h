@@ -27,14 +27,15 @@ struct run_collective_range {
  *
  * `from` and `to` may be the same whole data, whose shares are in place.
  *
- * Where numbers to be added up are encoded (exec/kernels/kernels_code.h), their code is at the beginning of their memory.
- * Members decode each other's numbers and add them up in fp32. Each sum is rounded to the code, whether it is sent or not,
- * and decoded.
+ * Where numbers to be added up are encoded (exec/kernels/kernels_code.h), their code is at the beginning of their
+ * memory. Members decode each other's numbers and add them up in fp32. Each sum is rounded to the code, whether it is
+ * sent or not, and decoded.
  */
 struct run_collective_data {
     char *from, *to;
     bool adds;
-    bool repeats; /* an all-reduce has an equal member's data already: these are left out of the sum. Not the first member */
+    bool repeats; /* an all-reduce has an equal member's data already: these are left out of the sum. Not the first
+                     member */
     enum compression_code code;
     uint64_t count;
     struct run_collective_range ranges[RUN_COLLECTIVE_RANGES_MAX];
@@ -43,8 +44,8 @@ struct run_collective_data {
 
 /*
  * Enqueues a member's part of a collective. The members of a collective follow each other (plan_walk.h). Beyond its
- * job's limit it does nothing, for all members alike, and *omitted is set. *timing begins when the last member has come, and
- * has the wait for it.
+ * job's limit it does nothing, for all members alike, and *omitted is set. *timing begins when the last member has
+ * come, and has the wait for it.
  */
 MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op,
                                               const struct run_collective_data *data, bool *omitted,

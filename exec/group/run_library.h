@@ -1,6 +1,6 @@
 /*
- * Collectives of GPUs by a library of the back end (exec/device/device_groups.h), where it was found. The others go through
- * host memory (run_staged.h).
+ * Collectives of GPUs by a library of the back end (exec/device/device_groups.h), where it was found. The others go
+ * through host memory (run_staged.h).
  *
  * The library adds up in an order of its own. So it gets what has one result in any order: all-gathers, and sums of two
  * members; and sums of more members if run_options.nccl_sums says so, but for jobs whose sums are a tree.
@@ -10,7 +10,8 @@
 
 #include "exec/group/run_collective.h"
 
-/* Looks for the library, before host memory is laid out, and notes in run->collectives_by who carries out collectives. */
+/* Looks for the library, before host memory is laid out, and notes in run->collectives_by who carries out
+ * collectives. */
 MUST_CHECK enum status run_library_find(struct run *run, struct error *err);
 
 /* Makes all communicators of the plan and tries them. The devices' arenas are unused. Errors: STATUS_DEVICE. */

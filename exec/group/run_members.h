@@ -6,9 +6,11 @@
 
 /* Returns a member's data. `at`: addresses of the operation's accesses. `adds`: a reduced microbatch is not the
  * minibatch's first. */
-struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at, bool adds);
+struct run_collective_data run_members_data(const struct run *run, const struct plan_walk_op *op, char *const *at,
+                                            bool adds);
 
-/* A scattered boundary arrives as the part of each rank of a tensor group, in its place; then the ranks gather the whole. */
+/* A scattered boundary arrives as the part of each rank of a tensor group, in its place; then the ranks gather the
+ * whole. */
 
 /* Returns where the rank's part of a boundary begins, of `bytes`; 0 if boundaries are sent whole. */
 uint64_t run_members_scattered(const struct run *run, const struct plan_walk_op *op, uint64_t bytes);

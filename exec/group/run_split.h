@@ -15,8 +15,8 @@ const struct unit_split *run_split_of(const struct run *run, const struct plan_w
 MUST_CHECK enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, struct run_flight *flight,
                                          struct error *err);
 
-/* Divides the group of a shard's replica among processes; `first`: the place of its first member in the stage. Does nothing
- * without other ranks. */
+/* Divides the group of a shard's replica among processes; `first`: the place of its first member in the stage. Does
+ * nothing without other ranks. */
 MUST_CHECK enum status run_split_divide(struct run *run, uint32_t shard, uint32_t first, struct unit_group *group,
                                         struct error *err);
 

@@ -18,10 +18,11 @@ void run_staged_give_rooms(struct run *run);
 
 /* On the stream's thread, before the members meet. Brings the member's data to `room`, and makes *data those in host
  * memory; an all-gather's `to` stays on the device. `kind`: enum collective_kind; `size`: bytes of a number. */
-void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size, struct run_collective_data *data, char *room);
+void run_staged_bring(struct device_stream *stream, uint32_t kind, uint64_t size, struct run_collective_data *data,
+                      char *room);
 
 /* Copies a sum back to the device. */
-void run_staged_return(struct device_stream *stream, uint32_t kind, uint64_t size, const struct run_collective_data *data,
-                       const struct run_collective_data *on_device);
+void run_staged_return(struct device_stream *stream, uint32_t kind, uint64_t size,
+                       const struct run_collective_data *data, const struct run_collective_data *on_device);
 
 #endif

@@ -22,8 +22,8 @@
 /* Outputs that linear_weight() adds to. */
 enum { KERNEL_LINEAR_ADD_WEIGHT = 1, KERNEL_LINEAR_ADD_BIAS = 2 };
 
-/* Rows of logits: `count` of the B T rows from `first` on, of part `part` of a minibatch in `parts` parts. The loss is the
- * mean over the `targets` of all parts; 0: each part counts its own, and all parts weigh the same. */
+/* Rows of logits: `count` of the B T rows from `first` on, of part `part` of a minibatch in `parts` parts. The loss is
+ * the mean over the `targets` of all parts; 0: each part counts its own, and all parts weigh the same. */
 struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
@@ -188,8 +188,8 @@ struct kernels {
     void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
                              const float *x, const float *y, const float *w, int64_t r, int64_t c,
                              float epsilon);
-    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be `added` or, without `added`, dout. dw may
-     * be NULL: none. */
+    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be `added` or, without `added`, dout. dw
+     * may be NULL: none. */
     void (*rms_norm_backward)(const struct kernels *kernels, float *dx, float *dw,
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
@@ -222,18 +222,21 @@ struct kernels {
     /* d(R,E): in, the first k of a row are gradients of its weights; out, those of the router's results */
     void (*route_backward)(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
     /* sent(R k,C) = each place's row of x(R,C) */
-    void (*send)(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes, int64_t c);
+    void (*send)(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
+                 int64_t c);
     /* out(R,C) = (adds: +=) the sum of a row's places of sent(R k,C), times its weights if `weighted` */
-    void (*collect)(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes, int64_t c,
-                    bool weighted, bool adds);
-    /* The gradients of a weighted sum: of its terms, and in d(R,E), unless that is NULL, the first k of a row of its weights. */
-    void (*collect_backward)(const struct kernels *kernels, float *d_sent, float *d, const float *dout, const float *returned,
-                             const struct kernel_routes *routes, int64_t c);
+    void (*collect)(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
+                    int64_t c, bool weighted, bool adds);
+    /* The gradients of a weighted sum: of its terms, and in d(R,E), unless that is NULL, the first k of a row of its
+     * weights. */
+    void (*collect_backward)(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
+                             const float *returned, const struct kernel_routes *routes, int64_t c);
     /* out(R,C) += logistic(gate(R)) x(R,C) */
-    void (*gate_rows)(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c);
+    void (*gate_rows)(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r,
+                      int64_t c);
     /* dgate may be NULL */
-    void (*gate_rows_backward)(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,
-                               const float *gate, int64_t r, int64_t c);
+    void (*gate_rows_backward)(const struct kernels *kernels, float *dx, float *dgate, const float *dout,
+                               const float *x, const float *gate, int64_t r, int64_t c);
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 
@@ -245,15 +248,15 @@ struct kernels {
 
     /* --- tensor groups -------------------------------------------------------------------- */
 
-    /* Copy between host memory and the device's. to_host() waits for all calls so far and the copy; the caller keeps what
-     * to_device() reads until the next to_host(). NULL: the host reads and writes the device's memory. */
+    /* Copy between host memory and the device's. to_host() waits for all calls so far and the copy; the caller keeps
+     * what to_device() reads until the next to_host(). NULL: the host reads and writes the device's memory. */
     void (*to_host)(const struct kernels *kernels, void *host, const void *at, uint64_t bytes);
     void (*to_device)(const struct kernels *kernels, void *at, const void *host, uint64_t bytes);
 
     /* The loss in three steps, between which the devices take the maximum of `largest` and add up `sums` and
      * `at_target`: the largest logit of each row (minus infinity without words); the sum of exponentials of logits less
-     * the largest, which replace the logits, and the target's logit less the largest, or 0 where it is another device's;
-     * the gradient and the loss, as in `loss`. */
+     * the largest, which replace the logits, and the target's logit less the largest, or 0 where it is another
+     * device's; the gradient and the loss, as in `loss`. */
     void (*loss_largest)(const struct kernels *kernels, const struct kernel_loss_share *share);
     void (*loss_sums)(const struct kernels *kernels, const struct kernel_loss_share *share);
     void (*loss_gradient)(const struct kernels *kernels, double *loss, const struct kernel_loss_share *share);

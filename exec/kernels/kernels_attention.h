@@ -9,9 +9,9 @@
  *
  * A gradient has the layout of its tensor; out and dout are (B,T,HD).
  *
- * The T queries may follow `earlier` tokens of their sample, whose keys and values come before theirs: k, v, dk and dv are
- * (B,held,KD), of which the first earlier + T tokens of a sample count. A token sees itself and all before it, or in a window
- * the last `window` tokens up to itself. In a sample of packed rows it sees none of other rows.
+ * The T queries may follow `earlier` tokens of their sample, whose keys and values come before theirs: k, v, dk and dv
+ * are (B,held,KD), of which the first earlier + T tokens of a sample count. A token sees itself and all before it, or
+ * in a window the last `window` tokens up to itself. In a sample of packed rows it sees none of other rows.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
 #define SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
@@ -35,7 +35,8 @@ struct kernel_attention {
     float scale;               /* of scores; 0: 1 / root of D. On hosts, as ... */
     struct kernel_dropout dropout; /* of weights, after the softmax; on hosts. Samples count from its first one */
     float cap;                 /* ... scores s become cap tanh(s / cap), before keys are hidden; 0: they do not */
-    const int32_t *begins;     /* (B,T): the first token of each token's own row; only causal, on hosts, and without earlier
+    const int32_t *begins;     /* (B,T): the first token of each token's own row; only causal, on hosts, and without
+                                  earlier
                                 * tokens; NULL: a sample is one row */
     bool adds;                 /* with earlier tokens: to dk and dv, instead of writing them */
     bool causal;               /* a token sees itself and earlier ones; false: all */

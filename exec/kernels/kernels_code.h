@@ -1,15 +1,15 @@
 /*
- * Codes of fp32 numbers that devices send and keep (models/cost/compression.h). They are deterministic: the same numbers
- * have the same bytes on every processor, with any number of threads.
+ * Codes of fp32 numbers that devices send and keep (models/cost/compression.h). They are deterministic: the same
+ * numbers have the same bytes on every processor, with any number of threads.
  *
  *     bf16   each number rounded to nearest, ties to even; two bytes
- *     int8   blocks of 15 numbers, the last one perhaps shorter: a byte with an exponent e, then a signed byte q for each
- *            number, which stands for q 2^(e - 127)
+ *     int8   blocks of 15 numbers, the last one perhaps shorter: a byte with an exponent e, then a signed byte q for
+ *            each number, which stands for q 2^(e - 127)
  *
  * Of a block, let E be the biased exponent of its largest number: 2^(E - 127) <= |x| < 2^(E - 126). Then e = E - 6, at
  * least 1, and q = x / 2^(e - 127), rounded to nearest, ties to even, at most 127 in size. So numbers of the largest
- * exponent keep 7 bits. Numbers below 2^-126 count as zero, and a block of zeros has e = 0. A block with an infinity or a NaN has e = 255 and is decoded to NaN,
- * so that a run sees it.
+ * exponent keep 7 bits. Numbers below 2^-126 count as zero, and a block of zeros has e = 0. A block with an infinity or
+ * a NaN has e = 255 and is decoded to NaN, so that a run sees it.
  *
  * Numbers may be encoded and decoded in place: the code is at the beginning of the numbers' memory.
  */

@@ -1,6 +1,6 @@
 /*
- * Dropout: a number is 0 with probability p, else divided by 1 - p. Whether it is depends only on its place in the training, so
- * that masks are the same in every plan and need not be kept: the backward pass makes them again.
+ * Dropout: a number is 0 with probability p, else divided by 1 - p. Whether it is depends only on its place in the
+ * training, so that masks are the same in every plan and need not be kept: the backward pass makes them again.
  *
  *     key      of the step, the layer and the place in it (exec/network/transformer_dropout.c)
  *     sample   of the minibatch, then a row of the sample, then the number in the row
@@ -16,7 +16,8 @@ struct kernel_dropout {
     uint64_t key;
     float p;                /* 0: none */
     int64_t samples, begin; /* numbers of the first sample, and of each sample's first token */
-    int64_t rows, heads;    /* numbers of the first row in the first sample, and of the first head: of a tensor group's member */
+    int64_t rows, heads;    /* numbers of the first row in the first sample, and of the first head: of a tensor group's
+                               member */
 };
 
 #endif

@@ -103,7 +103,8 @@ void host_route_backward(const struct kernels *kernels, float *d, const struct k
 void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
                int64_t c)
 {
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t place = 0; place < routes->r * routes->k; place++)
         memcpy(sent + place * c, x + routes->rows[place] * c, (size_t)c * sizeof *x);
 }
@@ -126,7 +127,8 @@ CLONES static float dot_row(const float *a, const float *b, int64_t c)
 void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
                   int64_t c, bool weighted, bool adds)
 {
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t row = 0; row < routes->r; row++) {
         float *const sum = out + row * c;
         if (!adds) memset(sum, 0, (size_t)c * sizeof *sum);
@@ -138,7 +140,8 @@ void host_collect(const struct kernels *kernels, float *out, const float *sent, 
 void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
                            const float *returned, const struct kernel_routes *routes, int64_t c)
 {
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->k * c > HOST_SERIAL)
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (routes->r * routes->k * c > HOST_SERIAL)
     for (int64_t row = 0; row < routes->r; row++)
         for (int64_t n = 0; n < routes->k; n++) {
             const int64_t pair = row * routes->k + n, place = routes->places[pair];

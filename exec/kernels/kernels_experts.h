@@ -1,8 +1,9 @@
 /*
  * Rows and the experts that they are sent to; plain C, also for other back ends.
  *
- * R rows choose k of E experts each. Rows are sorted by expert, and rows of one expert by number: a place is one of R k among
- * the sorted. An expert has at most R rows, and all have R k together (dropless): memory does not depend on the choices.
+ * R rows choose k of E experts each. Rows are sorted by expert, and rows of one expert by number: a place is one of R k
+ * among the sorted. An expert has at most R rows, and all have R k together (dropless): memory does not depend on the
+ * choices.
  *
  *     rows 0 1 2 choose  {2,0} {0,1} {2,1}        places   0 1 | 2 3 | 4 5      begins 0 2 4 6
  *                                                 rows     0 1 | 1 2 | 0 2

@@ -112,7 +112,8 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
     for (uint32_t i = 0; i < count; i++) {
         const struct measure_bench_options bench = {.backend = host,
                                                     .threads = counts[i],
-                                                    .size = measure_is_coarse(measure) ? MEASURE_BENCH_SMALL : MEASURE_BENCH_WHOLE,
+                                                    .size = measure_is_coarse(measure)
+                                                            ? MEASURE_BENCH_SMALL : MEASURE_BENCH_WHOLE,
                                                     .operands = parts->benches[0]};
         const struct measure_laboratory_options lab = {
             .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};

@@ -123,7 +123,8 @@ static enum status open_benches(struct measure_laboratory *lab, const struct mea
                                                     .index = i,
                                                     .threads = options->threads,
                                                     .size = MEASURE_BENCH_SMALL,
-                                                    .operands = options->operands ? options->operands->benches[i] : NULL};
+                                                    .operands = options->operands
+                                                                ? options->operands->benches[i] : NULL};
         TRY(measure_bench_open(&bench, &lab->benches[i], err));
         lab->bench_count++;
         lab->computing[i] = (struct repeater){

@@ -198,7 +198,8 @@ struct measure_laboratory_options {
     uint32_t threads, cores;
     struct measure_laboratory *operands; /* with at least equally many devices, whose operands are shared; NULL: own */
 };
-MUST_CHECK enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
+MUST_CHECK enum status measure_laboratory_open(struct measure *measure,
+                                               const struct measure_laboratory_options *options,
                                                struct measure_laboratory **out, struct error *err);
 void measure_laboratory_visit(struct measure_laboratory *lab);
 MUST_CHECK enum status measure_laboratory_keep(struct measure_laboratory *lab, struct hardware_interference *out,
@@ -246,6 +247,7 @@ MUST_CHECK enum status measure_storage(struct measure *measure, const char *fold
                                        struct hardware_storage *out, struct error *err);
 
 /* Writes all measured sizes of a class in the order of files; returns their number. */
-uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size, struct work_item items[HARDWARE_RATE_POINTS_MAX]);
+uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size,
+                       struct work_item items[HARDWARE_RATE_POINTS_MAX]);
 
 #endif

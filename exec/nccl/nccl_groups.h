@@ -39,8 +39,8 @@ struct groups_session {
     bool watches, quits;
 };
 
-/* Ends a communicator, once, and what hangs in it goes on. If no device of its is lost, all are, for the reason given. Under
- * gpu_library_launching. */
+/* Ends a communicator, once, and what hangs in it goes on. If no device of its is lost, all are, for the reason given.
+ * Under gpu_library_launching. */
 void nccl_communicator_fail(struct groups_session *groups, struct nccl_communicator *communicator, const char *why);
 
 /* Starts the thread that looks for failures of communicators and devices. Errors: STATUS_DEVICE. */
@@ -48,7 +48,8 @@ MUST_CHECK enum status nccl_watch_start(struct groups_session *groups, struct er
 void nccl_watch_stop(struct groups_session *groups);
 
 /* Tries all kinds of collectives on a new communicator and compares what they compute. Errors: STATUS_DEVICE. */
-MUST_CHECK enum status nccl_trial(struct groups_session *groups, struct nccl_communicator *communicator, struct error *err);
+MUST_CHECK enum status nccl_trial(struct groups_session *groups, struct nccl_communicator *communicator,
+                                  struct error *err);
 
 /* Enqueues a member's part on the device's stream for collectives. Returns NCCL's result. */
 int nccl_communicator_enqueue(struct groups_session *groups, const struct nccl_communicator *communicator,

@@ -2,8 +2,8 @@
  * NCCL's interface, loaded at run time if it is installed; the program does not link it.
  *
  * The declarations are those of nccl.h, NCCL 2.28.9, as far as they are used (NVIDIA Collective Communication Library
- * documentation, "Collective Communication Functions", "Communicator Creation and Management Functions"). They have been
- * the same since 2.0; a test compares the numbers where that header is installed.
+ * documentation, "Collective Communication Functions", "Communicator Creation and Management Functions"). They have
+ * been the same since 2.0; a test compares the numbers where that header is installed.
  */
 #ifndef SPILLWAY_EXEC_NCCL_NCCL_LIBRARY_H
 #define SPILLWAY_EXEC_NCCL_NCCL_LIBRARY_H
@@ -33,7 +33,8 @@ struct nccl_library {
     int (*get_async_error)(nccl_comm comm, int *result);
     int (*group_start)(void);
     int (*group_end)(void);
-    int (*all_reduce)(const void *from, void *to, size_t count, int type, int operation, nccl_comm comm, cudaStream_t stream);
+    int (*all_reduce)(const void *from, void *to, size_t count, int type, int operation, nccl_comm comm,
+                      cudaStream_t stream);
     int (*reduce_scatter)(const void *from, void *to, size_t share, int type, int operation, nccl_comm comm,
                           cudaStream_t stream);
     int (*all_gather)(const void *from, void *to, size_t share, int type, nccl_comm comm, cudaStream_t stream);
@@ -43,8 +44,8 @@ struct nccl_library {
 };
 
 /*
- * Loads the library that the variable SPILLWAY_NCCL names ("off": none), or libnccl.so.2 from the loader's path, or from
- * the CUDA toolkit's folder. It stays loaded until the program ends, because it has threads of its own.
+ * Loads the library that the variable SPILLWAY_NCCL names ("off": none), or libnccl.so.2 from the loader's path, or
+ * from the CUDA toolkit's folder. It stays loaded until the program ends, because it has threads of its own.
  *
  * Errors: STATUS_DEVICE, also if the version is too old or of another generation.
  */

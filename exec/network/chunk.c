@@ -152,7 +152,8 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .gradient = a->gradient,
         .norms = a->norms,
         .table = head ? table_of(a) : NULL,
-        .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
+        .table_gradient = head && a->gradient && m->table_rows > 0
+                          ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
         .begins = a->begins,
         .position_rows = a->position_rows,

@@ -6,13 +6,14 @@
  *     EVALUATE  the same over held-out data, with the head's loss; nothing is kept
  *     BACKWARD  the head, forward and backward, then the other layers, then the embedding; gradients are added to the
  *               sums of earlier microbatches
- *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers are
+ *     BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two: the embedding and the gradients of the blocks' linear layers
+ *                                       are
  *               in the second. Each adds to the sums of earlier microbatches by itself
  *     REDUCE    the gradient that replicas exchange becomes its code, in place
  *     NORM      of a job that clips: the sums of squares of all tensors' gradients, or of a share of them
  *     LOAD      with versions of the weights: the state's weights become the first one
- *     UPDATE    steps of all tensors, and the next version. A tied table's two gradients are added first, unless a JOIN or a
- *               NORM did so
+ *     UPDATE    steps of all tensors, and the next version. A tied table's two gradients are added first, unless a JOIN
+ *               or a NORM did so
  */
 #ifndef SPILLWAY_EXEC_NETWORK_CHUNK_H
 #define SPILLWAY_EXEC_NETWORK_CHUNK_H
@@ -52,7 +53,8 @@ struct chunk_arguments {
                                * embedding's state */
     const float *table_gradient; /* UPDATE (if the job clips, NORM) of that embedding: chunk_table_gradient() or
                                * chunk_share_gradient() of the head's chunk */
-    float *levels;            /* backward passes where gradients are added up as a tree: chunk_memory's partial sums; may be
+    float *levels;            /* backward passes where gradients are added up as a tree: chunk_memory's partial sums;
+                                 may be
                                * NULL. `loss` has its own after it */
     double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
@@ -86,8 +88,8 @@ float *chunk_share_gradient(const struct chunk_tables *tables, float *gradient, 
 /* Steps the replica's share of the parameters, from its share of the gradient. */
 void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
 
-/* Adds up the squares of the share of the gradient, after a table's second gradient: into the norms of the chunk's tensors,
- * with the tensor group's. */
+/* Adds up the squares of the share of the gradient, after a table's second gradient: into the norms of the chunk's
+ * tensors, with the tensor group's. */
 void chunk_norm_share(const struct kernels *kernels, const struct chunk_arguments *arguments);
 
 /* Returns the part of a device in a tensor group of the job. */

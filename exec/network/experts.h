@@ -1,10 +1,13 @@
 /*
  * A block's feed-forward part by experts, with a router and perhaps an expert that all rows also use (qwen2_moe).
  *
- *     x(R,C) --+-- router(R,E) -- routes -- sent(Rk,C) -- gate, up(Rk,F) -- swiglu -- returned(Rk,C) -- weighted sum --+-- out
- *              +-- gate, up(R,S) -- swiglu -- made(R,C), times logistic(x . w) -----------------------------------------+
+ *     x(R,C) --+-- router(R,E) -- routes -- sent(Rk,C) -- gate, up(Rk,F) -- swiglu -- returned(Rk,C) -- weighted sum
+ *     --+-- out
+ *              +-- gate, up(R,S) -- swiglu -- made(R,C), times logistic(x . w)
+ *              -----------------------------------------+
  *
- * Letters as in exec/kernels/kernels_experts.h; S columns of the expert of all rows. An expert's products take its rows only.
+ * Letters as in exec/kernels/kernels_experts.h; S columns of the expert of all rows. An expert's products take its rows
+ * only.
  */
 #ifndef SPILLWAY_EXEC_NETWORK_EXPERTS_H
 #define SPILLWAY_EXEC_NETWORK_EXPERTS_H
@@ -24,15 +27,15 @@ struct experts_kept experts_kept_of(const struct transformer_unit *unit, float *
 uint32_t experts_tensor_count(const struct network *network);
 
 /* Fills what is kept, and `out` unless it is NULL. x: (R,C) */
-void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                     const float *x, float *out);
+void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                     const struct experts_kept *kept, const float *x, float *out);
 
 /* Sets dx(R,C), unless the pass leaves weights also steps them. Gradients are in d_wide. */
-void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                      const float *x, const float *dout, float *dx);
+void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                      const struct experts_kept *kept, const float *x, const float *dout, float *dx);
 
 /* Computes the weights' gradients that experts_backward() left. */
-void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts_kept *kept,
-                     const float *x, const float *dout);
+void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
+                     const struct experts_kept *kept, const float *x, const float *dout);
 
 #endif

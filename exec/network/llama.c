@@ -489,7 +489,8 @@ static const char *experts_unsupported(const struct job *job)
     return text;
 }
 
-#define LLAMA_LIKE .block_forward = block_forward, .block_backward = block_backward, .block_weights = block_weights, .head = head
+#define LLAMA_LIKE \
+    .block_forward = block_forward, .block_backward = block_backward, .block_weights = block_weights, .head = head
 #define PLAIN_TABLES .embedding_forward = transformer_tables_forward, .embedding_backward = transformer_tables_backward
 #define GEMMA_LIKE \
     LLAMA_LIKE, .embedding_forward = scaled_forward, .embedding_backward = scaled_backward, .needs = gelu_needs, \

@@ -465,7 +465,8 @@ static struct transformer_table_rows all_rows(const struct transformer_unit *uni
     return (struct transformer_table_rows){.split = unit->split != NULL,
                                            .tokens = own_tokens(unit),
                                            .token_stride = sample_words(unit),
-                                           .vocabulary = (int64_t)unit->network->vocabulary + transformer_first_token(unit),
+                                           .vocabulary = (int64_t)unit->network->vocabulary +
+                                                         transformer_first_token(unit),
                                            .first_row = (int64_t)a->first_row,
                                            .row_count = table_rows(unit),
                                            .padded = transformer_padded(unit->network)};
@@ -566,7 +567,8 @@ struct transformer_words transformer_next_words(const struct transformer_unit *u
     return (struct transformer_words){.own_weight = own_weight,
                                       .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
                                       .masked = labels,
-                                      .labels = own_tokens(unit) + (labels ? parallel_sequence(unit->arguments->job) : 0),
+                                      .labels = own_tokens(unit) +
+                                                (labels ? parallel_sequence(unit->arguments->job) : 0),
                                       .stride = sample_words(unit)};
 }
 

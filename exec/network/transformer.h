@@ -48,12 +48,12 @@ struct transformer_need {
 #define TRANSFORMER_NEED(field) {#field, offsetof(struct kernels, field)}
 
 /*
- * The implementation of a family. `kept`: in the order of memory_activations(), without a block's output. `in`, `out`: (R, C). Their gradients d_out and d_in may be one buffer. The backward pass
- * also makes the parameters' steps.
+ * The implementation of a family. `kept`: in the order of memory_activations(), without a block's output. `in`, `out`:
+ * (R, C). Their gradients d_out and d_in may be one buffer. The backward pass also makes the parameters' steps.
  *
  * A backward pass in two calls block_backward() with leaves_weights and two gradients that are not one buffer, and
- * later block_weights(). The first call fills d_middle, d_qkv and d_wide. d_out has the gradient of the block's output or,
- * if the block ends with a norm, of that norm's input, which the first call fills, too.
+ * later block_weights(). The first call fills d_middle, d_qkv and d_wide. d_out has the gradient of the block's output
+ * or, if the block ends with a norm, of that norm's input, which the first call fills, too.
  */
 struct transformer {
     void (*embedding_forward)(const struct transformer_unit *unit);
@@ -76,7 +76,8 @@ struct transformer {
     const struct transformer_need *needs;
     uint32_t need_count;
 };
-extern const struct transformer transformer_gpt2, transformer_llama, transformer_experts, transformer_gemma, transformer_gemma2, transformer_turned,
+extern const struct transformer transformer_gpt2, transformer_llama, transformer_experts, transformer_gemma,
+    transformer_gemma2, transformer_turned,
     transformer_opt, transformer_bert, transformer_vit;
 
 /* Implements unit_compute() (transformer_pass.c). */
@@ -85,8 +86,8 @@ void transformer_compute(const struct transformer *transformer, const struct ker
 
 /* Steps the first `rows` rows of an embedding's tables, laid out in the arguments' state by memory_state_rows(). Uses
  * their job, minibatch, norms and guard. */
-void transformer_update_rows(const struct kernels *kernels, const struct unit_arguments *arguments, const float *gradient,
-                             uint64_t rows);
+void transformer_update_rows(const struct kernels *kernels, const struct unit_arguments *arguments,
+                             const float *gradient, uint64_t rows);
 
 /* Returns the factor of gradients in an UPDATE: below 1 when clipped. */
 float transformer_clip_scale(const struct unit_arguments *arguments);
@@ -104,8 +105,8 @@ void transformer_update_range(const struct kernels *kernels, const struct job *j
 
 /* Adds up the squares of a tensor group's parts of the layers' tensors. Tensors that all devices have whole count once.
  * `network`: the group's slice. */
-void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split, const struct network *network,
-                              uint64_t first_layer, uint64_t layer_count, double *sums);
+void transformer_join_squares(const struct kernels *kernels, const struct unit_split *split,
+                              const struct network *network, uint64_t first_layer, uint64_t layer_count, double *sums);
 
 /* Adds up numbers of a member of a tensor group, on its device, with the others: unit_group_sum(). */
 void transformer_exchange_sum(const struct kernels *kernels, const struct unit_split *split, float *values,
@@ -153,8 +154,8 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
 /* Returns a vector, fp32 for every precision. */
 const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
-/* Takes a microbatch's complete gradient, unless the tensor is frozen: steps, or adds to the microbatches' sum, or leaves it to be applied
- * elsewhere. */
+/* Takes a microbatch's complete gradient, unless the tensor is frozen: steps, or adds to the microbatches' sum, or
+ * leaves it to be applied elsewhere. */
 void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays);
 
 /* --- layers of several families --------------------------------------------------------------- */
@@ -163,8 +164,8 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
  * `rows` rows; its bias, if any, is the tensor after its weight.
  *
  * In a tensor group, a product by *columns* makes the device's columns from all rows; its input's gradient is a part
- * of a sum, which transformer_own_sum() completes after the last product from the same input. A product by *rows* makes a
- * part of a sum from the device's columns; it completes the sum, to which rank 0 adds the bias. Its result, and the
+ * of a sum, which transformer_own_sum() completes after the last product from the same input. A product by *rows* makes
+ * a part of a sum from the device's columns; it completes the sum, to which rank 0 adds the bias. Its result, and the
  * result's gradient, are the device's own rows; the backward pass leaves that gradient's rows of all in `gathered`.
  */
 struct transformer_linear {
@@ -173,7 +174,8 @@ struct transformer_linear {
     bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
     bool by_rows;
-    bool apart;      /* by rows: the caller gathers gradients of rows, and completes the sum with transformer_complete_sum() */
+    bool apart;      /* by rows: the caller gathers gradients of rows, and completes the sum with
+                        transformer_complete_sum() */
     bool part;       /* one of several matrices of a tensor, which the caller steps as a whole; rows may be 0 */
     int64_t skipped; /* numbers of the tensor before it */
 };
@@ -192,8 +194,8 @@ float *transformer_sum_room(const struct transformer_unit *unit, float *own);
 void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum);
 
 /*
- * Sequence parallelism. A tensor group's devices may cut the rows of norms, sums and boundaries: each has `own` rows of R.
- * A product by columns reads the rows of all, which are gathered before it; a sum leaves each device its own rows.
+ * Sequence parallelism. A tensor group's devices may cut the rows of norms, sums and boundaries: each has `own` rows of
+ * R. A product by columns reads the rows of all, which are gathered before it; a sum leaves each device its own rows.
  * The results have the same bits as without the cut.
  *
  * transformer_all_rows() returns all rows (R,C), in `gathered` until the next call, or `own` where nothing is cut;
@@ -219,12 +221,13 @@ static inline bool transformer_adds_whole(const struct transformer_unit *unit)
 }
 
 /*
- * Pieces ("tensor_pieces"). A device computes what several devices of a larger tensor group would: a product by columns has
- * pieces of its columns, one by rows pieces of a sum. All that a piece makes is together, as on a device of its own:
- * y(pieces, rows, out / pieces), and so are its weights. Sums are trees, whose upper levels are the group's.
+ * Pieces ("tensor_pieces"). A device computes what several devices of a larger tensor group would: a product by columns
+ * has pieces of its columns, one by rows pieces of a sum. All that a piece makes is together, as on a device of its
+ * own: y(pieces, rows, out / pieces), and so are its weights. Sums are trees, whose upper levels are the group's.
  */
 
-/* Adds up `count` numbers of each piece, which follow each other in `parts`, in `out`, which may be the first piece's. */
+/* Adds up `count` numbers of each piece, which follow each other in `parts`, in `out`, which may be the first
+ * piece's. */
 void transformer_add_pieces(const struct transformer_unit *unit, float *out, float *parts, int64_t count);
 
 /* Returns true if a tensor group of pieces would cut tensor `index` of the shard. */
@@ -235,8 +238,8 @@ double transformer_piece_squares(const struct transformer_unit *unit, const floa
 
 /* Rotate q and k, and compute attention, piece by piece. */
 void transformer_rotate(const struct transformer_unit *unit, const struct kernel_rope *rope);
-struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit, const struct kernel_attention *all,
-                                                       int64_t p);
+struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit,
+                                                       const struct kernel_attention *all, int64_t p);
 
 /* Computes y(rows,out) = x(rows,in) w + bias. */
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
@@ -256,8 +259,9 @@ static inline float *transformer_d_middle(const struct transformer_unit *unit, f
     return unit->d_middle ? unit->d_middle : d_in;
 }
 
-/* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. The devices of a tensor group add up the
- * gradients of the weights over equal parts of the rows, in the order of ranks, whether each has its part or all rows. */
+/* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. The devices of a tensor group add
+ * up the gradients of the weights over equal parts of the rows, in the order of ranks, whether each has its part or all
+ * rows. */
 void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
                               const float *x, const float *y, int64_t rows, uint64_t layer,
                               uint32_t weight);
@@ -274,30 +278,34 @@ struct transformer_norm {
 };
 typedef void transformer_norm_pass(const struct transformer_unit *unit, const struct transformer_norm *norm);
 
-/* Calls `pass` for the device's parts of a norm's rows, and adds up the gradients of its weights. `values`: statistics of
- * a row. */
+/* Calls `pass` for the device's parts of a norm's rows, and adds up the gradients of its weights. `values`: statistics
+ * of a row. */
 void transformer_norm_in_parts(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values,
                                transformer_norm_pass *pass);
 
 /* Returns separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q, const float *k,
-                                              const float *v, float *out, float *stats);
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q,
+                                              const float *k, const float *v, float *out, float *stats);
 
-/* Compute attention, forward and backward. Queries of a slice of tokens also see the keys of earlier ones: its keys and values
- * go where those of all slices are, and the gradients of its own, complete by then, come back (transformer_context.c). */
+/* Compute attention, forward and backward. Queries of a slice of tokens also see the keys of earlier ones: its keys and
+ * values go where those of all slices are, and the gradients of its own, complete by then, come back
+ * (transformer_context.c). */
 void transformer_attend(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
-void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kernel_attention *attention);
+void transformer_attend_backward(const struct transformer_unit *unit, uint64_t layer,
+                                 const struct kernel_attention *attention);
 
 /*
- * Dropout, in passes that train: of the embedding's result, of attention's weights, and of the results of attention and of the
- * feed-forward part before they are added (models/network/network_ignored.h has the rates). transformer_drop() works in place.
- * A gradient that goes back through it is d where nothing is dropped, else in `room` (R,C), which may be d.
+ * Dropout, in passes that train: of the embedding's result, of attention's weights, and of the results of attention and
+ * of the feed-forward part before they are added (models/network/network_ignored.h has the rates). transformer_drop()
+ * works in place. A gradient that goes back through it is d where nothing is dropped, else in `room` (R,C), which may
+ * be d.
  */
 enum transformer_dropped { TRANSFORMER_EMBEDDED, TRANSFORMER_SCORES, TRANSFORMER_ATTENDED, TRANSFORMER_MADE };
-struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer, enum transformer_dropped place);
-void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t layer, enum transformer_dropped place);
-const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d, uint64_t layer,
+struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer,
                                           enum transformer_dropped place);
+void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t layer, enum transformer_dropped place);
+const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d,
+                                          uint64_t layer, enum transformer_dropped place);
 
 /* Returns the unit's first token, in the sequence. */
 static inline int64_t transformer_first_token(const struct transformer_unit *unit)
@@ -350,8 +358,9 @@ struct transformer_words {
 };
 enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
 
-/* Computes the loss of normf, the device's rows. Unless d_normf(R,C) is NULL, also its gradient and the steps of table and
- * bias; network_logit_rows() rows at a time. d_normf must not be normf. Returns the device's rows of the gradient. */
+/* Computes the loss of normf, the device's rows. Unless d_normf(R,C) is NULL, also its gradient and the steps of table
+ * and bias; network_logit_rows() rows at a time. d_normf must not be normf. Returns the device's rows of the
+ * gradient. */
 float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);
 /* The words of piece p of a device, from its first one. There may be none. */

@@ -1,8 +1,8 @@
 /*
  * Low-rank adapters of linear layers (models/network/network_trained.h): y += scale B(A x).
  *
- * A and B are fp32 in any precision, and so are their products. x A is made again in the backward pass: nothing is kept.
- * Each layer's calls depend only on the layer, as all others do.
+ * A and B are fp32 in any precision, and so are their products. x A is made again in the backward pass: nothing is
+ * kept. Each layer's calls depend only on the layer, as all others do.
  */
 #ifndef SPILLWAY_EXEC_NETWORK_TRANSFORMER_ADAPTER_H
 #define SPILLWAY_EXEC_NETWORK_TRANSFORMER_ADAPTER_H
@@ -14,7 +14,7 @@ void transformer_adapter_forward(const struct transformer_unit *unit, float *y, 
                                  const struct transformer_linear *linear);
 
 /* Adds its part to dx(rows,in), which may be NULL, and steps A and B, from dy(rows,out). */
-void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x, uint64_t layer,
-                                  const struct transformer_linear *linear);
+void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
+                                  uint64_t layer, const struct transformer_linear *linear);
 
 #endif

@@ -26,8 +26,8 @@ bool pass_holds_inputs(const struct unit_arguments *a);
 struct transformer_unit pass_unit(const struct transformer *transformer, const struct kernels *kernels,
                                   const struct unit_arguments *a);
 
-/* Finds a layer's kept tensors in `all`, the kept tensors of all layers, laid out as in the table. Returns the layer's output among
- * these; NULL: it is the shard's last layer, or the head. */
+/* Finds a layer's kept tensors in `all`, the kept tensors of all layers, laid out as in the table. Returns the layer's
+ * output among these; NULL: it is the shard's last layer, or the head. */
 float *pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer, float *out[TRANSFORMER_KEPT_MAX]);
 
 /* Finds a layer's kept tensors in `alone`, only this layer's, without its output. */

@@ -50,8 +50,8 @@ struct unit_guard {
 
 /*
  * The part of a device in a tensor group: all sizes are those of the network's slice (network_slice()), which is the
- * unit's network. Norms, biases of row products and boundaries are whole, and equal on all devices; where the group cuts
- * rows (sequence parallelism), boundaries, norms' rows and what is kept of them are a device's own.
+ * unit's network. Norms, biases of row products and boundaries are whole, and equal on all devices; where the group
+ * cuts rows (sequence parallelism), boundaries, norms' rows and what is kept of them are a device's own.
  */
 struct unit_split {
     struct unit_group *group;
@@ -71,8 +71,8 @@ struct unit_arguments {
                                    PLAN_EVALUATE; over blocks and one microbatch also PLAN_BACKWARD_INPUT and
                                    PLAN_BACKWARD_WEIGHT, a PLAN_BACKWARD in two */
     uint64_t minibatch;         /* from 0; the step is this + 1 */
-    uint32_t round;             /* UPDATE of a stage with its own pace: minibatches of an update, whose mean gradient is taken,
-                                   and of which `minibatch` counts the updates; 0: one */
+    uint32_t round;             /* UPDATE of a stage with its own pace: minibatches of an update, whose mean gradient is
+                                   taken, and of which `minibatch` counts the updates; 0: one */
     struct unit_microbatch microbatch;
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all */
     void *state;                /* state blob; only its weights in a forward pass or with a gradient; for a slice
@@ -86,12 +86,13 @@ struct unit_arguments {
     const void *table;          /* tied token table, in the format of weights */
     float *table_gradient;      /* from the head to the embedding's backward pass; for a slice its rows; may be NULL */
     const int32_t *batch;       /* as in job_batch_bytes() */
-    const int32_t *begins;      /* (B,T) of the pass's samples, packed rows: the first token of each token's own row ... */
-    const int32_t *position_rows; /* ... and the row of its position, which restarts there, in the embedding's tables; NULL:
-                                   samples are not packed */
+    const int32_t *begins;      /* (B,T) of the pass's samples, packed rows: the first token of each token's own row
+                                   ... */
+    const int32_t *position_rows; /* ... and the row of its position, which restarts there, in the embedding's tables;
+                                     NULL: samples are not packed */
     double *loss;
-    uint64_t targets;           /* of a minibatch of rows, or of a masked language model, over which the loss is the mean;
-                                   0: all microbatches have equally many */
+    uint64_t targets;           /* of a minibatch of rows, or of a masked language model, over which the loss is the
+                                   mean; 0: all microbatches have equally many */
     float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
     float *boundary_out;        /* NULL for the last shard */
     const float *gradient_in;   /* of its output; NULL for the last shard */
@@ -101,7 +102,8 @@ struct unit_arguments {
     float *handed_activations;  /* from a BACKWARD_INPUT to its BACKWARD_WEIGHT: all activations, where the forward pass
                                    did not keep them ... */
     float *handed_gradients;    /* ... and memory_block_gradients() of each block */
-    float *context;             /* of a slice of tokens: keys, values and their gradients of all tokens, for each block ... */
+    float *context;             /* of a slice of tokens: keys, values and their gradients of all tokens, for each block
+                                   ... */
     uint64_t context_bytes;     /* ... this long each (models/job/chunk_memory.h) ... */
     float *context_scratch;     /* ... and the scratch of attention to earlier tokens */
     float *workspace;

@@ -21,8 +21,8 @@
 
 struct unit_group; /* opaque */
 
-/* `looks`: members look for each other before they sleep (exec/device/meeting.h). `paced`: the links' time comes after the
- * pass. The caller destroys the group with unit_group_destroy(), which takes NULL, too. */
+/* `looks`: members look for each other before they sleep (exec/device/meeting.h). `paced`: the links' time comes after
+ * the pass. The caller destroys the group with unit_group_destroy(), which takes NULL, too. */
 MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, bool paced, struct unit_group **out,
                                          struct error *err);
 void unit_group_destroy(struct unit_group *group);
@@ -54,8 +54,8 @@ void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, 
 void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count);
 
 /* Leave each member one of equal parts of `count` numbers: the sum over all members of its part, in `own`, which may be
- * within its values; or gather the parts `own` of all members in `values`, which may have the own one already. The number of
- * members divides `count`. */
+ * within its values; or gather the parts `own` of all members in `values`, which may have the own one already. The
+ * number of members divides `count`. */
 void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own);
 void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count);
 
@@ -74,10 +74,11 @@ struct unit_group_seconds {
     uint64_t count;
 };
 
-/* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of a
- * kind and `bytes` each, or of all (0 bytes). Called by the member's thread. A paced group has none. */
+/* Return the seconds of a member's exchanges that were not taken yet, with waits; and take the seconds of exchanges of
+ * a kind and `bytes` each, or of all (0 bytes). Called by the member's thread. A paced group has none. */
 double unit_group_exchanged_s(const struct unit_group *group, uint32_t rank);
-struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind, uint64_t bytes);
+struct unit_group_seconds unit_group_take(struct unit_group *group, uint32_t rank, enum collective_kind kind,
+                                          uint64_t bytes);
 
 /* Waits for all members, *met_s being the time when the last one came: an exchange begins. Returns false after a
  * cancellation. */

@@ -11,6 +11,7 @@ MUST_CHECK enum status meet_file_write(const char *path, uint32_t port, struct e
 void meet_file_remove(const char *path);
 
 /* Waits for the file, and makes an address of it. Errors: STATUS_DEVICE at the deadline. */
-MUST_CHECK enum status meet_file_await(const char *path, double until_s, char *address, size_t bytes, struct error *err);
+MUST_CHECK enum status meet_file_await(const char *path, double until_s, char *address, size_t bytes,
+                                       struct error *err);
 
 #endif

@@ -7,8 +7,9 @@
 
 /*
  * Called by all ranks with the same budget, also by those whose `machine` is NULL: rank 0 adds the rates to the only
- * device type of its machine. It decides for all when budget_s is over, after a pass over all sizes at least. Afterwards the ranks have been
- * left. Errors: STATUS_DEVICE when a rank fails; STATUS_INTERRUPTED on all ranks when *stop of rank 0 is true.
+ * device type of its machine. It decides for all when budget_s is over, after a pass over all sizes at least.
+ * Afterwards the ranks have been left. Errors: STATUS_DEVICE when a rank fails; STATUS_INTERRUPTED on all ranks when
+ * *stop of rank 0 is true.
  */
 MUST_CHECK enum status rank_measure(struct ranks *ranks, double budget_s, const volatile bool *stop,
                                     struct hardware *machine, struct error *err);

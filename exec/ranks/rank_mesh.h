@@ -2,8 +2,8 @@
  * Several processes, ranks, that carry out one plan: how they meet, and the messages between them.
  *
  * Each rank has a TCP connection to each other one, and a thread that serves all of them. There are two kinds of
- * messages. Data go from memory to memory: the receiver names its buffer first, and the sender's thread sends only then,
- * so that no data wait in memory that is not planned. Short messages are handed to a function.
+ * messages. Data go from memory to memory: the receiver names its buffer first, and the sender's thread sends only
+ * then, so that no data wait in memory that is not planned. Short messages are handed to a function.
  *
  *     sender                                            receiver
  *     ranks_send(number, part)                          ranks_receive(number, part)
@@ -38,8 +38,8 @@ struct ranks_options {
     const char *folder;      /* ... the folder of checkpoints, as it was given; NULL: none */
 };
 
-/* Joins the other ranks. Errors: STATUS_DEVICE when a rank does not come, STATUS_BAD_INPUT when one differs from rank 0:
- * the same line on all ranks. The caller ends it with ranks_leave() and ranks_destroy(). */
+/* Joins the other ranks. Errors: STATUS_DEVICE when a rank does not come, STATUS_BAD_INPUT when one differs from rank
+ * 0: the same line on all ranks. The caller ends it with ranks_leave() and ranks_destroy(). */
 MUST_CHECK enum status ranks_join(const struct ranks_options *options, struct ranks **out, struct error *err);
 
 /* Takes leave: waits until all have. With `why`, an error, it tells the others instead. Afterwards all waits for
@@ -68,8 +68,8 @@ struct ranks_request {
     double came_s; /* of a receive that arrived: when its first bytes came */
 };
 
-/* Begin to send or receive `bytes`, at least 1. A number and a part name a message: only one between two ranks at a time
- * has them, in each direction. */
+/* Begin to send or receive `bytes`, at least 1. A number and a part name a message: only one between two ranks at a
+ * time has them, in each direction. */
 void ranks_send(struct ranks *ranks, uint32_t to, uint64_t number, uint32_t part, const void *from, uint64_t bytes,
                 struct ranks_request *request);
 void ranks_receive(struct ranks *ranks, uint32_t from, uint64_t number, uint32_t part, void *to, uint64_t bytes,

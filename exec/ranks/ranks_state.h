@@ -6,7 +6,8 @@
 
 #include "exec/ranks/rank_mesh.h"
 
-enum rank_frame_kind { RANK_FRAME_ALIVE = 1, RANK_FRAME_READY, RANK_FRAME_DATA, RANK_FRAME_TOLD, RANK_FRAME_FAILED, RANK_FRAME_BYE, RANK_FRAME_KIND_END };
+enum rank_frame_kind { RANK_FRAME_ALIVE = 1, RANK_FRAME_READY, RANK_FRAME_DATA, RANK_FRAME_TOLD, RANK_FRAME_FAILED,
+                      RANK_FRAME_BYE, RANK_FRAME_KIND_END };
 
 /* Precedes each message on a connection. */
 struct rank_frame {
@@ -70,7 +71,8 @@ MUST_CHECK enum status ranks_meet(struct ranks *ranks, const struct ranks_option
 MUST_CHECK enum status ranks_start(struct ranks *ranks, struct error *err);
 
 /* Queues a frame to a rank, under the lock. */
-void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request, const void *text);
+void ranks_queue(struct ranks *ranks, uint32_t to, struct rank_frame frame, struct ranks_request *request,
+                 const void *text);
 
 /* Notes the first failure, and tells the others. Under the lock. */
 void ranks_note_failure(struct ranks *ranks, uint32_t culprit, const char *text);

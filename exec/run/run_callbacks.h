@@ -18,8 +18,9 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
                         struct device_timing *timing);
 void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
 
-/* Takes a replica's part of a loss, or the loss of a minibatch: after all earlier ones of the job. From any thread. The part of
- * a replica with its own pace is the loss of its minibatch, `minibatch` the last one of all replicas' update. */
+/* Takes a replica's part of a loss, or the loss of a minibatch: after all earlier ones of the job. From any thread. The
+ * part of a replica with its own pace is the loss of its minibatch, `minibatch` the last one of all replicas'
+ * update. */
 void run_take_partial_loss(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, double part);
 void run_take_loss(struct run *run, uint32_t job, uint64_t minibatch, double loss);
 
@@ -30,7 +31,8 @@ void run_note_nonfinite(struct run *run, uint32_t job, uint64_t minibatch);
 void run_take_norm(struct run *run, uint32_t job, uint64_t minibatch, double norm, bool skipped);
 
 /* Takes a replica's loss of a held-out minibatch; the last one completes the evaluation. From any thread. */
-void run_take_held_out(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, uint64_t held_out, double loss);
+void run_take_held_out(struct run *run, uint32_t job, uint32_t replica, uint64_t minibatch, uint64_t held_out,
+                       double loss);
 
 /* Logs a loss or adds it up, on the stream of its copy to the host. */
 void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss);

@@ -229,7 +229,8 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     struct chunk_arguments arguments = {
         .job = unit.job,
         .tables = &loop->run->chunks[shard],
-        .split = op->op->stream == STREAM_CPU ? NULL : run_split_of(loop->run, op), /* the host steps one rank at a time */
+        .split = op->op->stream == STREAM_CPU ? NULL : run_split_of(loop->run, op), /* the host steps one rank at a
+                                                                                       time */
         .pass = unit.pass,
         .rank = op->rank / unit.job->parallel.tensor,
         .minibatch = unit.minibatch,

@@ -6,9 +6,9 @@
 /* Enqueues an operation; with `skip` only its waits, which others rely on. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip, struct error *err);
 
-/* Returns the minibatch that an operation is about, before it is enqueued. The stages of an asynchronous schedule are in
- * different ones, and each counts its own units. Replicas with their own pace take the minibatches in turn; their update is
- * about the last one. */
+/* Returns the minibatch that an operation is about, before it is enqueued. The stages of an asynchronous schedule are
+ * in different ones, and each counts its own units. Replicas with their own pace take the minibatches in turn; their
+ * update is about the last one. */
 uint64_t run_minibatch_of(const struct run_loop *loop, const struct plan_walk_op *op);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * Jobs that stop and go on elsewhere (planner/plan.h): a job whose reservation follows another one begins with the state
- * that the other's job ended with, on other devices and perhaps in another layout.
+ * Jobs that stop and go on elsewhere (planner/plan.h): a job whose reservation follows another one begins with the
+ * state that the other's job ended with, on other devices and perhaps in another layout.
  *
  *     streams of the first job   ... last operations |
  *     stream of moves                                | state, losses, evaluations | event
  *     streams of the second                                                       | first operations ...
  *
- * The state goes from host memory to host memory, or storage, tensor by tensor, with the best weights so far. A job whose
- * predecessor did not complete does not begin. Where the first job has a range of host memory, its last CLOSE leaves the
- * state in a file; where the second has one, its first OPEN takes the state, on the stream of files.
+ * The state goes from host memory to host memory, or storage, tensor by tensor, with the best weights so far. A job
+ * whose predecessor did not complete does not begin. Where the first job has a range of host memory, its last CLOSE
+ * leaves the state in a file; where the second has one, its first OPEN takes the state, on the stream of files.
  */
 #ifndef SPILLWAY_EXEC_RUN_RUN_MOVES_H
 #define SPILLWAY_EXEC_RUN_RUN_MOVES_H
@@ -16,8 +16,8 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-/* Does nothing unless some job goes on from another. Comes after the tables of states. Errors: STATUS_BAD_INPUT for jobs
- * of unlike states; STATUS_NO_MEMORY. */
+/* Does nothing unless some job goes on from another. Comes after the tables of states. Errors: STATUS_BAD_INPUT for
+ * jobs of unlike states; STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_moves_create(struct run *run, struct error *err);
 
 /* Opens the stream. */
@@ -42,7 +42,8 @@ void run_moves_close(struct run *run);
 /* Returns true if the job goes on from another one. */
 bool run_moves_awaits(const struct run *run, uint32_t job);
 
-/* Returns true if the job does not go on from another one, or that one is complete and sound. Ends the job otherwise. */
+/* Returns true if the job does not go on from another one, or that one is complete and sound. Ends the job
+ * otherwise. */
 bool run_moves_may_take(struct run *run, uint32_t job);
 
 /* Fills the job's state with that of the job that it goes on from. Errors: STATUS_IO, STATUS_NO_MEMORY. */
@@ -51,8 +52,8 @@ MUST_CHECK enum status run_moves_take(struct run *run, uint32_t job, struct erro
 /* Writes a complete job's state to a file, if another job is to go on from it. A failure fails that job. */
 void run_moves_leave(struct run *run, uint32_t job);
 
-/* After all work has ended: brings a state that no job has taken back to its range. Returns false if there is none, or with
- * an error. */
+/* After all work has ended: brings a state that no job has taken back to its range. Returns false if there is none, or
+ * with an error. */
 bool run_moves_return(struct run *run, uint32_t job, struct error *err);
 
 #endif

@@ -23,8 +23,8 @@ void run_ranks_receive_copy(struct run *run, const struct plan_walk_op *op, void
                             struct device_timing *timing);
 void run_ranks_send_copy(struct run *run, const struct plan_walk_op *op, const void *from, uint64_t minibatch);
 
-/* Enqueues this rank's part in bringing what a device's copy has put at `at`, in host memory, to all ranks of the job. Does
- * nothing without other ranks. */
+/* Enqueues this rank's part in bringing what a device's copy has put at `at`, in host memory, to all ranks of the job.
+ * Does nothing without other ranks. */
 void run_ranks_spread(struct run *run, const struct plan_walk_op *op, void *at);
 
 /* Returns true if rank 0 fills the job's states for this rank. */

@@ -32,6 +32,7 @@ void run_changes_add(struct run_changes *changes, double time_s, uint32_t place,
  * taken, since the next user of a slot waits for the last one; then they come as they arrived. No change is added
  * after the first call. Errors: STATUS_IO.
  */
-MUST_CHECK enum status run_changes_next(struct run_changes *changes, struct run_change *out, bool *more, struct error *err);
+MUST_CHECK enum status run_changes_next(struct run_changes *changes, struct run_change *out, bool *more,
+                                        struct error *err);
 
 #endif

@@ -24,7 +24,8 @@ struct run_flight {
     uint64_t acquired_bytes, released_bytes;
     struct device_timing timing;
     bool within;         /* a collective of a tensor group, which the pass before it has carried out ... */
-    double exchanged_s;  /* ... and its seconds without waits; of a pass: seconds of all of them with waits, which do not count as
+    double exchanged_s;  /* ... and its seconds without waits; of a pass: seconds of all of them with waits, which do
+                            not count as
                           * the pass's */
     uint64_t waits[RUN_FLIGHT_WAITS]; /* the first few, for reports */
     uint32_t wait_count;
@@ -36,8 +37,8 @@ struct run_staged_state {
     bool fresh;
 };
 
-/* The passes of a rank over a chunk that were enqueued for a minibatch: each is over the next microbatch. In asynchronous
- * schedules all that were enqueued, with the chunk's other units. */
+/* The passes of a rank over a chunk that were enqueued for a minibatch: each is over the next microbatch. In
+ * asynchronous schedules all that were enqueued, with the chunk's other units. */
 struct run_passes {
     uint64_t minibatch;
     uint32_t forward, backward, weight, evaluated; /* backward: or of its first unit; weight: of its second */

@@ -37,8 +37,8 @@ struct ranks;          /* exec/ranks/rank_mesh.h */
 struct policy_process; /* planner/policy/policy_process.h */
 
 struct run_options {
-    struct ranks *ranks;             /* other processes with the same plan; run_plan() takes leave of them; borrowed; NULL:
-                                        none */
+    struct ranks *ranks;             /* other processes with the same plan; run_plan() takes leave of them; borrowed;
+                                        NULL: none */
     struct policy_process *live;     /* policy of a plan with choices (run_live.h); borrowed; NULL: the plan's order */
     uint64_t live_seed;
     bool record_order;           /* live: fill result->order; implied by record_spans or a writer */

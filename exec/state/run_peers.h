@@ -1,14 +1,14 @@
 /*
- * A run that several processes share (exec/ranks/rank_mesh.h). Each walks the whole plan, so that numbers of operations and
- * waits are equal everywhere, and carries out the operations of its own devices. Other ranks' devices have
+ * A run that several processes share (exec/ranks/rank_mesh.h). Each walks the whole plan, so that numbers of operations
+ * and waits are equal everywhere, and carries out the operations of its own devices. Other ranks' devices have
  * stand-ins without memory, whose streams keep the order of what happens elsewhere.
  *
- * Losses go to rank 0, which logs them and tells all. A minibatch begins only when a loss a few minibatches before it is
- * known (run_minibatches_ahead()): so rank 0 can end a job with a minibatch that no rank has passed. On all ranks the limit
- * of a job is the same.
+ * Losses go to rank 0, which logs them and tells all. A minibatch begins only when a loss a few minibatches before it
+ * is known (run_minibatches_ahead()): so rank 0 can end a job with a minibatch that no rank has passed. On all ranks
+ * the limit of a job is the same.
  *
- * The squares of gradients of a job that clips go from each stage to all ranks of the job, which decide alike about a step.
- * A loss that is not finite is told to them before.
+ * The squares of gradients of a job that clips go from each stage to all ranks of the job, which decide alike about a
+ * step. A loss that is not finite is told to them before.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
 #define SPILLWAY_EXEC_STATE_RUN_PEERS_H
@@ -30,14 +30,16 @@ struct run_peers {
     bool stop_asked;          /* rank 0: another rank was stopped by its user; others: rank 0 knows */
     struct ranks_request *moved; /* of the main thread */
     struct trace_room *traced;   /* of exec/run/run_ranks_trace.c */
-    uint64_t *cuts;           /* per job: the minibatches after which all cut next, for a checkpoint; 0: none. Under run.lock */
+    uint64_t *cuts;           /* per job: the minibatches after which all cut next, for a checkpoint; 0: none. Under
+                                 run.lock */
     uint32_t verdict_job;     /* rank 0's last word on a cut, whether it is made. Under run.lock */
     bool verdict_made;
     uint64_t verdict_minibatch;
 };
 
 /* Messages between ranks. */
-enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT, PEERS_HELD_OUT };
+enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT,
+                     PEERS_HELD_OUT };
 struct run_peers_message {
     uint32_t kind, job;
     uint32_t replica;   /* PART, HELD_OUT: of the loss */
@@ -101,7 +103,8 @@ MUST_CHECK enum status run_peers_move(struct run *run, const struct run_peers_da
 /* Waits for a loss, a limit or a cut, or a moment. Under run.lock. */
 void run_peers_await_change(struct run *run);
 
-/* Returns true if rank 0 has the evaluation that follows a job's first minibatches, or there is none. Under run.lock. */
+/* Returns true if rank 0 has the evaluation that follows a job's first minibatches, or there is none. Under
+ * run.lock. */
 bool run_has_evaluation(const struct run *run, uint32_t job, uint64_t minibatches);
 
 /* Waits until all losses of minibatches that were enqueued have come, and evaluations to rank 0. */

@@ -1,7 +1,7 @@
 /*
  * States that replicas split (models/job/chunk_share.h), or of which devices of a tensor group have slices
- * (models/network/tensor_share.h; run_slices.c). Each rank's host buffer has its share, laid out as on its device. Files
- * and checkpoints have whole states, which do not show how they were split.
+ * (models/network/tensor_share.h; run_slices.c). Each rank's host buffer has its share, laid out as on its device.
+ * Files and checkpoints have whole states, which do not show how they were split.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_SHARES_H
 #define SPILLWAY_EXEC_STATE_RUN_SHARES_H
@@ -56,7 +56,8 @@ static inline char *run_stored_at(const struct run *run, uint32_t shard, uint32_
 static inline uint32_t run_shares_copies(const struct run *run, uint32_t shard)
 {
     const uint32_t buffer = run->state_buffers[shard];
-    return buffer == PLAN_NONE ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
+    return buffer == PLAN_NONE
+           ? run_stored_ranks(run, shard) : plan_buffer_ranks(run->plan, &run->plan->buffers[buffer]);
 }
 
 /* Returns a rank's share on the host, or where it was brought from storage. */
@@ -70,9 +71,10 @@ static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_
 /* Copies all shares to a whole state, or only its first `bytes`. */
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
 
-/* Copy a rank's share, laid out as on its device, to a whole state of which only its first `bytes` are wanted, or back. A copy of a
- * tied table is left out. */
-void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes);
+/* Copy a rank's share, laid out as on its device, to a whole state of which only its first `bytes` are wanted, or back.
+ * A copy of a tied table is left out. */
+void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
+                     uint64_t bytes);
 void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share);
 
 /* Copies a whole state to all shares. A copy of a tied table is left out. */
@@ -96,7 +98,8 @@ void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const st
                       struct device_guard guard);
 
 /* The functions above, for shards of which devices have slices. */
-void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole, uint64_t bytes);
+void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
+                     uint64_t bytes);
 void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share);
 void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
 void run_slices_fill_table(const struct run *run, uint32_t job);

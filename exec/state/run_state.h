@@ -27,7 +27,8 @@ struct run_progress {
     bool damaged;     /* state is lost or mixes several steps: nothing is kept */
     bool home;        /* complete, with its state on the host; see run_note_lost_devices() */
     uint64_t nonfinite;   /* minibatches up to the last loss that is not finite; 0: none */
-    struct run_log_entry *halves; /* with clipping, by step, in turn: either loss or norm is known, the other is not; step 0:
+    struct run_log_entry *halves; /* with clipping, by step, in turn: either loss or norm is known, the other is not;
+                                     step 0:
                                    * none */
     struct error failure; /* zero: no early end, or stopped */
     double held_out_sum;  /* losses of the current evaluation, ... */
@@ -130,8 +131,9 @@ static inline uint32_t run_loss_replicas(const struct job *job)
     return parallel_is_set(&job->parallel) ? parallel_replicas(&job->parallel, job->parallel.pipeline - 1) : 1;
 }
 
-/* Returns the minibatches that may have begun beyond the last one with a loss in several processes: in a synchronous schedule
- * the next one and one more; in an asynchronous one those in flight, too, and those of replicas whose losses come together. */
+/* Returns the minibatches that may have begun beyond the last one with a loss in several processes: in a synchronous
+ * schedule the next one and one more; in an asynchronous one those in flight, too, and those of replicas whose losses
+ * come together. */
 static inline uint64_t run_minibatches_ahead(const struct job *job)
 {
     const struct parallel *const p = &job->parallel;
@@ -188,8 +190,8 @@ MUST_CHECK enum status run_setup(struct run *run, struct error *err);
 MUST_CHECK enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count,
                                        struct error *err);
 
-/* Fills the states of all jobs that continue or start with the run, several shards at a time. A job that cannot be filled
- * fails early, or the run does. */
+/* Fills the states of all jobs that continue or start with the run, several shards at a time. A job that cannot be
+ * filled fails early, or the run does. */
 MUST_CHECK enum status run_fill_all(struct run *run, struct error *err);
 
 /* Fills a parallel job's copies of its states: of tied tables, and of replicas. */

@@ -143,7 +143,8 @@ void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *s
         .run = run,
         .staged = staged,
         .omitted = omitted,
-        .offset = run->storage->offset[shard] + plan_buffer_rank(plan, buffer, op->rank) * run_stored_bytes(run, shard) +
+        .offset = run->storage->offset[shard] +
+                  plan_buffer_rank(plan, buffer, op->rank) * run_stored_bytes(run, shard) +
                   stored->address,
         .bytes = op->op->bytes,
         .minibatch = minibatch,

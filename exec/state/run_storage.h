@@ -25,7 +25,8 @@ bool run_is_stored(const struct run *run, uint32_t shard);
 /* Returns the most that run_states_borrow() will map. */
 uint64_t run_storage_bytes_aside(const struct run *run);
 
-/* Returns where an operation's staged buffers begin in the arena of staged states: a rank of a parallel job has its own. */
+/* Returns where an operation's staged buffers begin in the arena of staged states: a rank of a parallel job has its
+ * own. */
 uint64_t run_storage_staged(const struct run *run, const struct plan_walk_op *op);
 
 /* Enqueues a copy on the read or write stream. It is skipped if, at its turn, minibatch >= the
@@ -62,8 +63,8 @@ MUST_CHECK enum status run_states_borrow(struct run *run, uint32_t first, uint32
                                          enum run_states_use use, struct run_states *out,
                                          struct error *err);
 /* Does the same while operations of the run use the arena of staged states. */
-MUST_CHECK enum status run_states_borrow_during(struct run *run, uint32_t first, uint32_t count, enum run_states_use use,
-                                                struct run_states *out, struct error *err);
+MUST_CHECK enum status run_states_borrow_during(struct run *run, uint32_t first, uint32_t count,
+                                                enum run_states_use use, struct run_states *out, struct error *err);
 /* Gives states back; with `save`, writes them to storage. */
 MUST_CHECK enum status run_states_give_back(struct run *run, struct run_states *states, bool save,
                                             struct error *err);

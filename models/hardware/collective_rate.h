@@ -27,8 +27,8 @@ bool collective_rate_alike(const struct collective_rate *a, const struct collect
 
 /*
  * Finds the rates of groups of `members` devices of a process without other computations: both[0] has at most that many
- * members, both[1] at least. They are equal where that number was measured. Returns false for a number outside of the measured
- * ones.
+ * members, both[1] at least. They are equal where that number was measured. Returns false for a number outside of the
+ * measured ones.
  */
 bool collective_rate_around(const struct device_type *type, uint32_t kind, uint32_t members,
                             const struct collective_rate *both[2]);

@@ -69,7 +69,8 @@ struct sourced_value sourced_measured(double value, double spread, const char *s
 #define HW_SEEN(v, s) {.value = (v), .kind = SOURCE_DATASHEET, .source = (s), .as_of = HARDWARE_AS_OF}
 #define HW_GUESS(v, s) \
     {.value = (v), .spread = 0.1, .kind = SOURCE_ASSUMED, .source = (s), .as_of = HARDWARE_AS_OF}
-#define HW_PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = SOURCE_MEASURED, .source = (s), .as_of = HARDWARE_AS_OF}
+#define HW_PUBLISHED(v, s) \
+    {.value = (v), .spread = 0.1, .kind = SOURCE_MEASURED, .source = (s), .as_of = HARDWARE_AS_OF}
 #define HW_NONE {.value = 0}
 
 #define HW_GIB 0x1p30

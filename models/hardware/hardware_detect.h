@@ -36,6 +36,7 @@ struct hardware_detected {
 /* Builds *out; texts are copied. Adjacent GPUs of the same name become one device type. GPUs that all reach each
  * other form a network; if pairs do not divide into such groups, no GPU gets one, and the machine's note says so.
  * Errors: STATUS_LIMIT. */
-MUST_CHECK enum status hardware_from_detected(const struct hardware_detected *found, struct hardware *out, struct error *err);
+MUST_CHECK enum status hardware_from_detected(const struct hardware_detected *found, struct hardware *out,
+                                              struct error *err);
 
 #endif

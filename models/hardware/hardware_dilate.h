@@ -8,9 +8,9 @@
 #include "models/hardware/hardware.h"
 
 /*
- * Makes the host devices `factor` times slower, each with one thread. Links keep their rates. The host's processor, which
- * updates the offloaded states of parallel jobs, has one thread too, and is as slow; other jobs have no use for it
- * (hardware_has_cpu()). Devices that compute at the same time slow each other down less by the same factor, because
+ * Makes the host devices `factor` times slower, each with one thread. Links keep their rates. The host's processor,
+ * which updates the offloaded states of parallel jobs, has one thread too, and is as slow; other jobs have no use for
+ * it (hardware_has_cpu()). Devices that compute at the same time slow each other down less by the same factor, because
  * they meet on the cores that much more rarely.
  *
  * Errors: STATUS_BAD_INPUT for other machines, for a second dilation, and for profiles without times of one thread.

@@ -14,10 +14,12 @@
  *
  * The table's own blob exists where the head is on another stage than the embedding: two copies with equal values,
  * stepped with the same gradient, the sum of both ends'. On one stage the head reads the embedding's table, which is
- * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's output is in the workspace only where its stage keeps nothing.
+ * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's
+ * output is in the workspace only where its stage keeps nothing.
  *
  * Asynchronous schedules keep versions of the weights, which the passes read in place of the state: each a copy of the
- * beginning of the state, and then of the weights of the table's copy. The state has the newest weights and their moments.
+ * beginning of the state, and then of the weights of the table's copy. The state has the newest weights and their
+ * moments.
  *
  * Where the optimizer is on the host (offload "states"), states are laid out as shares (models/job/chunk_share.h), also
  * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights; or
@@ -26,14 +28,14 @@
  * A backward pass in two units has a buffer that the first one hands over to the second. It has activations only where
  * the first unit makes them (again), and gradients as in memory_block_gradients().
  *
- * Slices of tokens (terapipe) of a microbatch hand over keys and values, and their gradients: such a buffer lives from the
- * first slice's forward pass to its backward pass, and has all tokens of the sequence. Other buffers have room for the
- * largest slice. Offsets are a slice's own. Attention to earlier tokens has its own scratch, after a pass's.
+ * Slices of tokens (terapipe) of a microbatch hand over keys and values, and their gradients: such a buffer lives from
+ * the first slice's forward pass to its backward pass, and has all tokens of the sequence. Other buffers have room for
+ * the largest slice. Offsets are a slice's own. Attention to earlier tokens has its own scratch, after a pass's.
  *
  *     handover     [ block 0: keys | values | gradients of keys | of values ][ block 1 ... ]     each (B, T, K D)
  *
- * Compressed boundaries are encoded in their buffers (models/cost/compression.h). A pass decodes those that it reads to the
- * end of the workspace, and makes others there before it encodes them.
+ * Compressed boundaries are encoded in their buffers (models/cost/compression.h). A pass decodes those that it reads to
+ * the end of the workspace, and makes others there before it encodes them.
  *
  *     workspace    [ ... | boundary in | gradient out | boundary out, or gradient in ]
  *
@@ -82,13 +84,15 @@ struct chunk_memory {
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
     uint64_t value_bytes;         /* the beginning of the state, with the weights and their copies in full precision */
     uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
-    uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the device */
+    uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the
+                                     device */
     uint64_t raised_table_bytes;  /* of the embedding's table, which goes up to the head of another chunk, too; or 0 */
     uint64_t handover_bytes;      /* 0: backward passes are one unit, and there are no slices of tokens */
     uint64_t context_bytes;       /* in the handover of slices: a block's keys, and each of the other three ... */
     uint64_t context_offset;      /* ... and in the workspace, the scratch of attention to earlier tokens */
     uint64_t whole_gradient_bytes; /* of a pass ... */
-    uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the state's */
+    uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the
+                                      state's */
     uint64_t table_weights_offset; /* of the head's copy of the table, in the state, a version or the whole weights */
     bool splits_states, splits_gradients, splits_weights; /* replicas have shares; else the rest is zero */
     bool gathers_table;            /* the head's weights are gathered with the embedding's table, of an earlier chunk */

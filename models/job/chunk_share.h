@@ -1,12 +1,12 @@
 /*
- * The shares that data-parallel replicas have of a chunk (ZeRO). One replica's share is the same for the sizes in plans,
- * their check, and the executor.
+ * The shares that data-parallel replicas have of a chunk (ZeRO). One replica's share is the same for the sizes in
+ * plans, their check, and the executor.
  *
  * A chunk's parameters are laid out like its gradient (models/job/chunk_memory.h) and cut into *sections*: a tied table
  * that the head multiplies by, all other parameters, and the head's own copy of the table or its part of the table's
- * gradient. Of each section, replica r of d has a contiguous range of ceil(n / d) parameters, rounded up to 64; the last
- * replicas' ranges may be shorter, or empty. Both ends of a tied table are cut alike, so that each replica has the same
- * rows of both.
+ * gradient. Of each section, replica r of d has a contiguous range of ceil(n / d) parameters, rounded up to 64; the
+ * last replicas' ranges may be shorter, or empty. Both ends of a tied table are cut alike, so that each replica has the
+ * same rows of both.
  *
  *     section        [ table        | other layers                | head's table ]
  *     replica 0        ----           ---------                     ----
@@ -20,8 +20,8 @@
  *     level 3       [ weights                          | master | first moments | second moments ]
  *
  * with the share's ranges, section by section, of every part but `all weights`, each on a 64-byte boundary. All weights
- * are those of the layers, then those of a copy of the table. From level 2 on a replica's gradient has the ranges of all
- * sections, each with the room of the largest.
+ * are those of the layers, then those of a copy of the table. From level 2 on a replica's gradient has the ranges of
+ * all sections, each with the room of the largest.
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_SHARE_H
 #define SPILLWAY_MODELS_JOB_CHUNK_SHARE_H

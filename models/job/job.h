@@ -46,11 +46,11 @@
  *   weights_out   none                           likewise; "{name}" in it stands for the job's name
  *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format", "share",
  *                                                "split_seed"}: the loss on held-out data, see struct job_evaluation
- *   keep          "last"                         or "best": also the weights of the best evaluation; in plans "best-so-far": for
- *                                              the job that goes on
+ *   keep          "last"                         or "best": also the weights of the best evaluation; in plans
+ *                                                "best-so-far": for the job that goes on
  *   freeze        none                           layers and tensors that are not trained (models/jobs/job_trained.h)
- *   adapter       none                           trains low-rank adapters of the network, which is frozen; weights_out is then
- *                                                the folder of the adapter
+ *   adapter       none                           trains low-rank adapters of the network, which is frozen; weights_out
+ *                                                is then the folder of the adapter
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
  *                                                job in the order of its ranks. Other jobs that name the same

@@ -1,12 +1,12 @@
 /*
  * Tables of tensors in buffers, by which the executor allocates and the planner counts.
  *
- * A *state blob* is one piece per shard: frozen weights, the other weights as passes read them, the fp32 master of 16-bit
- * weights, and the optimizer's moments (AdamW: all first, then all second; momentum: all sums). The part that a pass needs
- * comes first, and so do all full-precision values; what an update changes comes last, after the frozen weights. Parts list
- * the same tensors in the same order, each in its own format; absent tensors have 0 bytes. Tensors start on 64-byte
- * boundaries, except that rows of an embedding's tables have no padding: any range of rows can be a shard (a slice), and
- * updating slices is the arithmetic of updating the whole.
+ * A *state blob* is one piece per shard: frozen weights, the other weights as passes read them, the fp32 master of
+ * 16-bit weights, and the optimizer's moments (AdamW: all first, then all second; momentum: all sums). The part that a
+ * pass needs comes first, and so do all full-precision values; what an update changes comes last, after the frozen
+ * weights. Parts list the same tensors in the same order, each in its own format; absent tensors have 0 bytes. Tensors
+ * start on 64-byte boundaries, except that rows of an embedding's tables have no padding: any range of rows can be a
+ * shard (a slice), and updating slices is the arithmetic of updating the whole.
  *
  *     [ frozen | weights | master of matrices | first moments | second moments ]
  *       ^ t0 ...  ^ t1 t2 ...
@@ -134,9 +134,10 @@ static inline uint64_t state_trained_bytes(const struct state_layout *layout)
  *   llama blocks      the same with q (R,HD)  k, v (R,KD) instead of qkv, K heads of keys and values;
  *                     q and k after rotation; gate, up, swiglu (R,F) instead of fc and gelu; norms keep one
  *                     number per row
- *   blocks with experts   before gate: shared_gate, shared_up, shared_swiglu (R,S), shared_made (R,C+1), if all tokens have an
- *                     expert in common; router (R,E), routes (4 R k + E + 1), sent, returned (R k,C); then gate, up and swiglu
- *                     have R k rows
+ *   blocks with experts   before gate: shared_gate, shared_up, shared_swiglu (R,S), shared_made (R,C+1), if all tokens
+ *                         have an
+ *                     expert in common; router (R,E), routes (4 R k + E + 1), sent, returned (R k,C); then gate, up and
+ *                     swiglu have R k rows
  *   t5 blocks         q, k, v; in the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v
  *                     with the encoder's rows; the decoder's first block passes on the normed result of the encoder
  *                     (encoded)
@@ -181,8 +182,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  * Each pass has its row's entries; unneeded entries have 0 bytes. `layer` is the first layer of the range.
  *
  *   FORWARD   keep, d_stream, d_stream2, gathered, scratch, logits, rounded
- *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, gathered, norm_parts, scratch, logits, activations, sums, rounded,
- *             d_rounded, head; all also adapter
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, gathered, norm_parts, scratch, logits, activations, sums,
+ *             rounded, d_rounded, head; all also adapter
  *   LOSS      as BACKWARD, and inputs
  *
  *   keep         one layer's activations (for a forward pass that keeps nothing, or only inputs)
@@ -205,10 +206,9 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                tokens (R,S), (R,S), (R): gradients of its gate, up, sent or returned, router, and so on
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
  *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of
- *                memory_attention_tiles() and memory_attention_library(), and (R,C) for blocks side by side or with dropout;
- *                embedding: two sorted lists of (row, token)
- *                pairs of 8 bytes, for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and
- *                embedded
+ *                memory_attention_tiles() and memory_attention_library(), and (R,C) for blocks side by side or with
+ *                dropout; embedding: two sorted lists of (row, token) pairs of 8 bytes, for bert's norm then two (R,C)
+ *                and one (R,2); vit: the patches, as pixels and embedded
  *   adapter      (R,rank), backward twice: the input of a linear layer times A, and its gradient; only with adapters
  *   gathered     (R,C), for the heads of bert and vit two: rows of all members, where a tensor group cuts them
  *   norm_parts   (2,C): gradients of a norm's weights, from a part of the rows; both only in slices of a network

@@ -1,6 +1,6 @@
 /*
- * Layouts of a range of layers, put together tensor by tensor: the same lines count entries, add up bytes and fill tables.
- * Equal layers are counted once.
+ * Layouts of a range of layers, put together tensor by tensor: the same lines count entries, add up bytes and fill
+ * tables. Equal layers are counted once.
  */
 #ifndef SPILLWAY_MODELS_JOB_MEMORY_LAYOUT_H
 #define SPILLWAY_MODELS_JOB_MEMORY_LAYOUT_H
@@ -71,8 +71,8 @@ enum status memory_range_table(const struct memory_range *range, struct arena *a
 struct memory_range memory_range_of(const struct network *network, uint64_t first, uint64_t count);
 
 /* `lay` lays out the layers of a pass over a microbatch. */
-struct memory_range memory_pass_range(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
-                                      uint64_t sequence, uint64_t number_bytes,
+struct memory_range memory_pass_range(const struct network *network, uint64_t first, uint64_t count,
+                                      uint64_t microbatch, uint64_t sequence, uint64_t number_bytes,
                                       void (*lay)(const struct memory_range *, uint64_t, struct memory_layout *));
 
 /* Returns how many fp32 numbers hold `bytes`. */

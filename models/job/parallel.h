@@ -38,8 +38,9 @@
  *     "tensor": 2, "tensor_pieces": 8               --parallel tp=2,tensor_pieces=8
  *
  * Pieces of products. A tensor group adds up its devices' parts of products, so its bits depend on their number. With
- * `tensor_pieces` P, a power of two, every device computes its products in P / tensor pieces and adds those up as a balanced
- * tree, whose upper levels are the sums over devices: any `tensor` that divides P has the same bits, 1 included.
+ * `tensor_pieces` P, a power of two, every device computes its products in P / tensor pieces and adds those up as a
+ * balanced tree, whose upper levels are the sums over devices: any `tensor` that divides P has the same bits, 1
+ * included.
  *
  * Data parallelism. Every rank has a full copy of the state that `zero` does not split, and a share of the rest, with
  * any schedule and any tensor and sequence parallelism:
@@ -242,7 +243,8 @@ struct parallel {
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
-    uint32_t flush;                  /* asynchronous, delayed: minibatches between flushes; 0: only where it is evaluated */
+    uint32_t flush;                  /* asynchronous, delayed: minibatches between flushes; 0: only where it is
+                                        evaluated */
     bool tree;                       /* gradients and losses are added up as a tree ("sum": "tree") */
     uint32_t tensor_pieces;          /* of products, over a tensor group; 0: one for each device */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
@@ -365,8 +367,8 @@ struct job parallel_slice(const struct job *job, uint32_t slice);
 /* Makes no copy without slices: returns `job`, or room. */
 const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struct job *room);
 
-/* Returns the job as a device of a tensor group computes it, with a slice of the network (network_slice()). Makes no copy
- * without tensor groups: returns `job`, or room. */
+/* Returns the job as a device of a tensor group computes it, with a slice of the network (network_slice()). Makes no
+ * copy without tensor groups: returns `job`, or room. */
 const struct job *parallel_share_in(const struct job *job, struct job *room);
 
 /* Returns the tokens of a whole sequence, also for a job of parallel_slice(). */
@@ -399,7 +401,8 @@ static inline bool pipeline_has_halves(uint32_t schedule)
     return schedule == PIPELINE_ZB_H1 || schedule == PIPELINE_ZB_H2 || schedule == PIPELINE_ZB_V;
 }
 
-/* Returns the least number of minibatches after which all stages have updated: above 1 where stages have their own pace. */
+/* Returns the least number of minibatches after which all stages have updated: above 1 where stages have their own
+ * pace. */
 uint64_t parallel_round(const struct parallel *parallel);
 
 /*
@@ -410,7 +413,8 @@ uint64_t parallel_round(const struct parallel *parallel);
 static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t chunk)
 {
     if (parallel->schedule == PIPELINE_2BW || parallel->delayed) return 1;
-    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, chunk).stage) - 1 : 0;
+    return parallel->schedule == PIPELINE_PIPEDREAM
+           ? parallel_depth(parallel, parallel_place(parallel, chunk).stage) - 1 : 0;
 }
 
 /* Returns true if passes may lack updates of their weights: in asynchronous schedules, and with delayed updates. */
@@ -419,8 +423,8 @@ static inline bool parallel_is_stale(const struct parallel *parallel)
     return pipeline_is_asynchronous(parallel->schedule) || parallel->delayed;
 }
 
-/* Returns true if all stages of a job with stale weights have those of the same minibatch after `minibatch`, counted from
- * 0 among the remaining ones. Other jobs flush after every one. */
+/* Returns true if all stages of a job with stale weights have those of the same minibatch after `minibatch`, counted
+ * from 0 among the remaining ones. Other jobs flush after every one. */
 bool parallel_flushes_after(const struct job *job, uint64_t minibatch);
 
 /* Returns the minibatches, of `done`, before the last such flush; 0: there was none. */
@@ -433,8 +437,8 @@ uint64_t parallel_microbatches_in_turn(const struct job *job, uint32_t stage, ui
 uint64_t parallel_microbatches(const struct job *job, uint32_t stage);
 uint64_t parallel_updates(const struct job *job, uint32_t stage);
 
-/* Makes stages of equally many replicas what "data" makes of them: in a schedule with a flush, where the replicas divide
- * the microbatches. Returns true if it did. */
+/* Makes stages of equally many replicas what "data" makes of them: in a schedule with a flush, where the replicas
+ * divide the microbatches. Returns true if it did. */
 bool parallel_settle_replicas(struct job *job);
 
 /* The microbatches of a minibatch that a replica passes over, numbered in the minibatch: first, first + step, ...
@@ -478,9 +482,9 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
 /*
- * The executor carries out pipelines and their replicas, which may split states: the chunks' buffers are those of models/job/chunk_memory.h, and their plans have
- * batches, losses and copies of states. Other jobs are only simulated, with the closed forms of
- * models/job/parallel_memory.h.
+ * The executor carries out pipelines and their replicas, which may split states: the chunks' buffers are those of
+ * models/job/chunk_memory.h, and their plans have batches, losses and copies of states. Other jobs are only simulated,
+ * with the closed forms of models/job/parallel_memory.h.
  */
 
 /* Returns why a job cannot be carried out, such as "tensor groups", or NULL; static text. `hardware` may be NULL. */
@@ -522,8 +526,8 @@ struct parallel_layers {
 };
 struct parallel_layers parallel_layers(const struct job *job, uint32_t chunk);
 
-/* Returns enum parallel_recompute for a chunk or a part of it. This project's executor keeps nothing inside attention, so
- * it has nothing to recompute selectively. */
+/* Returns enum parallel_recompute for a chunk or a part of it. This project's executor keeps nothing inside attention,
+ * so it has nothing to recompute selectively. */
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
 /* Reads "parallel"; absent keys leave *out untouched. */

@@ -31,8 +31,8 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
 uint64_t parallel_tied_bytes(const struct job *job);
 
 /* Returns the bytes of it that each rank of the two stages sends: all, as Megatron-LM does even with its
- * distributed optimizer, or its share with `zero` 2 and up. 0 for asynchronous schedules that are only simulated, and when
- * gradients are on the hosts. */
+ * distributed optimizer, or its share with `zero` 2 and up. 0 for asynchronous schedules that are only simulated, and
+ * when gradients are on the hosts. */
 uint64_t parallel_joined_bytes(const struct job *job);
 
 /* Returns the groups of such ranks for each place in a tensor group: pairs if both stages have equally many
@@ -47,10 +47,10 @@ static inline bool parallel_joins_chunk(const struct job *job, uint32_t chunk)
 }
 
 /*
- * Asynchronous pipelines that are carried out. The first stage has a minibatch's gradient last. An update that needs the
- * other stages' gradients of its minibatch waits for it: of the last chunk, if the ends share a table; of all chunks, if the
- * job clips. Such a chunk is as stale as the first one (models/job/parallel.h), and has a gradient of each minibatch whose
- * update is to come.
+ * Asynchronous pipelines that are carried out. The first stage has a minibatch's gradient last. An update that needs
+ * the other stages' gradients of its minibatch waits for it: of the last chunk, if the ends share a table; of all
+ * chunks, if the job clips. Such a chunk is as stale as the first one (models/job/parallel.h), and has a gradient of
+ * each minibatch whose update is to come.
  */
 
 /* Returns true if the chunk's updates wait for the first stage, which is another one. */
@@ -91,8 +91,8 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
 /* Sums parallel_state() over a stage's chunks: what each device keeps between minibatches. */
 struct rank_state parallel_stage_state(const struct job *job, uint32_t stage);
 
-/* Returns the code of the gradients that replicas exchange where a job is carried out: of its "compression", or bf16 for
- * gradients of 16 bits. */
+/* Returns the code of the gradients that replicas exchange where a job is carried out: of its "compression", or bf16
+ * for gradients of 16 bits. */
 enum compression_code parallel_gradient_code(const struct job *job);
 
 /* Returns true if replicas encode their gradients before they exchange them. */

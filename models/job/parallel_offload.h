@@ -31,11 +31,11 @@
  * A node's processor and storage serve one of its ranks at a time, which takes as long as serving all together.
  *
  * Jobs that are carried out (models/job/chunk_memory.h) add up gradients on the devices, as without offloading, and so
- * with the same bits. A chunk's sum, or a rank's share of it (`zero` 2 and 3), goes down once per minibatch. With `zero`
- * 0 every host makes the whole step; with 1 and 2 hosts have all weights, whose shares go up and are gathered. Offloaded
- * weights come up for each pass. Where they come whole and each replica has one microbatch, gradients go down after each
- * backward pass, through two buffers, and hosts add them up between ranks, as above; unless the job clips or has a tied
- * table on two stages, whose gradients meet on the devices.
+ * with the same bits. A chunk's sum, or a rank's share of it (`zero` 2 and 3), goes down once per minibatch. With
+ * `zero` 0 every host makes the whole step; with 1 and 2 hosts have all weights, whose shares go up and are gathered.
+ * Offloaded weights come up for each pass. Where they come whole and each replica has one microbatch, gradients go down
+ * after each backward pass, through two buffers, and hosts add them up between ranks, as above; unless the job clips or
+ * has a tied table on two stages, whose gradients meet on the devices.
  *
  * Semantics: synchronous, except with `delayed`, where passes lack the latest update (parallel_staleness()), here from
  * the first step on.

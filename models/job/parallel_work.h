@@ -44,7 +44,8 @@ struct parallel_collective {
     uint32_t kind;  /* enum collective_kind, in the tensor group */
     uint32_t count;
     uint64_t bytes; /* of the whole tensor */
-    bool overlaps;  /* with products of this pass that do not need it; others wait. Never in jobs that are carried out */
+    bool overlaps;  /* with products of this pass that do not need it; others wait. Never in jobs that are carried
+                       out */
 };
 
 enum { PARALLEL_COLLECTIVES_MAX = 16 };
@@ -72,9 +73,10 @@ enum { PARALLEL_COLLECTIVES_MAX = 16 };
  *   full recomputation before the input's gradient: the collectives of a block's forward pass again
  *
  * Jobs that are carried out with sequence parallelism have all rows in an embedding (1 all-reduce) and from bert's and
- * vit's head on; their heads gather rows once; and their passes add up the gradients of each norm's weights (1 all-reduce),
- * which updates then need not. A block whose parts run side by side has 1 sum forward, and backward 1 for each of its norms.
- * Norms of heads add up their weights' gradients in every tensor group that is carried out (2 all-reduces of D numbers).
+ * vit's head on; their heads gather rows once; and their passes add up the gradients of each norm's weights (1
+ * all-reduce), which updates then need not. A block whose parts run side by side has 1 sum forward, and backward 1 for
+ * each of its norms. Norms of heads add up their weights' gradients in every tensor group that is carried out (2
+ * all-reduces of D numbers).
  */
 uint32_t parallel_collectives(const struct job *job, struct parallel_layers layers,
                               enum parallel_pass pass,

@@ -41,7 +41,8 @@ const json_t *job_draft_giver(const struct job_draft *draft, const char *key);
 /* Takes keys of a job or "defaults". */
 MUST_CHECK enum status job_draft_read(struct json_object *object, struct job_draft *draft, struct error *err);
 
-/* Refuses data that are rows of JSON by their name; STATUS_OK for other data. `giver`: the object with "data", for messages. */
+/* Refuses data that are rows of JSON by their name; STATUS_OK for other data. `giver`: the object with "data", for
+ * messages. */
 MUST_CHECK enum status job_draft_refuse_json(const struct job_draft *draft, const char *data, const json_t *giver,
                                              struct error *err);
 

@@ -109,7 +109,8 @@ struct network {
     bool experts_normalized; /* the weights of a token's experts add up to 1 */
     bool auxiliary_loss;     /* of routers; planned and simulated only */
     uint64_t shared_width; /* qwen2_moe: columns of the expert that all tokens also use; 0: none */
-    uint64_t dense_width;  /* qwen's blocks without experts have this ff_width (network_of_layer()); 0: all have experts */
+    uint64_t dense_width;  /* qwen's blocks without experts have this ff_width (network_of_layer()); 0: all have
+                              experts */
     uint64_t sparse_step;  /* blocks i without experts: where i + 1 is no multiple of it (0: none) ... */
     uint32_t dense_blocks[NETWORK_DENSE_MAX], dense_count; /* ... and these, in order */
     uint64_t encoder_blocks;   /* of `blocks`, first; 0: no encoder */
@@ -126,8 +127,10 @@ struct network {
     bool biases;        /* of q, k and v (ViT's qkv_bias); other layers have biases */
     bool pooler;        /* BERT: pooler, with the next-sentence classifier or the classifier of `classes` */
     uint64_t window; /* of attention (network_block_window()); 0: none. Counted as all tokens in plans */
-    uint64_t window_from, window_every; /* blocks with a window: from window_from on, but for every window_every-th one (0: all) */
-    double window_theta;  /* gemma3: `rope.theta` of blocks with a window, where angles have no factor; 0: as all blocks */
+    uint64_t window_from, window_every; /* blocks with a window: from window_from on, but for every window_every-th one
+                                           (0: all) */
+    double window_theta;  /* gemma3: `rope.theta` of blocks with a window, where angles have no factor; 0: as all
+                             blocks */
     double score_scalar;  /* gemma2, gemma3: attention's scores are divided by its root; 0: by the root of head_width */
     double score_cap, logit_cap; /* gemma2: scores and logits x become cap tanh(x / cap); 0: no cap */
     bool serial_residual; /* gpt_neox: attention and feed-forward one after the other */
@@ -142,7 +145,8 @@ struct network {
     const struct layer_profile *profile; /* layer_count entries; only of NETWORK_PROFILE */
     uint64_t profile_samples; /* that the profile holds for; 0: a microbatch */
     const struct network_graph *graph; /* of operations; may be NULL */
-    const struct network_trained *trained; /* which tensors, and adapters (models/network/network_trained.h); NULL: all */
+    const struct network_trained *trained; /* which tensors, and adapters (models/network/network_trained.h); NULL:
+                                              all */
     uint32_t slice_of;  /* a slice (network_slice()): the members of its tensor group; 0: a whole network */
     bool slices_rows;   /* ... which also cut the rows of norms, sums and boundaries (sequence parallelism) */
     uint32_t pieces;    /* ... and in how many pieces each of them computes its products; 0: whole */
@@ -164,7 +168,8 @@ struct tensor_spec {
     enum tensor_init init;
     uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v; else 1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
-    uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn (gpt_neox) */
+    uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn
+                           (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
     bool frozen;        /* has no gradient and no step */
     bool adapter;       /* of an adapter: fp32 in any precision, in files of its own */
@@ -246,8 +251,8 @@ bool network_is_file(const char *text, const char *path);
  * folder with a config.json.
  * Errors: as network_find(), with the position of the name.
  */
-MUST_CHECK enum status network_read_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
-                                         struct arena *arena, struct network *out, struct error *err);
+MUST_CHECK enum status network_read_text(const struct json_input *in, const json_t *owner, const char *text,
+                                         const char *path, struct arena *arena, struct network *out, struct error *err);
 
 /* Takes "network": a preset, a path relative to the file, or an object like config.json. Errors: as network_find(),
  * with the position. */
@@ -290,12 +295,14 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
 uint64_t network_parameters(const struct network *network);
 
 /* Adds up a number of all layers; layers that are alike have equal ones. */
-uint64_t network_sum(const struct network *network, uint64_t (*of_layer)(const struct network *network, uint64_t layer));
+uint64_t network_sum(const struct network *network,
+                     uint64_t (*of_layer)(const struct network *network, uint64_t layer));
 
 /* Counts only the chosen experts. */
 uint64_t network_active_parameters(const struct network *network);
 
-/* Returns the network, or for a block without experts among others with them `room`: the network as if all were like it. */
+/* Returns the network, or for a block without experts among others with them `room`: the network as if all were like
+ * it. */
 const struct network *network_of_layer(const struct network *network, uint64_t layer, struct network *room);
 
 /* Returns the tokens that a block attends to, its own and the last ones before; 0: all. */

@@ -1,6 +1,6 @@
 /*
- * Keys of a config.json that are about training alone: rates of dropout, which are carried out, and keys that training ignores
- * here, which are reported. Both are written into plans.
+ * Keys of a config.json that are about training alone: rates of dropout, which are carried out, and keys that training
+ * ignores here, which are reported. Both are written into plans.
  *
  *   family       dropout                                                  ignored
  *   gpt2         embd_pdrop, resid_pdrop, attn_pdrop                      reorder_and_upcast_attn
@@ -8,9 +8,11 @@
  *   gpt_neox     hidden_dropout, attention_dropout
  *   gptj, phi    embd_pdrop, resid_pdrop, attn_pdrop or attention_dropout
  *   llama and families like it   attention_dropout                        router_jitter_noise (mixtral)
- *   bert                                                                  hidden_dropout_prob, attention_probs_dropout_prob,
+ *   bert                                                                  hidden_dropout_prob,
+ *                                                                         attention_probs_dropout_prob,
  *                                                                         classifier_dropout (of a classifier)
- *   vit                                                                   hidden_dropout_prob, attention_probs_dropout_prob
+ *   vit                                                                   hidden_dropout_prob,
+ *                                                                         attention_probs_dropout_prob
  *
  * Absent keys of a config.json have their class's defaults, such as 0.1 for the dropouts of gpt2 and bert; inside a
  * jobs file or a plan they mean no dropout.
@@ -27,7 +29,8 @@ struct network;
 
 enum { NETWORK_IGNORED_MAX = 4, NETWORK_IGNORED_TEXT_BYTES = 256 };
 
-/* What a network drops: the embedding's result, attention's weights, the results of attention and of the feed-forward part. */
+/* What a network drops: the embedding's result, attention's weights, the results of attention and of the feed-forward
+ * part. */
 enum network_dropped { NETWORK_DROPS_EMBEDDING = 1, NETWORK_DROPS_SCORES = 2, NETWORK_DROPS_RESULTS = 4 };
 
 /* Returns the rate; 0: none. */

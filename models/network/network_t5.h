@@ -18,8 +18,9 @@
  * activations.
  *
  * Attention from Td queries to Te keys is counted in squares by Euclid's algorithm: floor(a / b) squares of the
- * shorter side, then the same for the rest. The FLOPs equal the rectangle's (up to T5_SQUARES_MAX sizes; the rest, under
- * a thousandth, is rounded up); the bytes are one to two times the minimum: the sides add up to a + b - gcd(a, b).
+ * shorter side, then the same for the rest. The FLOPs equal the rectangle's (up to T5_SQUARES_MAX sizes; the rest,
+ * under a thousandth, is rounded up); the bytes are one to two times the minimum: the sides add up to a + b - gcd(a,
+ * b).
  *
  * Not modelled: relative positions in the scores and their tables of a few KiB, dropout. relus count as GELUs.
  *

@@ -5,9 +5,9 @@
  *
  *     y = W x + b + scale B(A x),    A (rank, in), B (out, rank)
  *
- * A and B are tensors of the layer, after its own, in the order of the weights that they belong to. Tensors are named by
- * network_layer_tensors(); an adapter's names are those of PEFT's files: "base_model.model.", the path of the module in
- * transformers, ".lora_A.weight" or ".lora_B.weight".
+ * A and B are tensors of the layer, after its own, in the order of the weights that they belong to. Tensors are named
+ * by network_layer_tensors(); an adapter's names are those of PEFT's files: "base_model.model.", the path of the module
+ * in transformers, ".lora_A.weight" or ".lora_B.weight".
  *
  * Source: Hu et al., LoRA, arXiv 2106.09685, section 4.1; Kalajdzievski, arXiv 2312.03732 (the scale's root).
  */
@@ -50,10 +50,11 @@ struct network_adapters {
 };
 
 /*
- * Works out which tensors are frozen and which have adapters; with adapters all of the network's own are frozen. *out is
- * NULL where everything is trained; it is in the arena, which outlives the network that it becomes a part of.
- * Errors: STATUS_BAD_INPUT: a range past the last layer, a pattern or target that matches nothing, an embedding of which
- * only a part is frozen, nothing that is trained, adapters for a family that has none, with one line that names it.
+ * Works out which tensors are frozen and which have adapters; with adapters all of the network's own are frozen. *out
+ * is NULL where everything is trained; it is in the arena, which outlives the network that it becomes a part of.
+ * Errors: STATUS_BAD_INPUT: a range past the last layer, a pattern or target that matches nothing, an embedding of
+ * which only a part is frozen, nothing that is trained, adapters for a family that has none, with one line that names
+ * it.
  */
 MUST_CHECK enum status network_train_only(const struct network *network, const struct network_freeze *freeze,
                                           const struct network_adapters *adapters, struct arena *arena,

@@ -1,25 +1,25 @@
 /*
  * Differences between families: sizes and work are written once, for a block with a few switches.
  *
- *               q, k, v  norms      feed-forward  positions      biases of                 more
- *   gpt2        one      mean       fc, fc2       a table        all
- *   opt         three    mean       fc, fc2       a table, + 2   all                       ReLU; 350m: narrower table, post-norm
- *   gpt_neox    one      mean       fc, fc2       rotary, a part all                       parallel, unless it says so; two norms
- *   gptj        three    mean       fc, fc2       rotary, a part the feed-forward, head    parallel; one norm
- *   phi         three    mean       fc, fc2       rotary, a part all, head                 parallel; one norm
- *   llama       three    no mean    gate, up      rotary         none
- *   mistral     three    no mean    gate, up      rotary         none
- *   gemma       three    no mean    gate, up      rotary         none                      norms less 1, GELU, scaled embedding
- *   qwen2       three    no mean    gate, up      rotary         q, k and v
- *   qwen3       three    no mean    gate, up      rotary         none                      norms of q and k
- *   mixtral     three    no mean    experts' gate, up   rotary   none
- *   qwen3_moe   three    no mean    experts' gate, up   rotary   none                      norms of q and k
- *   qwen2_moe   three    no mean    experts' gate, up   rotary   q, k and v                a shared expert
- *   gemma2      three    no mean    gate, up      rotary         none                      as gemma, norms after both parts, soft caps
- *   gemma3_text three    no mean    gate, up      rotary         none                      as gemma2, norms of q and k, no caps
- *   t5, mt5     three    no mean    fc, fc2 or gate, up   relative  none                   a decoder's block: cross
- *                                                                                     attention and its norm
- *   bert, vit   three    mean       fc, fc2       a table        all (vit: q, k, v if it says so)
+ *               q, k, v  norms    feed-forward  positions      biases of       more
+ *   gpt2        one      mean     fc, fc2       a table        all
+ *   opt         three    mean     fc, fc2       a table, + 2   all             ReLU; 350m: narrower table, post-norm
+ *   gpt_neox    one      mean     fc, fc2       rotary, a part all             parallel, unless it says so; two norms
+ *   gptj        three    mean     fc, fc2       rotary, a part ff part, head   parallel; one norm
+ *   phi         three    mean     fc, fc2       rotary, a part all, head       parallel; one norm
+ *   llama       three    no mean  gate, up      rotary         none
+ *   mistral     three    no mean  gate, up      rotary         none
+ *   gemma       three    no mean  gate, up      rotary         none            norms less 1, GELU, scaled embedding
+ *   qwen2       three    no mean  gate, up      rotary         q, k and v
+ *   qwen3       three    no mean  gate, up      rotary         none            norms of q and k
+ *   mixtral     three    no mean  experts' gate, up   rotary   none
+ *   qwen3_moe   three    no mean  experts' gate, up   rotary   none            norms of q and k
+ *   qwen2_moe   three    no mean  experts' gate, up   rotary   q, k and v      a shared expert
+ *   gemma2      three    no mean  gate, up      rotary         none            as gemma, norms after both parts, caps
+ *   gemma3_text three    no mean  gate, up      rotary         none            as gemma2, norms of q and k, no caps
+ *   t5, mt5     three    no mean  fc, fc2 or gate, up   relative  none         a decoder's block: cross
+ *                                                                               attention and its norm
+ *   bert, vit   three    mean     fc, fc2       a table        all (vit: q, k, v if it says so)
  *
  * A parallel block is x + attention(norm1(x)) + ff(norm2(x)). A block with experts sends each token through
  * `experts_chosen` of `experts` feed-forward parts, picked by a router.
@@ -41,8 +41,8 @@ struct network_traits {
     bool parallel, one_norm;
     bool qk_norm;
     bool outer_norms;  /* before each part of a block is added */
-    bool less_one;     /* gemma, gemma2, gemma3: files have the weights of norms less 1, the feed-forward part has GELU instead of SiLU, and
-                          an embedding is multiplied by the root of its width */
+    bool less_one;     /* gemma, gemma2, gemma3: files have the weights of norms less 1, the feed-forward part has GELU
+                          instead of SiLU, and an embedding is multiplied by the root of its width */
     bool out_bias, ff_bias, head_bias;
     uint32_t more_positions; /* unused rows of the table; or NETWORK_NO_POSITION_TABLE */
 };

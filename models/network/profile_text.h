@@ -1,8 +1,8 @@
 /*
  * Reads layers in the format of PipeDream's profiler.
  *
- *     node4 -- Conv2d(64, 64) -- forward_compute_time=46.2, backward_compute_time=113.3, activation_size=1644167168.0, parameter_size=147712.0
- *     	node3 -- node4
+ *     node4 -- Conv2d(64, 64) -- forward_compute_time=46.2, backward_compute_time=113.3, activation_size=1644167168.0,
+ *     parameter_size=147712.0 node3 -- node4
  *
  * Values are milliseconds and bytes of a minibatch. A list ([a; b]) is summed. A layer "Input..." is the profiler's
  * wait for data and costs nothing, as in PipeDream's optimizer. A graph becomes a chain in topological order, lowest

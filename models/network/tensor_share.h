@@ -24,8 +24,8 @@ struct tensor_share {
     bool cut;         /* else every rank has all */
 };
 
-/* Returns how ranks share a tensor, from its specification in the network and in a piece of the network (network_piece()).
- * `pieces`: of each rank; 0: its part is one. */
+/* Returns how ranks share a tensor, from its specification in the network and in a piece of the network
+ * (network_piece()). `pieces`: of each rank; 0: its part is one. */
 struct tensor_share tensor_share_of(const struct tensor_spec *whole, const struct tensor_spec *piece, uint32_t pieces);
 
 /* The range of `size` that a rank has; it may be empty. */
@@ -34,8 +34,8 @@ struct tensor_range {
 };
 struct tensor_range tensor_share_range(uint64_t size, uint64_t part, uint32_t rank);
 
-/* Copy between a whole tensor and consecutive numbers `of` a rank's part, of `number_bytes` each; `part` has only these.
- * The padding of a part is not touched. */
+/* Copy between a whole tensor and consecutive numbers `of` a rank's part, of `number_bytes` each; `part` has only
+ * these. The padding of a part is not touched. */
 void tensor_share_cut(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,
                       void *part, const void *whole);
 void tensor_share_join(const struct tensor_share *share, uint32_t rank, uint64_t number_bytes, struct tensor_range of,

@@ -21,17 +21,18 @@ struct added_tokens {
     bool begins[256];           /* a text begins with this byte */
 };
 
-MUST_CHECK enum status added_tokens_begin(struct added_tokens *added, struct arena *arena, size_t capacity, struct error *err);
+MUST_CHECK enum status added_tokens_begin(struct added_tokens *added, struct arena *arena, size_t capacity,
+                                          struct error *err);
 
 /* Adds a token. A text that is empty, or there, is passed over. */
-MUST_CHECK enum status added_tokens_add(struct added_tokens *added, struct arena *arena, const char *text, size_t length,
-                                        const struct added_token *token, struct error *err);
+MUST_CHECK enum status added_tokens_add(struct added_tokens *added, struct arena *arena, const char *text,
+                                        size_t length, const struct added_token *token, struct error *err);
 
 /*
- * Finds the next token in text[done .. length); *begin and *end include the white space that it takes. `from` is where the
- * search goes on, at least `done`; it is moved. Returns NULL without one. Of several at a place the longest counts.
+ * Finds the next token in text[done .. length); *begin and *end include the white space that it takes. `from` is where
+ * the search goes on, at least `done`; it is moved. Returns NULL without one. Of several at a place the longest counts.
  */
-const struct added_token *added_tokens_find(const struct added_tokens *added, const char *text, size_t length, size_t done,
-                                            size_t *from, size_t *begin, size_t *end);
+const struct added_token *added_tokens_find(const struct added_tokens *added, const char *text, size_t length,
+                                            size_t done, size_t *from, size_t *begin, size_t *end);
 
 #endif

@@ -53,7 +53,7 @@ struct merge_room {
 void merge_room_release(struct merge_room *room);
 
 /* Appends the tokens of a piece, which is valid UTF-8. */
-MUST_CHECK enum status merges_encode(const struct merges *merges, struct merge_room *room, const char *piece, size_t length,
-                                     struct token_list *out, struct error *err);
+MUST_CHECK enum status merges_encode(const struct merges *merges, struct merge_room *room, const char *piece,
+                                     size_t length, struct token_list *out, struct error *err);
 
 #endif

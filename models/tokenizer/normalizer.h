@@ -23,8 +23,8 @@ struct normalizer {
 };
 
 /* Appends the normalized text to *out; `spare` is room. Errors: STATUS_BAD_INPUT as in text_pattern.h. */
-MUST_CHECK enum status normalizer_apply(const struct normalizer *normalizer, struct text_search *search, const char *text,
-                                        size_t length,
+MUST_CHECK enum status normalizer_apply(const struct normalizer *normalizer, struct text_search *search,
+                                        const char *text, size_t length,
                                  struct byte_list *out, struct byte_list *spare, struct error *err);
 
 void normalizer_release(struct normalizer *normalizer);

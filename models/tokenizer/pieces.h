@@ -12,8 +12,8 @@ enum piece_kind {
 };
 
 /* What becomes of the matches of a pattern. */
-enum piece_matches { PIECE_MATCHES_REMOVED, PIECE_MATCHES_ISOLATED, PIECE_MATCHES_WITH_PREVIOUS, PIECE_MATCHES_WITH_NEXT,
-                    PIECE_MATCHES_CONTIGUOUS, PIECE_MATCHES_COUNT };
+enum piece_matches { PIECE_MATCHES_REMOVED, PIECE_MATCHES_ISOLATED, PIECE_MATCHES_WITH_PREVIOUS,
+                    PIECE_MATCHES_WITH_NEXT, PIECE_MATCHES_CONTIGUOUS, PIECE_MATCHES_COUNT };
 
 /* When a mark of a word's begin is put before a text that does not begin with one. */
 enum piece_prefix { PIECE_PREFIX_NEVER, PIECE_PREFIX_FIRST, PIECE_PREFIX_ALWAYS, PIECE_PREFIX_COUNT };
@@ -39,8 +39,8 @@ extern const char pieces_gpt2_expression[];
 
 typedef enum status (*piece_visit)(void *context, const char *piece, size_t length, struct error *err);
 
-/* Visits the pieces of a text, none of which is empty, in order. `first` says that the text begins the whole one. `rooms` has
- * a list for each step. Errors: those of `visit` and of text_pattern.h. */
+/* Visits the pieces of a text, none of which is empty, in order. `first` says that the text begins the whole one.
+ * `rooms` has a list for each step. Errors: those of `visit` and of text_pattern.h. */
 MUST_CHECK enum status pieces_each(const struct pieces *pieces, struct text_search *search, struct byte_list *rooms,
                                    const char *text,
                                    size_t length, bool first, piece_visit visit, void *context, struct error *err);

@@ -26,8 +26,8 @@ struct tokenizer {
 MUST_CHECK enum status tokenizer_read_root(const struct json_input *in, struct tokenizer *out, struct error *err);
 
 /* Reads what changes and cuts texts: a normalizer, a pre-tokenizer. */
-MUST_CHECK enum status tokenizer_read_normalizer(const struct json_input *in, const json_t *value, struct tokenizer *out,
-                                                 struct error *err);
+MUST_CHECK enum status tokenizer_read_normalizer(const struct json_input *in, const json_t *value,
+                                                 struct tokenizer *out, struct error *err);
 MUST_CHECK enum status tokenizer_read_pieces(const struct json_input *in, const json_t *value, struct tokenizer *out,
                                              struct error *err);
 

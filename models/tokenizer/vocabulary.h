@@ -27,8 +27,8 @@ MUST_CHECK enum status vocabulary_begin(struct vocabulary *vocabulary, struct ar
                                         struct error *err);
 
 /* Adds a copy of a text that is not there yet. */
-MUST_CHECK enum status vocabulary_add(struct vocabulary *vocabulary, struct arena *arena, const char *text, size_t length,
-                                      uint32_t id, struct error *err);
+MUST_CHECK enum status vocabulary_add(struct vocabulary *vocabulary, struct arena *arena, const char *text,
+                                      size_t length, uint32_t id, struct error *err);
 
 /* Returns the word's id, or VOCABULARY_NONE. */
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t length);

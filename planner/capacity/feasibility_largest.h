@@ -20,7 +20,8 @@ struct feasibility_largest {
 /* Finds the most blocks for a way of `job`; with fewer blocks than chunks, there are as many chunks. Errors:
  * STATUS_BAD_INPUT for networks known by a profile, which have no blocks; as feasibility_find(). */
 MUST_CHECK enum status feasibility_find_largest(const struct hardware *hardware, const struct job *job,
-                                        const struct feasibility_way *way, struct feasibility_largest *out, struct error *err);
+                                        const struct feasibility_way *way, struct feasibility_largest *out,
+                                        struct error *err);
 
 /* Returns `job` with `blocks` blocks (at least 1); everything else is borrowed from it. */
 struct job feasibility_job_of_blocks(const struct job *job, uint64_t blocks);

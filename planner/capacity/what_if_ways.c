@@ -143,7 +143,8 @@ static void add_fit(struct what_if_ways_list *list, const struct feasibility_way
     char own[32];
     if (list->count == WHAT_IF_WAYS_MAX) return;
     struct what_if_way *way = &list->ways[list->count++];
-    *way = (struct what_if_way){.fit = *fit, .microbatch = microbatch, .microbatches = job_samples(list->job) / microbatch};
+    *way = (struct what_if_way){.fit = *fit, .microbatch = microbatch,
+                                .microbatches = job_samples(list->job) / microbatch};
     if (microbatch == list->job->microbatch) return;
     snprintf(own, sizeof own, " mb=%" PRIu64, microbatch);
     strncat(way->fit.name, own, sizeof way->fit.name - strlen(way->fit.name) - 1);

@@ -3,7 +3,8 @@
  * a time also with the grid's microbatches, and a grid over
  *
  *     devices        all; with several nodes also one node's
- *     tensor         powers of two up to a node, 8 at most; without sequence parallelism too, on machines of few devices
+ *     tensor         powers of two up to a node, 8 at most; without sequence parallelism too, on machines of few
+ *                    devices
  *     pipeline       every divisor of the rest up to the blocks; data uses the rest
  *     microbatch     1, 2, 4, ... samples, the minibatch unchanged; for a profile, its timed size
  *     zero           0 to 3 without stages, in runs of a block; 0 and 1 with them

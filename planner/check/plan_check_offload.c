@@ -194,7 +194,8 @@ static enum status claim_gradient(struct checker *c, const struct plan_check_off
                                   const struct plan_access *access, uint32_t chunk)
 {
     const bool drained = parallel_drains(s->job); /* each minibatch has one microbatch */
-    struct check_claim claim = {.thing = complete_gradient(s, chunk), .clock = drained ? CHECK_CLOCK_MICROBATCH : CHECK_CLOCK_SUM,
+    struct check_claim claim = {.thing = complete_gradient(s, chunk),
+                                .clock = drained ? CHECK_CLOCK_MICROBATCH : CHECK_CLOCK_SUM,
                                 .bytes = s->step_bytes};
     if (chunk != s->chunk) claim.bytes = chunk_memory(s->job, parallel_layers(s->job, chunk)).gradient_bytes;
     TRY(check_add_claim(c, access, claim));
@@ -344,7 +345,8 @@ static enum status check_host_compute(struct checker *c, const struct plan_check
 static enum status claim_table(struct checker *c, const struct plan_check_offload_shares *s,
                                const struct plan_access *access, uint64_t offset)
 {
-    TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global - s->chunk, CHECK_THING_STATE),
+    TRY(check_add_claim(c, access,
+                        (struct check_claim){.thing = check_shard_thing(s->global - s->chunk, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .offset_bytes = offset,
                                                         .bytes = s->raised_table_bytes}));
     return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_WEIGHTS),

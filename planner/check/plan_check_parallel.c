@@ -338,7 +338,8 @@ static enum status claim_raised(struct checker *c, const struct check_parallel_v
     const uint64_t all = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
     TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .bytes = all - table}));
-    return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global - v->chunk, CHECK_THING_STATE),
+    return check_add_claim(c, access,
+                           (struct check_claim){.thing = check_shard_thing(v->global - v->chunk, CHECK_THING_STATE),
                                                            .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table,
                                                            .bytes = table});
 }

@@ -60,7 +60,8 @@ bool check_brings_norms(const struct check_parallel_view *v);
 /* Checks the copies of states, data and losses in a unit of a job that is carried out. */
 MUST_CHECK enum status check_carried_copies(struct checker *c, const struct check_parallel_view *v);
 
-/* Checks the computation that keeps a chunk's best weights: it finds the rank's values and the held-out loss on the host. */
+/* Checks the computation that keeps a chunk's best weights: it finds the rank's values and the held-out loss on the
+ * host. */
 MUST_CHECK enum status check_parallel_keep(struct checker *c, const struct check_parallel_view *v);
 
 /* Returns true if operation `index` is a computation without work on the compute stream that acquires the place of the

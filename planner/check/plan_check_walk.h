@@ -127,7 +127,8 @@ MUST_CHECK enum status check_range_turn(struct check_walk *r);
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);
 
 /* Returns a parallel job's progress, on one of the replicas in turn. */
-static inline struct check_parallel_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
+static inline struct check_parallel_progress *check_progress(const struct check_walk *r, uint32_t global_shard,
+                                                             uint32_t turn)
 {
     return &r->parallel[r->first_turn[global_shard] + turn];
 }
@@ -137,7 +138,8 @@ MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_acc
 void check_release(struct check_walk *r, const struct plan_access *access);
 
 /* Returns the accessed buffer's contents; a device's must be live. Borrowed until the next buffer is acquired. */
-MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct buffer_contents **out);
+MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access,
+                                     struct buffer_contents **out);
 
 /* Checks that no buffer is live at the end. */
 MUST_CHECK enum status check_nothing_lives(struct check_walk *r);

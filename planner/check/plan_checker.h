@@ -192,14 +192,14 @@ MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan
 /* Returns the bytes of a rank's weights and states on the host or on storage, of a parallel job. */
 uint64_t check_host_state_bytes(const struct checker *c, uint32_t job, uint32_t shard);
 
-/* For jobs that offload (planner/check/plan_check_offload.c): whether units like this may copy between devices, host and storage; whether the operation changes offloaded
- * shares, and its check. */
+/* For jobs that offload (planner/check/plan_check_offload.c): whether units like this may copy between devices, host
+ * and storage; whether the operation changes offloaded shares, and its check. */
 bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
-/* Returns true if the unit is a backward pass that makes the place of a minibatch's sum of gradients; that copies its loss to
- * the host. */
+/* Returns true if the unit is a backward pass that makes the place of a minibatch's sum of gradients; that copies its
+ * loss to the host. */
 bool check_begins_sum(const struct checker *c, const struct plan_unit *unit);
 bool check_ends_sum(const struct checker *c, const struct plan_unit *unit);
 
@@ -227,8 +227,8 @@ static inline uint64_t check_version_of(const struct check_versions *versions, c
 uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_parallel_slice(struct checker *c, const struct job *job,
                                             const struct check_parallel_progress *progress);
-/* Check that no pass is one too many, so that a plan with a billion of them is refused early, and that all were done at the
- * end. */
+/* Check that no pass is one too many, so that a plan with a billion of them is refused early, and that all were done at
+ * the end. */
 MUST_CHECK enum status check_parallel_so_far(struct checker *c, const struct job *job, struct check_rank rank,
                                              const struct check_parallel_progress *progress);
 MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,

@@ -423,7 +423,8 @@ static enum status find_tables(struct plan_reader *r, struct json_object *root)
 static enum status read_tables(struct plan_reader *r, struct json_object *root)
 {
     static enum status (*const readers[])(struct plan_reader *r) = {read_shards, read_works, read_buffers,
-                                                                    read_slots, plan_reader_units, plan_reader_segments};
+                                                                    read_slots, plan_reader_units,
+                                                                    plan_reader_segments};
     const json_t *activations;
     TRY(find_tables(r, root));
     TRY(json_take_array(root, "activations", JSON_REQUIRED, &activations, r->err));

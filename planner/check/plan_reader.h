@@ -35,8 +35,8 @@ struct plan_reader {
 
 /* --- elements of rows ------------------------------------------------------------------------ */
 
-MUST_CHECK enum status plan_reader_u32(struct plan_reader *r, const json_t *row, size_t index, uint32_t min, uint32_t max,
-                                       uint32_t *out);
+MUST_CHECK enum status plan_reader_u32(struct plan_reader *r, const json_t *row, size_t index, uint32_t min,
+                                       uint32_t max, uint32_t *out);
 
 /* Reads an index into a table of `count`; `what` names its elements. */
 MUST_CHECK enum status plan_reader_index(struct plan_reader *r, const json_t *row, size_t index, const char *what,
@@ -63,7 +63,8 @@ MUST_CHECK enum status plan_reader_count(struct plan_reader *r, enum plan_table 
 
 /* Handles element r->element, the root of r->in; `context` is the caller's. */
 typedef enum status (*plan_reader_take)(struct plan_reader *r, const json_t *element, void *context);
-MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take, void *context);
+MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take,
+                                        void *context);
 
 /* Parses one element. */
 MUST_CHECK enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream,

@@ -260,7 +260,8 @@ static void write_reservation(const struct plan *plan, uint32_t index, struct js
     const struct plan_reservation *reservation = &plan->reservations[index];
     json_out_object_begin(out, NULL, true);
     json_out_array_begin(out, "devices", true);
-    for (uint32_t i = 0; i < reservation->device_count; i++) json_out_u64(out, NULL, plan_reservation_devices(plan, index)[i]);
+    for (uint32_t i = 0; i < reservation->device_count; i++)
+        json_out_u64(out, NULL, plan_reservation_devices(plan, index)[i]);
     json_out_array_end(out);
     json_out_array_begin(out, "jobs", true);
     for (uint32_t j = 0; j < plan->jobs.count; j++)

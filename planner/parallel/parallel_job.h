@@ -12,8 +12,9 @@
  *   UPDATE            [all-reduce of tensors that every rank of a tensor group has whole] the optimizer's step,
  *                     on the rank's share if states are split [then the all-gather of the weights, if each rank
  *                     has them whole]. Offloaded states: on the host, [read] step [write]
- *   REFRESH           with offloaded states and resident weights: [read] up [all-gather]. Carried out: first a computation
- *                     without work, after which the gradient is the next minibatch's; with offloaded weights only that
+ *   REFRESH           with offloaded states and resident weights: [read] up [all-gather]. Carried out: first a
+ *                     computation without work, after which the gradient is the next minibatch's; with offloaded
+ *                     weights only that
  * and between data-parallel ranks, during passes of other chunks, by the level `zero` (models/job/parallel.h):
  *   REDUCE            levels 0 and 1: all-reduce (reduce-scatter) of the gradient after the last microbatch's
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's gradient, added to the share.
@@ -31,12 +32,12 @@
  *
  * Jobs that are carried out (models/job/parallel.h) have more. LOADs and STOREs copy states, and begin and end the
  * lives of a minibatch's data, on the stages of the first and the last chunk, and of its loss. A BATCH for each of the
- * two stages, before the minibatch's passes, reads the data and brings them there. The first chunk's passes and the last chunk's backward pass
- * read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host. BACKWARD_INPUT adds the
- * gradients of norms and of the head to the sum, and makes a workspace of a variant above 0 that it hands over to
- * BACKWARD_WEIGHT. The latter reads the state, and with the embedding data, too. Where both ends of a tied
- * table are on one stage, the last backward pass reads the first chunk's state, and the first chunk's UPDATE the last
- * one's gradient; where weights are gathered, the last chunk's GATHERs also gather the first chunk's table.
+ * two stages, before the minibatch's passes, reads the data and brings them there. The first chunk's passes and the
+ * last chunk's backward pass read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host.
+ * BACKWARD_INPUT adds the gradients of norms and of the head to the sum, and makes a workspace of a variant above 0
+ * that it hands over to BACKWARD_WEIGHT. The latter reads the state, and with the embedding data, too. Where both ends
+ * of a tied table are on one stage, the last backward pass reads the first chunk's state, and the first chunk's UPDATE
+ * the last one's gradient; where weights are gathered, the last chunk's GATHERs also gather the first chunk's table.
  *
  *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE   GATHER  REDUCE
  *   state               aw      r        r        r                rw     rx       r
@@ -67,9 +68,9 @@
 #include "planner/walk/plan_build.h"
 
 /*
- * Adds all jobs, all parallel, with estimate and lower bound. `turns`: jobs that are carried out have ranges of host memory,
- * and are in their files before and after. Errors: STATUS_INFEASIBLE, with job, stage and missing
- * bytes; STATUS_BAD_INPUT for too few devices or no path between devices that exchange data; STATUS_LIMIT.
+ * Adds all jobs, all parallel, with estimate and lower bound. `turns`: jobs that are carried out have ranges of host
+ * memory, and are in their files before and after. Errors: STATUS_INFEASIBLE, with job, stage and missing bytes;
+ * STATUS_BAD_INPUT for too few devices or no path between devices that exchange data; STATUS_LIMIT.
  */
 MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, bool turns, struct error *err);
 

@@ -16,7 +16,8 @@ MUST_CHECK enum status parallel_job_cut_choose(const struct hardware *hardware, 
 
 /* Makes the chain of layers, timed on that device: blocks, the first and last with the network's ends, or a profile's
  * layers. It lives as long as `arena`. Errors: STATUS_LIMIT. */
-MUST_CHECK enum status parallel_job_cut_chain(struct arena *arena, const struct job *job, const struct hardware *hardware,
+MUST_CHECK enum status parallel_job_cut_chain(struct arena *arena, const struct job *job,
+                                              const struct hardware *hardware,
                                               uint32_t device, struct stage_chain *out, struct error *err);
 
 #endif

@@ -84,8 +84,8 @@ uint32_t gang_job_buffer(const struct gang_unit *u, uint32_t kind, bool on_devic
 /* Returns the loss of a held-out minibatch; on the device with its partial sums. */
 uint32_t gang_held_out_loss(const struct gang_unit *u, bool on_device);
 
-/* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. In asynchronous
- * schedules minibatches take turns. */
+/* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. In
+ * asynchronous schedules minibatches take turns. */
 void gang_access_batch(struct gang_unit *u, struct gang_accesses *a, uint32_t flags);
 
 /* Returns ACCESS_RELEASE for a backward pass of an asynchronous schedule that reads a minibatch's data last. */
@@ -118,8 +118,8 @@ void gang_access_workspace(struct gang_unit *u, struct gang_accesses *a, uint32_
 void gang_access_thing(struct gang_unit *u, struct gang_accesses *a, enum parallel_job_thing thing, uint32_t r,
                        uint32_t microbatch, uint32_t flags);
 
-/* Accesses what the slices of a microbatch hand over: the first one's forward pass makes it, its backward pass ends it, or
- * in an evaluation the last one's pass. */
+/* Accesses what the slices of a microbatch hand over: the first one's forward pass makes it, its backward pass ends it,
+ * or in an evaluation the last one's pass. */
 void gang_access_context(struct gang_unit *u, struct gang_accesses *a, uint32_t n);
 
 /* Accesses a backward pass's inputs. `release`: for the last time. */
@@ -128,10 +128,12 @@ void gang_access_inputs(struct gang_unit *u, struct gang_accesses *a, uint32_t n
 void gang_compute(struct gang_unit *u, enum plan_pass pass, uint32_t work, const struct gang_accesses *a);
 
 /* Adds work of the host's processor. */
-void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work, const struct gang_accesses *a);
+void gang_host_compute(struct gang_unit *u, enum plan_pass pass, enum parallel_pass work,
+                       const struct gang_accesses *a);
 
 /* Adds a computation without work to the host's stream, where it reads data or keeps weights, or its file stream. */
-void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass, const struct gang_accesses *a);
+void gang_host_stream(struct gang_unit *u, enum plan_stream_kind stream, enum plan_pass pass,
+                      const struct gang_accesses *a);
 
 uint32_t gang_work(const struct gang_unit *u, enum parallel_pass pass);
 
@@ -155,8 +157,8 @@ void gang_access_raised(struct gang_unit *u, struct gang_accesses *a);
 /* Does the same for the first chunk's tied table, which goes up to the head. */
 void gang_access_raised_table(struct gang_unit *u, struct gang_accesses *a);
 
-/* Accesses the rank's whole state for a step by the host, after it was read from storage if it is there; and writes it back
- * there. */
+/* Accesses the rank's whole state for a step by the host, after it was read from storage if it is there; and writes it
+ * back there. */
 void gang_access_stepped(struct gang_unit *u, struct gang_accesses *a);
 void gang_write_stepped(struct gang_unit *u);
 

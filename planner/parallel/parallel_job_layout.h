@@ -25,15 +25,15 @@
  * In asynchronous schedules microbatches use n places in turn: microbatch m of a replica has place m mod n. If stages
  * take turns by themselves (parallel_turns()), a boundary has different places on both of its stages: variant k f + j
  * is place k on its own stage and place j of f on the previous stage. Microbatches in flight are counted modulo the
- * largest possible number. Versions use their slots in turn as well, and so do gradients of chunks whose updates wait for
- * the first stage: the first pass of a minibatch makes its gradient, the update frees it. Synchronous schedules with such stages do the same
- * within each minibatch, with the places that their order needs.
+ * largest possible number. Versions use their slots in turn as well, and so do gradients of chunks whose updates wait
+ * for the first stage: the first pass of a minibatch makes its gradient, the update frees it. Synchronous schedules
+ * with such stages do the same within each minibatch, with the places that their order needs.
  *
  * A stage's chunks share a workspace, because their passes follow each other. Backward passes in two units of jobs that
- * are carried out have handovers: made by the first unit, used up by the second. Where ranks split gradients, both units
- * make parts of the microbatch's gradient, in a place of its own until it is reduced. The
- * slices of a microbatch (terapipe) have a handover together: the first slice's forward pass makes it, and its backward
- * pass, the last, uses it up.
+ * are carried out have handovers: made by the first unit, used up by the second. Where ranks split gradients, both
+ * units make parts of the microbatch's gradient, in a place of its own until it is reduced. The slices of a microbatch
+ * (terapipe) have a handover together: the first slice's forward pass makes it, and its backward pass, the last, uses
+ * it up.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
@@ -74,7 +74,8 @@ struct parallel_job_pool {
 
 /* An emitted pass and its variants (planner/parallel/parallel_job_cache.h). */
 struct parallel_job_pass_variants {
-    uint32_t activations, boundary, behind, gradient, handover; /* `behind`: the boundary between this chunk and the next */
+    uint32_t activations, boundary, behind, gradient, handover; /* `behind`: the boundary between this chunk and the
+                                                                   next */
 };
 struct parallel_job_cached_pass {
     bool some;
@@ -186,8 +187,8 @@ static inline const struct parallel_job_stage *parallel_job_stage_of(const struc
     return &s->stages[s->of[chunk].stage];
 }
 
-/* Return true for steps that multiply by weights, and passes that make gradients. Carried out, the first chunk's second unit
- * passes over the embedding. */
+/* Return true for steps that multiply by weights, and passes that make gradients. Carried out, the first chunk's second
+ * unit passes over the embedding. */
 static inline bool parallel_job_uses_weights(const struct parallel_job *s, const struct pipeline_step *step)
 {
     return step->pass != PIPELINE_WEIGHT || (s->carried_out && step->chunk == 0);

@@ -49,7 +49,8 @@ struct parallel_job_choice_problem {
 double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits);
 
 /* Sets choices[0 .. count) and *best_s. *exact: all choices were tried. Returns false if none fits. */
-bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact);
+bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s,
+                              bool *exact);
 
 /* Sets the choices in job->parallel, where job is s->job. The gangs must exist; *s is otherwise unchanged. If nothing
  * fits, all chunks are swapped, and planner/parallel/parallel_job_layout.h reports the missing bytes. Errors: as

@@ -20,7 +20,8 @@ enum { PARALLEL_JOB_BLOCKS = 32, PARALLEL_JOB_GROUPS_MAX = 64 };
 
 /* Fills out[s - 1] with the partition into s stages, empty if none fits. `out` has pipeline * data entries, at most
  * PARALLEL_JOB_GROUPS_MAX. The result lives as long as `arena`. Errors: STATUS_LIMIT. */
-MUST_CHECK enum status parallel_job_replicas_find(struct arena *arena, const struct hardware *hardware, const struct job *job,
+MUST_CHECK enum status parallel_job_replicas_find(struct arena *arena, const struct hardware *hardware,
+                                                  const struct job *job,
                                                   struct stage_partition *out, struct error *err);
 
 #endif

@@ -24,6 +24,7 @@ struct parallel_job_times {
 /* Fills *out, which lives as long as `arena`. Errors: STATUS_BAD_INPUT without a path between devices that exchange
  * data. */
 MUST_CHECK enum status parallel_job_times_make(struct arena *arena, const struct hardware *hardware,
-                                               const struct job *job, struct parallel_job_times *out, struct error *err);
+                                               const struct job *job, struct parallel_job_times *out,
+                                               struct error *err);
 
 #endif

@@ -55,7 +55,8 @@ MUST_CHECK enum status parallel_job_files_begin(const struct parallel_job *all, 
 /* Emits units that make all states in the ranges (open), or write weights to files. Does nothing without ranges. */
 void parallel_job_files_emit(struct parallel_job *all, uint32_t count, bool open);
 
-/* Sizes the ranges, after all buffers are known, and lays them out one after the other: all jobs are under way at once. */
+/* Sizes the ranges, after all buffers are known, and lays them out one after the other: all jobs are under way at
+ * once. */
 void parallel_job_files_end(struct plan *plan);
 
 #endif

@@ -221,7 +221,8 @@ static enum status intervals_of(struct saturn *s, struct spase_introspect_option
     report->threshold_s = options->threshold_s >= 0 ? options->threshold_s : interval_s / 2;
     if (!(report->restart_s < most_s) || !(interval_s < most_s) || !(report->threshold_s < most_s))
         return error_set(s->err, STATUS_BAD_INPUT,
-                         "restarts of %g s, intervals of %g s or a threshold of %g s are too long for runs of at most %g s",
+                         "restarts of %g s, intervals of %g s or a threshold of %g s are too long for runs of at most "
+                         "%g s",
                          report->restart_s, interval_s, report->threshold_s, longest_s(s));
     *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(interval_s / tick_s),
                                              .threshold_ticks = (int64_t)ceil(report->threshold_s / tick_s),
@@ -398,14 +399,15 @@ static enum status find_alternatives(struct saturn *s, struct saturn_alternative
     for (uint32_t j = 0; j < s->jobs->count; j++) {
         if (!has_both(&s->times, j)) continue;
         uint32_t at = out->job_count++;
-        for (; at > 0 && state_bytes(&jobs[out->jobs[at - 1]]) < state_bytes(&jobs[j]); at--) out->jobs[at] = out->jobs[at - 1];
+        for (; at > 0 && state_bytes(&jobs[out->jobs[at - 1]]) < state_bytes(&jobs[j]); at--)
+            out->jobs[at] = out->jobs[at - 1];
         out->jobs[at] = j;
     }
     return STATUS_OK;
 }
 
-/* Plans with the first `several` of these jobs on several devices. States of jobs that are only simulated there need no host
- * memory; others have it in turns. */
+/* Plans with the first `several` of these jobs on several devices. States of jobs that are only simulated there need no
+ * host memory; others have it in turns. */
 static enum status plan_several(struct saturn *s, const struct saturn_alternatives *from, uint32_t several)
 {
     size_t kept = 0;
@@ -448,8 +450,8 @@ static enum status plan_turns_again(struct saturn *s, const struct saturn_altern
     return plan_runs(s, true);
 }
 
-/* Moves jobs with many states to several devices until the host holds the states of the jobs that run at the same time, unless
- * the plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
+/* Moves jobs with many states to several devices until the host holds the states of the jobs that run at the same time,
+ * unless the plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
 static enum status plan_with_less_on_hosts(struct saturn *s, double turns_s)
 {
     struct saturn_alternatives from = {0};
@@ -510,7 +512,8 @@ static struct plan_order order_of(const struct saturn *s)
     uint64_t tried = s->options->rule == SATURN_RULE_SPASE ? c->iterations : 1; /* a rule makes one */
     if (s->report->restarts > 0) return (struct plan_order){.kind = PLAN_ORDER_NONE};
     double bound_s = (double)c->bound * s->report->tick_s;
-    return (struct plan_order){.bound_s = s->options->bound_s > 0 ? min_s(bound_s, s->options->bound_s) : bound_s, .kind = PLAN_ORDER_GANGS,
+    return (struct plan_order){.bound_s = s->options->bound_s > 0 ? min_s(bound_s, s->options->bound_s) : bound_s,
+                               .kind = PLAN_ORDER_GANGS,
                                .tried = tried > INT64_MAX ? INT64_MAX : tried};
 }
 

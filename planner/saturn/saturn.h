@@ -10,9 +10,9 @@
  *     jobs, machine -> configurations -> run times -> SPASE instance -> schedule, bound -> reservations -> plan
  *
  * States of jobs on one device are on the host from beginning to end. When the states of a schedule exceed host memory,
- * other schedules are made: jobs on one device are read from their files before and written after, which their run times
- * then include; jobs that fit otherwise are not spilled; jobs with many states run on several devices. The fastest of
- * the first and the last is the plan.
+ * other schedules are made: jobs on one device are read from their files before and written after, which their run
+ * times then include; jobs that fit otherwise are not spilled; jobs with many states run on several devices. The
+ * fastest of the first and the last is the plan.
  *
  * A gang lies within one node. The run times, and so the plan, ignore links that concurrent jobs share and the effect
  * of a gang's place in its node; the simulation has them. A caller that simulates can pass the factor by which spilled

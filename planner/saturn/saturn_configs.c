@@ -24,7 +24,8 @@ static bool is_carried_out(const struct job *job, const struct parallel *p, cons
 {
     struct job own = *job;
     own.parallel = *p;
-    return hardware && hardware->backend && strcmp(hardware->backend, "host") == 0 && !parallel_only_simulated(hardware, &own);
+    return hardware && hardware->backend && strcmp(hardware->backend, "host") == 0 &&
+           !parallel_only_simulated(hardware, &own);
 }
 
 static struct saturn_config config_of(const struct job *job, enum saturn_way way, uint32_t devices)
@@ -58,8 +59,8 @@ static bool is_possible(const struct job *job, const struct saturn_config *confi
     return parallel_check(&own, &ignored) == STATUS_OK;
 }
 
-/* Adds, after configuration `at`, a tensor group that does not cut rows, if the machine carries it out: it exchanges less
- * often, and keeps more. Returns the number of configurations. */
+/* Adds, after configuration `at`, a tensor group that does not cut rows, if the machine carries it out: it exchanges
+ * less often, and keeps more. Returns the number of configurations. */
 static uint32_t count_with_whole_rows(const struct job *job, const struct hardware *hardware, struct saturn_config *out,
                                       uint32_t at)
 {
@@ -76,7 +77,8 @@ static bool is_offered(uint32_t count, uint32_t devices)
     return count <= EACH_UP_TO || devices % count == 0 || (count & (count - 1)) == 0;
 }
 
-uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware, struct saturn_config *out)
+uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware,
+                        struct saturn_config *out)
 {
     uint32_t count = 0;
     if (parallel_is_set(&job->parallel)) {

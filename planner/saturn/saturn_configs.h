@@ -40,9 +40,10 @@ struct saturn_config {
 };
 
 /* Lists the configurations of a job on a node of `devices` that parallel_check() accepts; they may still not fit. `out`
- * has room for SATURN_CONFIGS_MAX. Tensor groups have sequence parallelism where tokens divide; those that host devices of
- * `hardware` carry out are listed without it, too. NULL: a machine that is only simulated. */
-uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware, struct saturn_config *out);
+ * has room for SATURN_CONFIGS_MAX. Tensor groups have sequence parallelism where tokens divide; those that host devices
+ * of `hardware` carry out are listed without it, too. NULL: a machine that is only simulated. */
+uint32_t saturn_configs(const struct job *job, uint32_t devices, const struct hardware *hardware,
+                        struct saturn_config *out);
 
 /* Keeps less for backward passes. Returns false when the configuration already keeps the least. */
 bool saturn_config_keep_less(struct saturn_config *config);

@@ -131,7 +131,8 @@ static enum status make_piece(const struct saturn_runs *r, const struct saturn_r
 enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct error *err)
 {
     bool several = r->count > r->jobs->count;
-    if (r->count > JOB_COUNT_MAX) return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOB_COUNT_MAX);
+    if (r->count > JOB_COUNT_MAX)
+        return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOB_COUNT_MAX);
     TRY(ARENA_NEW(&out->arena, r->count, out->jobs, err));
     out->count = r->count;
     for (uint32_t i = 0; i < r->count; i++)
@@ -156,7 +157,8 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
     TRY(ARENA_NEW(&r->arena, r->count, r->plans, err));
     TRY(ARENA_NEW(&r->arena, r->count, r->subplans, err));
     for (uint32_t i = 0; i < r->count; i++)
-        r->carries_some |= saturn_time_is_carried_out(r->machine->hardware, &r->jobs->jobs[r->runs[i].time->job], r->runs[i].time);
+        r->carries_some |= saturn_time_is_carried_out(r->machine->hardware, &r->jobs->jobs[r->runs[i].time->job],
+                                                      r->runs[i].time);
     for (uint32_t i = 0; i < r->count; i++) {
         const struct saturn_run *run = &r->runs[i];
         numbers[i] = several ? i : run->time->job;
@@ -168,7 +170,8 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
         const bool keeps = parallel_is_carried_out(&r->plans[i].jobs.jobs[0].parallel); /* a host buffer of its own */
         if (turns || keeps || run->number + 1 == run->of)
             TRY(subproblem_hosts_reserve(&hosts, &subproblem, &r->plans[i], err));
-        r->subplans[i] = (struct merge_subplan){.plan = &r->plans[i], .jobs = subproblem.jobs, .devices = subproblem.devices,
+        r->subplans[i] = (struct merge_subplan){.plan = &r->plans[i], .jobs = subproblem.jobs,
+                                                .devices = subproblem.devices,
                                                 .follows = run->follows, .restart_s = (double)run->restart * tick_s,
                                                 .begin_s = (double)run->start * tick_s,
                                                 .end_s = (double)run->end * tick_s};

@@ -47,10 +47,11 @@ MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const str
  * STATUS_LIMIT. */
 MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set *out, struct error *err);
 
-/* Plans each of these jobs by itself. `turns`: jobs with states in host memory are there only while they run. Errors: as
- * subproblem_plan(). */
+/* Plans each of these jobs by itself. `turns`: jobs with states in host memory are there only while they run. Errors:
+ * as subproblem_plan(). */
 MUST_CHECK enum status saturn_runs_plan(struct saturn_runs *runs, const struct job_set *jobs,
-                                        const struct planner_options *spilled, bool turns, double tick_s, struct error *err);
+                                        const struct planner_options *spilled, bool turns, double tick_s,
+                                        struct error *err);
 
 void saturn_runs_release(struct saturn_runs *runs);
 

@@ -42,13 +42,14 @@ static uint64_t minibatches_of(const struct job *job, uint64_t steps)
 static double run_s(const struct saturn_time *t, uint64_t minibatches)
 {
     if (t->second == t->first) return t->second_s;
-    return t->second_s + (double)(minibatches - t->second) * (t->second_s - t->first_s) / (double)(t->second - t->first);
+    return t->second_s + (double)(minibatches - t->second) * (t->second_s - t->first_s) /
+           (double)(t->second - t->first);
 }
 
 /* --- timing --------------------------------------------------------------------------------- */
 
-static enum status time_minibatches(const struct saturn_times_timing *g, const struct saturn_time *t, uint64_t minibatches,
-                                    double *seconds, struct error *why)
+static enum status time_minibatches(const struct saturn_times_timing *g, const struct saturn_time *t,
+                                    uint64_t minibatches, double *seconds, struct error *why)
 {
     const struct saturn_node *node = &g->machine->nodes[g->machine->class_node[t->class]];
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
@@ -61,7 +62,8 @@ static enum status time_minibatches(const struct saturn_times_timing *g, const s
     struct plan plan = {0};
     job.minibatches = minibatches;
     enum status status = subproblem_plan(g->machine->hardware, &job, &subproblem, &t->config.parallel,
-                                         g->machine->hardware->host_bytes.value, spilled ? g->options : &plain, &plan, why);
+                                         g->machine->hardware->host_bytes.value, spilled ? g->options : &plain, &plan,
+                                         why);
     if (!status) status = g->clock->time(g->clock->context, &plan, seconds, why);
     plan_release(&plan);
     return status;
@@ -144,7 +146,8 @@ enum status saturn_times_find(const struct saturn_machine *machine, const struct
                               struct saturn_times *out, struct error *err)
 {
     struct saturn_times_timing g =
-        {.machine = machine, .jobs = jobs, .options = options, .single = single, .clock = clock, .out = out, .err = err};
+        {.machine = machine, .jobs = jobs, .options = options, .single = single, .clock = clock, .out = out,
+         .err = err};
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct error why = {0};
         size_t before = out->count;

@@ -8,8 +8,8 @@
  * Plans jobs without devices or parallelism, or all parallel, or each with the only device for itself. Takes ownership
  * of hardware and jobs, also after an error. Errors: as planner_plan().
  */
-MUST_CHECK enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                                   struct plan *out, struct error *err);
+MUST_CHECK enum status direct_plan(struct hardware *hardware, struct job_set *jobs,
+                                   const struct planner_options *options, struct plan *out, struct error *err);
 
 /*
  * Plans parallel jobs that fit together and take turns by minibatches. Takes ownership of hardware and jobs, but after

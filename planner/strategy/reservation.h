@@ -25,7 +25,8 @@
 #include "planner/planner_options.h"
 
 /* Returns true when a job names devices, or only some jobs are parallel, or a parallel job needs only one device. */
-bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
+bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs,
+                         const struct planner_options *options);
 
 /* The policy name of such plans. */
 extern const char reservation_policy[]; /* "resident placement" */

@@ -23,7 +23,8 @@
 bool resident_all_free(const struct job_set *jobs);
 
 /* Returns true for free jobs whose options leave open how states stay. */
-bool resident_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
+bool resident_applies(const struct hardware *hardware, const struct job_set *jobs,
+                      const struct planner_options *options);
 
 /*
  * Plans as planner_plan() without `resident`, or better by the planner's clock. The lower bound holds for any division.

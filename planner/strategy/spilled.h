@@ -14,7 +14,7 @@
  * Plans jobs without devices or parallelism. They take turns in host memory if they do not fit together. Takes
  * ownership of hardware and jobs, also after an error. Errors: as planner_plan().
  */
-MUST_CHECK enum status spilled_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                                    struct plan *out, struct error *err);
+MUST_CHECK enum status spilled_plan(struct hardware *hardware, struct job_set *jobs,
+                                    const struct planner_options *options, struct plan *out, struct error *err);
 
 #endif

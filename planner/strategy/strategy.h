@@ -16,7 +16,8 @@ struct planner_strategy {
 };
 
 /* Plans by the first strategy of a table that applies. */
-MUST_CHECK static inline enum status planner_strategy_plan(const struct planner_strategy *strategies, struct hardware *hardware,
+MUST_CHECK static inline enum status planner_strategy_plan(const struct planner_strategy *strategies,
+                                                           struct hardware *hardware,
                                                            struct job_set *jobs, const struct planner_options *options,
                                                            struct plan *out, struct error *err)
 {

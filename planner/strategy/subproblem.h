@@ -20,8 +20,8 @@ struct subproblem_hosts {
 };
 MUST_CHECK enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware,
                                               struct subproblem_hosts *out, struct error *err);
-/* Devices of a subproblem, numbered one after the other, on one host. Ranges of host memory of the subproblem are in theirs,
- * which no other subproblem uses before this one ends. */
+/* Devices of a subproblem, numbered one after the other, on one host. Ranges of host memory of the subproblem are in
+ * theirs, which no other subproblem uses before this one ends. */
 struct subproblem_run {
     uint32_t first, count; /* 0: the devices are on several hosts */
 };
@@ -43,7 +43,8 @@ MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, 
  * jobs' parallelism. Devices keep their hosts, with the memory left. Errors: as planner_plan(), numbering devices as
  * the subproblem does; the message says so.
  */
-MUST_CHECK enum status subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
+MUST_CHECK enum status subproblem_plan(const struct hardware *all, const struct job *from,
+                                       const struct subproblem *subproblem,
                                  const struct parallel *how, double host_bytes,
                                  const struct planner_options *options, struct plan *out, struct error *err);
 

@@ -35,8 +35,8 @@ struct memory_breakdown {
 };
 
 /* Computes the parts of a device that the plan uses. */
-MUST_CHECK enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device, struct memory_breakdown *out,
-                                                  struct error *err);
+MUST_CHECK enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device,
+                                                  struct memory_breakdown *out, struct error *err);
 
 /* Returns the parts of host memory, of all ranks together. */
 struct memory_breakdown memory_breakdown_of_host(const struct plan *plan);

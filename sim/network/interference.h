@@ -69,6 +69,7 @@ static inline void sim_interference_settle(struct sim_interference *interference
 /* For sim/steady.h: decreases all times by `seconds`; lists the state that later behaviour depends on, orders relative
  * to `first_order`. */
 void sim_interference_rebase(struct sim_interference *interference, double seconds);
-void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_snapshot *out);
+void sim_interference_write(const struct sim_interference *interference, uint64_t first_order,
+                            struct sim_snapshot *out);
 
 #endif

@@ -359,12 +359,13 @@ static void unknown_keys_are_refused(void **state)
     assert_int_equal(json_take_u64(&object, "steps", JSON_REQUIRED, 1, 9, &u, &err), STATUS_OK);
     assert_int_equal(json_take_u64(&object, "warm_up", JSON_OPTIONAL, 1, 9, &u, &err), STATUS_OK);
     assert_refused(json_object_close(&object, &err), &err,
-                   "t.json:4:4: unknown keys 'wram_up' (did you mean 'warm_up'?) and 'colour' (expected steps or warm_up)");
+                   "t.json:4:4: unknown keys 'wram_up' (did you mean 'warm_up'?) and 'colour' (expected steps or "
+                   "warm_up)");
     const struct json_missing missing[] = {{"kind", NULL}, {"seed", "random_seed of others"}};
     err = (struct error){0};
     assert_refused(json_object_close_missing(&object, missing, 2, &err), &err,
-                   "t.json:1:1: missing keys 'kind' and 'seed' (random_seed of others); unknown keys 'wram_up' (did you mean "
-                   "'warm_up'?) and 'colour' (expected steps or warm_up)");
+                   "t.json:1:1: missing keys 'kind' and 'seed' (random_seed of others); unknown keys 'wram_up' (did "
+                   "you mean 'warm_up'?) and 'colour' (expected steps or warm_up)");
     json_take_any(&object, "wram_up");
     err = (struct error){0};
     assert_refused(json_object_close(&object, &err), &err,
@@ -431,8 +432,8 @@ static void missing_keys_are_told_together(void **state)
     object = opened(input);
     read_each_kind(&object);
     assert_refused(json_fail_key(input, object.value, "given", &err, "follows from a stand-in"), &err,
-                   "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' a misspelling of it?), 'd', 'q', 'b', 's', 'choice', 'a' "
-                   "and 'o'");
+                   "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' a misspelling of it?), 'd', 'q', 'b', 's', "
+                   "'choice', 'a' and 'o'");
 
     err = (struct error){0};
     object = opened(input);
@@ -461,8 +462,8 @@ static void where_others_are_ignored_a_missing_key_is_told_at_once(void **state)
 static void of_many_unknown_keys_the_first_are_named(void **state)
 {
     (void)state;
-    struct json_input *input = parsed("{\"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1, \"g\": 1, \"h\": 1, "
-                                      "\"i\": 1, \"j\": 1}");
+    struct json_input *input = parsed("{\"a\": 1, \"b\": 1, \"c\": 1, \"d\": 1, \"e\": 1, \"f\": 1, \"g\": 1, "
+                                      "\"h\": 1, \"i\": 1, \"j\": 1}");
     struct json_object object = opened(input);
     struct error err = {0};
     assert_refused(json_object_close(&object, &err), &err,

@@ -117,7 +117,8 @@ static void errors_have_a_place(void **state)
         while (status == STATUS_OK && more) {
             struct json_input *in = NULL;
             status = json_stream_next(s, &element, &more, &err);
-            if (status == STATUS_OK && more && strchr("[{", element.text[0])) status = json_stream_parse(s, &element, &in, &err);
+            if (status == STATUS_OK && more && strchr("[{", element.text[0]))
+                status = json_stream_parse(s, &element, &in, &err);
             json_input_destroy(in);
         }
         if (strncmp(err.text, cases[i].message, strlen(cases[i].message)) != 0)
@@ -137,7 +138,8 @@ static char *long_text(uint64_t seed, uint32_t count, size_t *length)
     for (uint32_t i = 0; i < count; i++) {
         uint64_t size = random_below(seed, i, 40) == 0 ? random_below(~seed, i, 200000) : random_below(~seed, i, 60);
         fprintf(out, "%s{\"i\": %u, \"t\": \"", i > 0 ? random_below(seed, i, 2) ? ",\n" : ", " : "", i);
-        for (uint64_t k = 0; k < size; k++) fputs(k % 7 == 3 ? "\\\"" : k % 5 == 2 ? "]" : k % 11 == 1 ? "\xc3\xbc" : "x", out);
+        for (uint64_t k = 0; k < size; k++)
+            fputs(k % 7 == 3 ? "\\\"" : k % 5 == 2 ? "]" : k % 11 == 1 ? "\xc3\xbc" : "x", out);
         fputs("\"}", out);
     }
     fputs("],\n \"b\": [2]}\n", out);
@@ -218,7 +220,8 @@ static void a_pipe_is_read(void **state)
     if (child == 0) {
         close(ends[0]);
         size_t done = 0;
-        for (ssize_t got = 1; done < length && got > 0; done += (size_t)got) got = write(ends[1], text + done, length - done);
+        for (ssize_t got = 1; done < length && got > 0; done += (size_t)got)
+            got = write(ends[1], text + done, length - done);
         _exit(done == length ? 0 : 1);
     }
     close(ends[1]);
@@ -245,7 +248,8 @@ static void rows_of_numbers(void **state)
         const char *row;
         bool taken;
     } cases[] = {
-        {"[1, 2.5, 3]", true},    {"[0, 0.0, 0]", true},      {"[1,2e3,3E+2]", true},  {"[1, 2, 9007199254740993]", true},
+        {"[1, 2.5, 3]", true},    {"[0, 0.0, 0]", true},      {"[1,2e3,3E+2]", true},
+        {"[1, 2, 9007199254740993]", true},
         {"[1, 2]", false},        {"[1, 2, 3, 4]", false},    {"[-1, 2, 3]", false},   {"[01, 2, 3]", false},
         {"[1, .5, 3]", false},    {"[1, 5., 3]", false},      {"[1, 5.e1, 3]", false}, {"[1, 2, 1e]", false},
         {"[1, \"2\", 3]", false}, {"[1, 2, 3}", false},       {"[1 2, 3]", false},     {"{1, 2, 3]", false},
@@ -290,7 +294,8 @@ static void memory_that_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_and_elements), cmocka_unit_test(the_root_may_be_a_long_array), cmocka_unit_test(errors_have_a_place), cmocka_unit_test(pieces_end_anywhere),
+        cmocka_unit_test(head_and_elements), cmocka_unit_test(the_root_may_be_a_long_array),
+            cmocka_unit_test(errors_have_a_place), cmocka_unit_test(pieces_end_anywhere),
         cmocka_unit_test(a_pipe_is_read),    cmocka_unit_test(rows_of_numbers),     cmocka_unit_test(memory_that_ends),
     };
     return cmocka_run_group_tests_name("base/json/json_stream.h", tests, NULL, NULL);

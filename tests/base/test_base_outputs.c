@@ -137,7 +137,8 @@ static void an_undeclared_output_is_checked_when_it_is_written(void **state)
     put("a", "some text");
     read_it("a", "");
     assert_int_equal(file_out_create("link", &file, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "'link' would be replaced, which this command reads (expected another name, or --force)");
+    assert_string_equal(err.text, "'link' would be replaced, which this command reads (expected another name, or "
+                                  "--force)");
 }
 
 static void outside_of_a_command_nothing_is_checked(void **state)
@@ -361,22 +362,23 @@ static void folders_are_for_one_output(void **state)
     struct error err = {0};
     put("a", "");
     assert_int_equal(outputs_declare_folder("a", "option '--checkpoint'", &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "option '--checkpoint' is 'a', which is not a folder (expected a folder, or a new name)");
+    assert_string_equal(err.text, "option '--checkpoint' is 'a', which is not a folder (expected a folder, or a new "
+                                  "name)");
     unlink("link");
     assert_int_equal(symlink("sub", "link"), 0);
     err = (struct error){0};
     assert_int_equal(outputs_declare_folder("sub/", "option '--checkpoint'", &err), STATUS_OK);
     assert_int_equal(outputs_declare("suburb", FILE_KIND_LOG, "option '--log'", &err), STATUS_OK);
     assert_int_equal(outputs_declare("link/../sub/deep", FILE_KIND_TRACE, "option '--trace'", &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "option '--trace' would write 'link/../sub/deep' into the folder of option '--checkpoint', 'sub/' "
-                                  "(expected a path outside of it)");
+    assert_string_equal(err.text, "option '--trace' would write 'link/../sub/deep' into the folder of option "
+                                  "'--checkpoint', 'sub/' (expected a path outside of it)");
     outputs_end();
     outputs_begin();
     err = (struct error){0};
     assert_int_equal(outputs_declare("link/x", FILE_KIND_WEIGHTS, "the weights of job 'a'", &err), STATUS_OK);
     assert_int_equal(outputs_declare_folder("sub", "option '--checkpoint'", &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "the weights of job 'a' would write 'link/x' into the folder of option '--checkpoint', 'sub' "
-                                  "(expected a path outside of it)");
+    assert_string_equal(err.text, "the weights of job 'a' would write 'link/x' into the folder of option "
+                                  "'--checkpoint', 'sub' (expected a path outside of it)");
 }
 
 int main(void)

@@ -120,8 +120,8 @@ int main(int argc, char **argv)
         return 2;
     }
     printf("memory: share between least and all kept; link: share of all bytes it carries beside "
-           "computation\n1 s: proven with at most a second of processor time\ngap, prices, overheads in %%: above the bound, above the bound of prices alone, "
-           "above computation\n\n"
+           "computation\n1 s: proven with at most a second of processor time\ngap, prices, overheads in %%: above the "
+           "bound, above the bound of prices alone, above computation\n\n"
            "family    layers mem link  proven  1 s   gap mean/max    prices  overhead  ");
     for (uint32_t r = 0; r < CHAIN_RULES; r++) printf(" %.7s", chain_rule_names[r]);
     printf("  states   seconds min/median/max  processor seconds\n");

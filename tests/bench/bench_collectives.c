@@ -1,8 +1,8 @@
 /*
  * All-reduces between devices of this process: seconds by bytes. bench_collectives.py puts them beside Open MPI's.
  *
- * Usage: bench_collectives MEMBERS. Prints "BYTES MEDIAN_S SPREAD" for 1 KiB to 256 MiB: the median of ROUNDS means, and
- * the difference of the slowest and fastest mean over the median.
+ * Usage: bench_collectives MEMBERS. Prints "BYTES MEDIAN_S SPREAD" for 1 KiB to 256 MiB: the median of ROUNDS means,
+ * and the difference of the slowest and fastest mean over the median.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -33,7 +33,8 @@ static double round_s(const struct member *member, uint64_t bytes)
 {
     const uint64_t count = repetitions(bytes);
     const double begin_s = clock_s();
-    for (uint64_t i = 0; i < count; i++) unit_group_sum(member->group, member->rank, member->values, bytes / sizeof(float));
+    for (uint64_t i = 0; i < count; i++)
+        unit_group_sum(member->group, member->rank, member->values, bytes / sizeof(float));
     return (clock_s() - begin_s) / (double)count;
 }
 
@@ -46,7 +47,8 @@ static void *run_member(void *argument)
         for (uint32_t r = 0; r < ROUNDS; r++) seconds[r] = round_s(member, bytes);
         if (member->rank > 0) continue;
         qsort(seconds, ROUNDS, sizeof *seconds, order_double);
-        printf("%" PRIu64 " %.9f %.4f\n", bytes, seconds[ROUNDS / 2], (seconds[ROUNDS - 1] - seconds[0]) / seconds[ROUNDS / 2]);
+        printf("%" PRIu64 " %.9f %.4f\n", bytes, seconds[ROUNDS / 2],
+               (seconds[ROUNDS - 1] - seconds[0]) / seconds[ROUNDS / 2]);
         fflush(stdout);
     }
     return NULL;
@@ -68,7 +70,8 @@ int main(int argc, char **argv)
         return 3;
     }
     for (uint32_t m = 0; m < count; m++) {
-        members[m] = (struct member){.group = group, .rank = m, .values = calloc(LAST_BYTES / sizeof(float), sizeof(float))};
+        members[m] = (struct member){.group = group, .rank = m,
+                                     .values = calloc(LAST_BYTES / sizeof(float), sizeof(float))};
         if (!members[m].values || pthread_create(&threads[m], NULL, run_member, &members[m]) != 0) return 3;
     }
     for (uint32_t m = 0; m < count; m++) pthread_join(threads[m], NULL);

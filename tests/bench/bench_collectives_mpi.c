@@ -1,4 +1,5 @@
-/* Open MPI's all-reduces, measured as bench_collectives.c measures ours. Usage: mpirun -n MEMBERS bench_collectives_mpi */
+/* Open MPI's all-reduces, measured as bench_collectives.c measures ours. Usage: mpirun -n MEMBERS
+ * bench_collectives_mpi */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ int main(int argc, char **argv)
         for (int r = 0; r < ROUNDS; r++) seconds[r] = round_s(values, bytes);
         if (rank > 0) continue;
         qsort(seconds, ROUNDS, sizeof *seconds, compare_seconds);
-        printf("%" PRIu64 " %.9f %.4f\n", bytes, seconds[ROUNDS / 2], (seconds[ROUNDS - 1] - seconds[0]) / seconds[ROUNDS / 2]);
+        printf("%" PRIu64 " %.9f %.4f\n", bytes, seconds[ROUNDS / 2],
+               (seconds[ROUNDS - 1] - seconds[0]) / seconds[ROUNDS / 2]);
         fflush(stdout);
     }
     free(values);

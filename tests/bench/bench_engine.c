@@ -364,7 +364,8 @@ int main(int argc, char **argv)
         printf("%g s\n", change_rates((enum mix)number_at(argv, 2), number_at(argv, 3), number_at(argv, 4)));
     } else {
         fprintf(stderr, "usage: bench_engine [speed [REPETITIONS (1 to %d)] | growth | rates | instructions |\n"
-                        "                     files G M S B | once G M S B | flows 0|1 FLOWS STEPS]\n", REPETITIONS_MAX);
+                        "                     files G M S B | once G M S B | flows 0|1 FLOWS STEPS]\n",
+                        REPETITIONS_MAX);
         return 2;
     }
     return 0;

@@ -242,7 +242,8 @@ static void bench_baselines(uint32_t instances)
         int64_t bound;
         make(n, 12, 1, false, &in);
         run_planners(&in, makespans, &bound);
-        for (uint32_t p = 0; p < PLANNERS; p++) ratios[p] += makespans[p] / makespans[SPASE_BASELINE_COUNT + 1] / instances;
+        for (uint32_t p = 0; p < PLANNERS; p++)
+            ratios[p] += makespans[p] / makespans[SPASE_BASELINE_COUNT + 1] / instances;
         spase_release(&in);
     }
     printf("makespan over ours, mean of %u instances of 12 jobs x 8 devices\n", instances);

@@ -10,7 +10,8 @@
 # and `code` (none when 0). The folder's own path is printed as DIR. --rewrite makes these files
 # anew from what the programs say now; read the difference like code.
 #
-# Answers to --json, and files that `spillway check` takes, fit their schemas in docs/schemas, whatever the case prints of them.
+# Answers to --json, and files that `spillway check` takes, fit their schemas in docs/schemas, whatever the case prints
+# of them.
 set -euo pipefail
 
 source=$(cd "$1" && pwd)
@@ -18,14 +19,16 @@ build=$(cd "$2" && pwd)
 shift 2
 rewrite=no
 [[ ${1-} == --rewrite ]] && { rewrite=yes; shift; }
-[[ -x $build/spillway && -x $build/spillway-exec && -x $build/schema_check ]] || { echo "the programs are not built"; exit 77; }
+[[ -x $build/spillway && -x $build/spillway-exec && -x $build/schema_check ]] ||
+    { echo "the programs are not built"; exit 77; }
 
 cases=$source/tests/golden/cli
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 count=0 fitting=0
 
-# Stands before the program on the PATH of a case: keeps a copy of each answer. /dev/full and the like are left to the program.
+# Stands before the program on the PATH of a case: keeps a copy of each answer. /dev/full and the like are left to the
+# program.
 mkdir "$work/bin"
 cat=$(command -v cat)
 cat >"$work/bin/spillway" <<END

@@ -82,7 +82,8 @@ done
 # The report has the times of other ranks' devices.
 run short.json --hosts both --json
 busiest=$(sed -n 's/.*"busiest_stream": {"name": "\(dev[123]\) compute", "busy_s": \([^,]*\),.*/\1 \2/p' report)
-[[ $code == 0 && $busiest =~ ^dev[123]\ 0\.0*[1-9] ]] || fail "times of other ranks: $code '$busiest' $(cat report messages)"
+[[ $code == 0 && $busiest =~ ^dev[123]\ 0\.0*[1-9] ]] ||
+    fail "times of other ranks: $code '$busiest' $(cat report messages)"
 rm a.safetensors
 
 # The measured trace has the operations of all ranks: as many as the prediction.
@@ -131,7 +132,8 @@ printf 'localhost slots=256\nlocalhost\n' >wrong
 refused 2 "wrong:2:1: found 'localhost', expected at most 256 ranks in all" short.json --hosts wrong
 refused 2 "missing" short.json --hosts missing
 printf '127.0.0.1\nsilent\n' >silent
-refused 3 "host 'silent' does not answer: ssh: connect to host silent port 22: No route to host" short.json --hosts silent
+refused 3 "host 'silent' does not answer: ssh: connect to host silent port 22: No route to host" short.json \
+    --hosts silent
 printf '127.0.0.1\nbare\n' >bare
 refused 3 "host 'bare' has no program 'spillway-exec' on the PATH of its ssh commands" short.json --hosts bare
 SPILLWAY_SSH=no-such-ssh refused 3 "cannot start 'no-such-ssh' for host 'silent'" short.json --hosts silent
@@ -151,7 +153,8 @@ SPILLWAY_SSH=blind-ssh refused 2 "host 'there' cannot read the plan '$work/short
 printf 'localhost slots=5\n' >many
 begun=$SECONDS
 run short.json --hosts many
-[[ $code == 2 ]] && grep -q 'localhost (rank 4): error: .*too few for 5 ranks' errors || fail "too many ranks: $code $(cat messages)"
+[[ $code == 2 ]] && grep -q 'localhost (rank 4): error: .*too few for 5 ranks' errors ||
+    fail "too many ranks: $code $(cat messages)"
 ((SECONDS - begun <= 10)) || fail "too many ranks: $((SECONDS - begun)) s"
 
 # The first interrupt ends all ranks, with the weights of the minibatches that were made.

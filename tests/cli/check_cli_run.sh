@@ -72,7 +72,8 @@ diff <(losses run.jsonl) <(losses again.jsonl) || fail "two runs of one plan hav
 slow=(--hw host-2-cores --devices 2 --link-rate 60MB/s) # states had better stay
 for way in '--policy model-parallel' '--parallel dp=1' '--policy saturn' '--policy max-heuristic' '--policy optimus'; do
     jobs '"minibatches": 4, "microbatches": 3, "weights_out": "{name}.safetensors"'
-    [[ $way == --parallel* || $way == *model-parallel ]] || sed -i 's/"defaults": {/&"parallel": {"data": 1}, /' jobs.json
+    [[ $way == --parallel* || $way == *model-parallel ]] ||
+        sed -i 's/"defaults": {/&"parallel": {"data": 1}, /' jobs.json
     # shellcheck disable=SC2086 # an option and its value
     spillway plan jobs.json "${slow[@]}" $way -o way.json >out
     grep -q '^next: spillway run way.json$' out || fail "$way: the next command is no run"

@@ -5,8 +5,8 @@
 # usage: check_cli_turns.sh SOURCE_FOLDER BUILD_FOLDER
 #
 # Some jobs are through and closed at a kill, some under way, some not opened yet. The moments come from a seed that is
-# printed (SPILLWAY_SEED). Plans of settled and of spilled jobs take turns at going on; each is for host memory that holds
-# about half of the jobs.
+# printed (SPILLWAY_SEED). Plans of settled and of spilled jobs take turns at going on; each is for host memory that
+# holds about half of the jobs.
 set -euo pipefail
 
 # shellcheck source=tests/support/support_resume.sh
@@ -53,7 +53,8 @@ while ((code != 0 && runs < 20)); do
     ((runs % 2)) && plan=streamed.json
     runs=$((runs + 1))
     until=$(($(lines) + 40 + RANDOM % 60))
-    spillway run "$plan" --checkpoint kept --checkpoint-every 10 --resume --log run.jsonl --json >report.json 2>messages &
+    spillway run "$plan" --checkpoint kept --checkpoint-every 10 --resume --log run.jsonl --json \
+        >report.json 2>messages &
     pid=$!
     if ((killed < 3)); then
         while kill -0 "$pid" 2>/dev/null && (($(lines) < until)); do sleep 0.03; done

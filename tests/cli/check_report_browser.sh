@@ -5,8 +5,8 @@
 #
 # usage: check_report_browser.sh SOURCE_FOLDER BUILD_FOLDER
 #
-# The page that test_document compares with, and one of `plan`, are opened by a headless Chromium, which prints what it made
-# of them: a page that was cut short, or whose markup is broken, has other rows then.
+# The page that test_document compares with, and one of `plan`, are opened by a headless Chromium, which prints what it
+# made of them: a page that was cut short, or whose markup is broken, has other rows then.
 set -euo pipefail
 source=$1
 

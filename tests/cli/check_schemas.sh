@@ -9,7 +9,8 @@ set -euo pipefail
 
 source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
-[[ -x $build/spillway && -x $build/spillway-exec && -x $build/schema_check ]] || { echo "the programs are not built"; exit 77; }
+[[ -x $build/spillway && -x $build/spillway-exec && -x $build/schema_check ]] ||
+    { echo "the programs are not built"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/dir" "$work/answers"
@@ -51,7 +52,8 @@ answer hardware show host-2-cores
 answer hardware detect -o found.json
 answer hardware check found.json
 answer hardware import "$INPUT/hardware-import/topology.xml" --hw '2x a100-sxm4-40gb' -o machine.json --as-of 2026-11-20
-answer hardware import "$INPUT/hardware-import/bandwidth.json" --hw machine.json -o machine.json --force --as-of 2026-11-21
+answer hardware import "$INPUT/hardware-import/bandwidth.json" --hw machine.json -o machine.json --force \
+    --as-of 2026-11-21
 cat >runs.csv <<'END'
 # GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,exposed,iteration time (ms)
 2,8,4,1024,16,12,1024,2,1,1,1,100
@@ -70,7 +72,8 @@ answer mem gpt2 --hw rtx-3090-24gb
 answer mem gpt2 --hw '2x a100-sxm4-40gb' --precision bf16 -s 512 --way dp=2,v=12,zero=3+recompute
 answer mem gpt2-xl --hw rtx-3090-24gb --device-memory 1GiB --host-memory 8GiB
 answer mem t5-small --hw rtx-3090-24gb --storage-memory 1TB --storage-rate 3GB/s
-answer whatif jobs.json --hw p4d.24xlarge --hw g5.xlarge --prices "$source/docs/prices-2026-11.csv" --deadline 1h --max-cost 600 \
+answer whatif jobs.json --hw p4d.24xlarge --hw g5.xlarge --prices "$source/docs/prices-2026-11.csv" --deadline 1h \
+    --max-cost 600 \
     --today 2026-11-28
 answer whatif jobs.json --hw p4d.24xlarge --price p4d.24xlarge=20 --sensitivity price,bw
 
@@ -90,9 +93,11 @@ answer plan three.json --hw '2x rtx-3090-24gb' --no-p2p --policy saturn --interv
 answer plan jobs.json "${gpus[@]}" --policy optimus-dynamic --threshold 1ms --restart 0s
 answer plan parallel.json "${gpus[@]}" --parallel dp=2,tp=2,zero=1 -o spread.json
 answer plan evaluated.json "${machine[@]}" --policy sharded-lrtf -o evaluated-plan.json
-answer plan jobs.json "${machine[@]}" --device-memory 64MiB --dilate 3 --p2p-rate 1GB/s --parallel pp=2,offload=states -o dilated.json
+answer plan jobs.json "${machine[@]}" --device-memory 64MiB --dilate 3 --p2p-rate 1GB/s --parallel pp=2,offload=states \
+    -o dilated.json
 answer partition parallel.json --job b "${gpus[@]}" --levels 4x250GB/s --by balanced --microbatches 4
-answer tokenize "$source"/README.md --tokenizer "$source"/tests/golden/tokenizer/gpt2 --end "<|endoftext|>" -o readme.bin
+answer tokenize "$source"/README.md --tokenizer "$source"/tests/golden/tokenizer/gpt2 --end "<|endoftext|>" \
+    -o readme.bin
 answer solve instance.json -o timetable.json
 answer solve spase.json -o spase-schedule.json
 answer solve spase.json --interval 5 --restart 1
@@ -157,14 +162,16 @@ spillway --version --json >"$work/answers/version.json"
 code_of spillway plan nothing.json --json >"$work/answers/error.json" 2>/dev/null
 
 mapfile -t written < <(find . -type f \( -name '*.json' -o -name '*.json.gz' -o -name '*.jsonl' \))
-schema_check "$source/docs/schemas" "$work/answers"/*.json "${written[@]}" "$examples"/*.json "$papers"/*.json "$papers"/data/*.json \
+schema_check "$source/docs/schemas" "$work/answers"/*.json "${written[@]}" "$examples"/*.json "$papers"/*.json \
+    "$papers"/data/*.json \
     "$examples"/*/config.json "$papers"/networks/*.json "$source"/docs/instances/*.json "$source"/docs/instances/best/*.json \
     >"$work/fitting" || failed=1
 
 # Each verb with --json was called, and each schema of an answer or a file was used.
 while read -r verb; do
     [[ $verb != completion ]] || continue # its option says that a script has no JSON form
-    grep -qhF "\"verb\": \"$verb\"" "$work/answers"/*.json || { echo "no command here calls 'spillway $verb --json'"; failed=1; }
+    grep -qhF "\"verb\": \"$verb\"" "$work/answers"/*.json ||
+        { echo "no command here calls 'spillway $verb --json'"; failed=1; }
 done < <(awk '/"command":/ {split($0, words, "\""); verb = words[4]; sub("spillway ", "", verb)} /"name": "json"/ {print verb}' \
     "$work/help.json")
 for schema in "$source"/docs/schemas/*.schema.json; do

@@ -58,10 +58,12 @@ if [[ $code = 130 ]]; then
 fi
 
 # Refused points are lines; where all are, that is an error.
-spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=1,2 --vary pp=1,2 -o refused.csv >refused.txt
+spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=1,2 --vary pp=1,2 \
+    -o refused.csv >refused.txt
 check "25 heads do not go on two ranks" grep -q '^2,1,refused,,,,' refused.csv
 code=0
-spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4 -o none.csv >none.txt 2>&1 || code=$?
+spillway sweep "$source/docs/examples/parallel.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4 -o none.csv \
+    >none.txt 2>&1 || code=$?
 check "no point makes sense (found $code)" test "$code" = 2
 check "nothing is written then" test ! -e none.csv -a ! -e none.csv.part
 
@@ -81,7 +83,8 @@ cat >figure.json <<END
  "runs": {"plan": ["simulate", "parallel.json", "--hw", "{machine}", "--parallel", "pp=2", "--json"]},
  "series": [{"name": "time", "simulated": "plan.makespan_s"}]}
 END
-spillway sweep repro run figure.json --vary matmul.efficiency=0.25,0.5 --vary machine='2x a100-sxm4-40gb,2x a100-sxm4-80gb' \
+spillway sweep repro run figure.json --vary matmul.efficiency=0.25,0.5 \
+    --vary machine='2x a100-sxm4-40gb,2x a100-sxm4-80gb' \
     -f 'rows[first].points[time].simulated' -o figure.csv >figure.txt
 check "four points of a figure" test "$(grep -c ',done,' figure.csv)" = 4
 for machine in '2x a100-sxm4-40gb' '2x a100-sxm4-80gb'; do

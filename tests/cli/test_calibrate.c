@@ -49,7 +49,8 @@ static void columns_stand_in_any_order(void **state)
     assert_int_equal(run->line, 4);
     assert_true(fabs(run->seconds - 0.0125) < 1e-15);
     const uint32_t expected[RUN_COLUMNS] = {
-        [RUN_DEVICES] = 8, [RUN_BATCH] = 64, [RUN_MICROBATCH] = 2, [RUN_WIDTH] = 1024, [RUN_HEADS] = 16, [RUN_LAYERS] = 12,
+        [RUN_DEVICES] = 8, [RUN_BATCH] = 64, [RUN_MICROBATCH] = 2, [RUN_WIDTH] = 1024, [RUN_HEADS] = 16,
+            [RUN_LAYERS] = 12,
         [RUN_SEQUENCE] = 512, [RUN_TENSOR] = 2, [RUN_DATA] = 2, [RUN_PIPELINE] = 2, [RUN_RECOMPUTE] = RECOMPUTE_FULL,
         [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 50304};
     for (int c = 0; c < RUN_COLUMNS; c++) assert_int_equal(run->of[c], expected[c]);
@@ -66,20 +67,25 @@ static void what_is_wrong_is_named(void **state)
         {HEAD ",iteration time (ms)\n", ":2:1: no measured runs"},
         {HEAD "\n", ":1:1: missing column 'iteration time (ms)'"},
         {"global batch,iteration time (ms)\n", ":1:1: missing column '# GPUs'"},
-        {HEAD ",iteration time\n", ":1:143: unknown column 'iteration time' (expected a column of measured runs, such as 'global batch')"},
+        {HEAD ",iteration time\n", ":1:143: unknown column 'iteration time' (expected a column of measured runs, such "
+                                   "as 'global batch')"},
         {HEAD ",chunks, chunks\n", ":1:151: second column 'chunks' (expected each once)"},
         {HEAD ",iteration time (ms)\n" ROW "\n", ":2:1: 10 fields (expected 11)"},
         {HEAD ",iteration time (ms)\n" ROW ",-3\n", ":2:29: iteration time (ms) '-3' (expected a number above 0)"},
         {HEAD ",iteration time (ms)\n8,6x," "2,1024,16,12,512,2,2,2,7\n",
          ":2:3: global batch '6x' (expected a whole number from 1 to 16777216)"},
-        {HEAD ",iteration time (ms),recompute\n" ROW ",7,some\n", ":2:31: recompute is 'some' (expected none, selective, full or stage)"},
-        {HEAD ",iteration time (ms),scatter\n" ROW ",7,2\n", ":2:31: scatter '2' (expected a whole number from 0 to 1)"},
-        {HEAD ",iteration time (ms)\n9,64,2,1024,16,12,512,2,2,2,7\n", ":2:1: 9 GPUs, but tensor x data x pipeline is 8"},
+        {HEAD ",iteration time (ms),recompute\n" ROW ",7,some\n",
+         ":2:31: recompute is 'some' (expected none, selective, full or stage)"},
+        {HEAD ",iteration time (ms),scatter\n" ROW ",7,2\n",
+         ":2:31: scatter '2' (expected a whole number from 0 to 1)"},
+        {HEAD ",iteration time (ms)\n9,64,2,1024,16,12,512,2,2,2,7\n",
+         ":2:1: 9 GPUs, but tensor x data x pipeline is 8"},
         {HEAD ",iteration time (ms)\n8,66,4,1024,16,12,512,2,2,2,7\n",
          ":2:1: global batch 66 is not a multiple of micro batch x data, 8"},
         {HEAD ",iteration time (ms)\n8,64,2,1024,15,12,512,2,2,2,7\n",
          ":2:1: hidden size 1024 is not a multiple of 15 attention heads"},
-        {HEAD ",iteration time (ms)\n" ROW ",5e-324\n", ":2:29: iteration time (ms) '5e-324' (expected a number above 0)"},
+        {HEAD ",iteration time (ms)\n" ROW ",5e-324\n", ":2:29: iteration time (ms) '5e-324' (expected a number above "
+                                                        "0)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
@@ -178,8 +184,10 @@ static void wrong_splits_are_named(void **state)
     } cases[] = {
         {'h', "evn", "option '--half' is 'evn' (expected none, all, even, odd or a seed)"},
         {'h', "7x", "option '--half' is '7x' (expected none, all, even, odd or a seed)"},
-        {'h', "99999999999999999999", "option '--half' is '99999999999999999999' (expected none, all, even, odd or a seed)"},
-        {'o', "micro batch", "option '--hold-out' is 'micro batch' (expected a column and its value, such as 'micro batch=4')"},
+        {'h', "99999999999999999999", "option '--half' is '99999999999999999999' (expected none, all, even, odd or a "
+                                      "seed)"},
+        {'o', "micro batch", "option '--hold-out' is 'micro batch' (expected a column and its value, such as 'micro "
+                             "batch=4')"},
         {'o', "batch=4", "option '--hold-out' is 'batch=4' (expected a column and its value, such as 'micro batch=4')"},
         {'o', "micro batch=0", "option '--hold-out' is 'micro batch=0' (expected a value of column 'micro batch')"},
         {'o', "recompute=all", "option '--hold-out' is 'recompute=all' (expected a value of column 'recompute')"},
@@ -208,10 +216,12 @@ static void make_runs(struct measured_run runs[RUNS])
 {
     for (uint32_t i = 0; i < RUNS; i++) {
         uint32_t tensor = 1u << i % 3, width = 512u << i % 4, microbatch = 1u << i % 5;
-        runs[i] = (struct measured_run){.of = {[RUN_DEVICES] = tensor, [RUN_BATCH] = 2 * microbatch, [RUN_MICROBATCH] = microbatch,
-                                               [RUN_WIDTH] = width, [RUN_HEADS] = 16, [RUN_LAYERS] = 4, [RUN_SEQUENCE] = 1024,
-                                               [RUN_TENSOR] = tensor, [RUN_DATA] = 1, [RUN_PIPELINE] = 1, [RUN_CHUNKS] = 1,
-                                               [RUN_VOCABULARY] = 51200}};
+        runs[i] = (struct measured_run){.of = {[RUN_DEVICES] = tensor, [RUN_BATCH] = 2 * microbatch,
+                                               [RUN_MICROBATCH] = microbatch,
+                                               [RUN_WIDTH] = width, [RUN_HEADS] = 16, [RUN_LAYERS] = 4,
+                                               [RUN_SEQUENCE] = 1024,
+                                               [RUN_TENSOR] = tensor, [RUN_DATA] = 1, [RUN_PIPELINE] = 1,
+                                               [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 51200}};
     }
 }
 
@@ -232,7 +242,8 @@ static void a_fit_finds_its_way_back(void **state)
     truth[CALIBRATION_MATMUL_SUSTAINED] *= 0.9;
     truth[CALIBRATION_DISPATCH_LATENCY] *= 1.3;
     for (uint32_t i = 0; i < RUNS; i++)
-        if (calibration_predict(machine, truth, &runs[i], &runs[i].seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
+        if (calibration_predict(machine, truth, &runs[i], &runs[i].seconds, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
     memcpy(found, start, sizeof found);
     const struct calibration_problem problem = {.machine = machine, .sets = &set, .set_count = 1,
                                                 .keep = {[CALIBRATION_NVLINK_BANDWIDTH] = true}};
@@ -242,7 +253,8 @@ static void a_fit_finds_its_way_back(void **state)
                 found[CALIBRATION_NVLINK_BANDWIDTH] <= start[CALIBRATION_NVLINK_BANDWIDTH]); /* kept */
     for (uint32_t i = 0; i < RUNS; i++) { /* the other half, too */
         if (calibration_predict(machine, found, &runs[i], &seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
-        if (!(fabs(seconds / runs[i].seconds - 1) < 0.01)) fail_msg("run %u: %g s and not %g s", i, seconds, runs[i].seconds);
+        if (!(fabs(seconds / runs[i].seconds - 1) < 0.01))
+            fail_msg("run %u: %g s and not %g s", i, seconds, runs[i].seconds);
     }
     assert_true(fabs(found[CALIBRATION_DISPATCH_LATENCY] / truth[CALIBRATION_DISPATCH_LATENCY] - 1) < 0.03);
 }

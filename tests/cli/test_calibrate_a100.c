@@ -29,8 +29,8 @@ static const struct {
 };
 enum { FILES = ARRAY_COUNT(files) };
 
-static const uint32_t kept[] = {CALIBRATION_MATMUL_EFFICIENCY, CALIBRATION_MEMORY_EFFICIENCY, CALIBRATION_NVLINK_BANDWIDTH, CALIBRATION_NVLINK_LATENCY,
-                                CALIBRATION_NIC_BANDWIDTH};
+static const uint32_t kept[] = {CALIBRATION_MATMUL_EFFICIENCY, CALIBRATION_MEMORY_EFFICIENCY,
+                                CALIBRATION_NVLINK_BANDWIDTH, CALIBRATION_NVLINK_LATENCY, CALIBRATION_NIC_BANDWIDTH};
 
 struct runs {
     struct arena arena;
@@ -48,7 +48,8 @@ static void read_runs(struct runs *out)
     }
 }
 
-static double mean_error(const struct measured_runs *set, const struct calibration_split *split, const double values[CALIBRATION_VALUES])
+static double mean_error(const struct measured_runs *set, const struct calibration_split *split,
+                         const double values[CALIBRATION_VALUES])
 {
     double sum = 0, count = 0, seconds;
     struct error err = {0};
@@ -71,7 +72,8 @@ static void the_catalogue_is_what_a_fit_finds(void **state)
     const struct calibration_split even = {.half = CALIBRATION_HALF_EVEN};
     read_runs(&runs);
     if (calibration_start(machine, runs.sets, FILES, shipped, &err) != STATUS_OK) fail_msg("%s", err.text);
-    struct calibration_problem problem = {.machine = machine, .sets = runs.sets, .set_count = FILES, .weights = runs.weights};
+    struct calibration_problem problem = {.machine = machine, .sets = runs.sets, .set_count = FILES,
+                                          .weights = runs.weights};
     for (size_t k = 0; k < ARRAY_COUNT(kept); k++) problem.keep[kept[k]] = true;
     memcpy(found, shipped, sizeof found);
     if (calibration_fit(&problem, &even, found, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -79,7 +81,8 @@ static void the_catalogue_is_what_a_fit_finds(void **state)
         if (shipped[f] <= 0) continue;
         double off = fabs(found[f] / shipped[f] - 1);
         print_message("%-22s %.4g, fitted %.4g\n", calibration_value_names[f], shipped[f], found[f]);
-        if (!(off < (f == CALIBRATION_MATMUL_DEPTH ? 0.25 : 0.1))) fail_msg("%s: %g and not %g", calibration_value_names[f], found[f], shipped[f]);
+        if (!(off < (f == CALIBRATION_MATMUL_DEPTH ? 0.25 : 0.1)))
+            fail_msg("%s: %g and not %g", calibration_value_names[f], found[f], shipped[f]);
     }
     arena_release(&runs.arena);
 }

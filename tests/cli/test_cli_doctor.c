@@ -68,13 +68,15 @@ static void well(void)
     put("/sys/bus/pci/devices/0000:05:00.0/class", "0x020000\n");
     put("/sys/devices/system/node/node0/cpulist", "0-31\n");
     put("/sys/devices/system/node/node1/cpulist", "32-63\n");
-    put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23\nGCC version: 12\n");
+    put("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23\nGCC "
+                                       "version: 12\n");
     put("/proc/meminfo", "MemTotal:       134217728 kB\nMemFree:        1000 kB\nMemAvailable:   100663296 kB\n");
     put("/config/spillway/hardware.json", "{}");
     program("spillway-exec", "case $1 in --version) echo 'spillway-exec 0.1.0 (back ends: host, cuda)';; "
                              "devices) echo 'host any'; echo 'cuda 2'; echo 'collectives NCCL 2.28.9';; esac");
-    program("nvidia-smi", "case $1 in --query*) echo 'NVIDIA GeForce RTX 3090, 8.6'; echo 'NVIDIA GeForce RTX 3090, 8.6';; "
-                          "topo) printf '\\tGPU0\\tGPU1\\nGPU0\\tX\\tOK\\nGPU1\\tOK\\tX\\n\\nLegend:\\n  OK = Status Ok\\n';; esac");
+    program("nvidia-smi", "case $1 in --query*) echo 'NVIDIA GeForce RTX 3090, 8.6'; echo 'NVIDIA GeForce RTX 3090, "
+                          "8.6';; topo) printf '\\tGPU0\\tGPU1\\nGPU0\\tX\\tOK\\nGPU1\\tOK\\tX\\n\\nLegend:\\n  OK = "
+                          "Status Ok\\n';; esac");
     program("gnuplot", "exit 0");
 }
 
@@ -181,7 +183,8 @@ static void without_nccl(void **state)
 {
     (void)state;
     program("spillway-exec", "case $1 in --version) echo 'spillway-exec 0.1.0 (back ends: host, cuda)';; "
-                             "devices) echo 'cuda 2'; echo \"collectives cannot load NCCL: SPILLWAY_NCCL is 'off'\";; esac");
+                             "devices) echo 'cuda 2'; echo \"collectives cannot load NCCL: SPILLWAY_NCCL is 'off'\";; "
+                             "esac");
     struct cli_doctor doctor = look(UINT64_MAX);
     expect(&doctor, "nccl", CLI_HEALTH_WARN,
            "collectives between GPUs go through host memory: cannot load NCCL: SPILLWAY_NCCL is 'off'");
@@ -286,7 +289,8 @@ int main(void)
 #define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ON_A_MACHINE(all_well),     ON_A_MACHINE(no_executor),          ON_A_MACHINE(driver_gone),
-        ON_A_MACHINE(driver_too_old), ON_A_MACHINE(without_nccl), ON_A_MACHINE(built_without_cuda), ON_A_MACHINE(gpu_too_old),
+        ON_A_MACHINE(driver_too_old), ON_A_MACHINE(without_nccl), ON_A_MACHINE(built_without_cuda),
+        ON_A_MACHINE(gpu_too_old),
         ON_A_MACHINE(narrow_link),  ON_A_MACHINE(no_peers),             ON_A_MACHINE(little_may_be_locked),
         ON_A_MACHINE(little_memory), ON_A_MACHINE(unknown_node),        ON_A_MACHINE(not_measured),
         ON_A_MACHINE(storage),      ON_A_MACHINE(no_gpu),

@@ -81,14 +81,16 @@ static void every_option_has_a_heading(void **state)
     assert_int_equal(cli_look(NULL, check_groups, &seen, &err), STATUS_OK);
     for (const struct option_group *g = cli_option_groups; g->heading; g++)
         for (const char *const *n = g->names; *n; n++, row++)
-            if (seen.rows[row] == 0 && strcmp(*n, "help") != 0) fail_msg("no verb has the option '%s' of '%s'", *n, g->heading);
+            if (seen.rows[row] == 0 && strcmp(*n, "help") != 0)
+            fail_msg("no verb has the option '%s' of '%s'", *n, g->heading);
     assert_true(row < 1024);
 }
 
 static void check_verbs_width(const char *text)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
-        if (strcspn(line, "\n") > 80) fail_msg("'spillway help' is wider than 80: %.*s", (int)strcspn(line, "\n"), line);
+        if (strcspn(line, "\n") > 80)
+        fail_msg("'spillway help' is wider than 80: %.*s", (int)strcspn(line, "\n"), line);
 }
 
 static void the_list_of_verbs_fits_the_screen(void **state)
@@ -123,7 +125,8 @@ static char *read_page(const char *verb)
     size_t length;
     struct error err = {0};
     snprintf(path, sizeof path, "%s/docs/man/spillway-%s.1.scd", SOURCE_DIR, verb);
-    if (file_read(path, PAGE_BYTES, &page, &length, &err) != STATUS_OK) fail_msg("'%s' has no page: %s", verb, err.text);
+    if (file_read(path, PAGE_BYTES, &page, &length, &err) != STATUS_OK)
+        fail_msg("'%s' has no page: %s", verb, err.text);
     return page;
 }
 
@@ -174,7 +177,8 @@ static void check_documented(void *context, const struct options *options)
     char *page = read_page(verb);
     const char *missing = missing_option(page, action ? action + 1 : NULL, options, words);
     if (missing) fail_msg("spillway-%s.1 lacks %s of '%s'", verb, missing, options->command);
-    if (!strstr(page, options->command)) fail_msg("spillway-%s.1 does not say how to call '%s'", verb, options->command);
+    if (!strstr(page, options->command))
+        fail_msg("spillway-%s.1 does not say how to call '%s'", verb, options->command);
     free(page);
 }
 
@@ -196,7 +200,8 @@ static void find_entry(void *context, const struct options *options)
 {
     struct entry *entry = context;
     for (size_t i = 0; i < options->spec_count; i++)
-        if (strlen(options->specs[i].name) == entry->length && strncmp(options->specs[i].name, entry->name, entry->length) == 0)
+        if (strlen(options->specs[i].name) == entry->length &&
+            strncmp(options->specs[i].name, entry->name, entry->length) == 0)
             entry->found = true;
     if (entry->length == 4 && strncmp(entry->name, "help", 4) == 0) entry->found = true;
 }
@@ -214,7 +219,8 @@ static void man_pages_have_no_other_options(void **state)
                 struct error err = {0};
                 struct entry entry = {.name = at + 3, .length = strcspn(at + 3, "* =")};
                 assert_int_equal(cli_look(verb->name, find_entry, &entry, &err), STATUS_OK);
-                if (!entry.found) fail_msg("spillway-%s.1 has an entry '--%.*s'", verb->name, (int)entry.length, entry.name);
+                if (!entry.found)
+                    fail_msg("spillway-%s.1 has an entry '--%.*s'", verb->name, (int)entry.length, entry.name);
             }
         }
         free(page);
@@ -241,8 +247,10 @@ static void man_page_check_sees_what_is_missing(void **state)
     (void)state;
     static const char page[] = "spillway-x(1)\n\n# SHOW\n\n*--seed* _N_\n\tA seed.\n\n# SHOWER\n\n*--more*\n";
     static bool flag;
-    const struct option_spec seed[] = {OPTION_FLAG("seed", 0, &flag, "x")}, more[] = {OPTION_FLAG("more", 0, &flag, "x")},
-                             letter[] = {OPTION_FLAG("seed", 's', &flag, "x")}, json[] = {OPTION_FLAG("json", 0, &flag, "x")};
+    const struct option_spec seed[] = {OPTION_FLAG("seed", 0, &flag, "x")},
+        more[] = {OPTION_FLAG("more", 0, &flag, "x")},
+                             letter[] = {OPTION_FLAG("seed", 's', &flag, "x")},
+                             json[] = {OPTION_FLAG("json", 0, &flag, "x")};
     const struct option_spec *const tables[] = {seed, more, letter, json};
     const char *const expected[] = {NULL, "*--more*", "*-s*, *--seed*", "*--json*"};
     char words[96];
@@ -276,9 +284,9 @@ static void verbs_are_found(void **state)
     assert_ptr_equal(verb->run, verb_trace_export);
     assert_no_verb("simulat", NULL, "unknown verb 'simulat' (did you mean 'simulate'?)");
     assert_no_verb("frobnicate", NULL,
-                   "unknown verb 'frobnicate' (expected measure, calibrate, models, hardware, check, mem, jobs, tokenize, whatif, "
-                   "plan, partition, solve, simulate, sweep, serve, swarm, run, history, compare, explain, trace, plot, repro, "
-                   "bench, policy, doctor, completion or help)");
+                   "unknown verb 'frobnicate' (expected measure, calibrate, models, hardware, check, mem, jobs, "
+                   "tokenize, whatif, plan, partition, solve, simulate, sweep, serve, swarm, run, history, compare, "
+                   "explain, trace, plot, repro, bench, policy, doctor, completion or help)");
     assert_no_verb("plot", NULL, "'spillway plot' needs an action (timeline, throughput or memory)");
     assert_no_verb("plot", "--json",
                    "'spillway plot' needs an action (timeline, throughput or memory)");

@@ -153,7 +153,8 @@ static void errors_are_json_too(void **state)
 static void no_keeps_its_numbers(void **state)
 {
     (void)state;
-    json_t *root = run_json_error("mem gpt2-xl --hw v100-sxm2-16gb --device-memory 64MiB --way dp=1 --json", STATUS_INFEASIBLE);
+    json_t *root = run_json_error("mem gpt2-xl --hw v100-sxm2-16gb --device-memory 64MiB --way dp=1 --json",
+                                  STATUS_INFEASIBLE);
     assert_string_equal(string(root, "schema"), "spillway-mem-1");
     json_decref(root);
 }

@@ -1,7 +1,8 @@
 /* label: medium
  * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
- * later than the plan of any policy, any way and any schedule of pipelines, and hardly later with other activations; the row of `--policy all` is the plan of `--policy optimal`; a plan is
- * called optimal only if none is faster; long jobs are tried in all ways; `mem` and `plan` agree.
+ * later than the plan of any policy, any way and any schedule of pipelines, and hardly later with other activations;
+ * the row of `--policy all` is the plan of `--policy optimal`; a plan is called optimal only if none is faster; long
+ * jobs are tried in all ways; `mem` and `plan` agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,11 +60,12 @@ static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
         uint64_t key = random_u64(seed, 100 + j);
         used += (size_t)snprintf(
             text + used, TEXT_BYTES - used,
-            "%s{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": %u, \"n_head\": 4, "
-            "\"vocab_size\": 512, \"n_positions\": 64}, \"sequence\": 64, \"microbatch\": %u, \"microbatches\": %u, "
-            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": %s}}",
+            "%s{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": %u, "
+            "\"n_head\": 4, \"vocab_size\": 512, \"n_positions\": 64}, \"sequence\": 64, \"microbatch\": %u, "
+            "\"microbatches\": %u, \"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": %s}}",
             j > 0 ? ", " : "", j, 1 + (unsigned)below(key, 0, 5), 64 << below(key, 1, 3), 1u << below(key, 2, 3),
-            1u << below(key, 3, 3), minibatches > 0 ? (unsigned)minibatches : 1 + (unsigned)below(key, 4, 6), precisions[below(key, 5, 2)], optimizers[below(key, 6, 2)]);
+            1u << below(key, 3, 3), minibatches > 0 ? (unsigned)minibatches : 1 + (unsigned)below(key, 4, 6),
+            precisions[below(key, 5, 2)], optimizers[below(key, 6, 2)]);
     }
     snprintf(text + used, TEXT_BYTES - used, "]}");
 }
@@ -71,8 +73,8 @@ static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
 /* Makes a machine of one of many kinds, with memory for all jobs, for some, or for little more than a layer. */
 static void random_machine(uint64_t seed, struct cli_machine *machine)
 {
-    static const char *const names[] = {"host-2-cores", "2x rtx-3090-24gb", "4x a100-sxm4-40gb", "2x l4-24gb", "host-2-cores",
-                                        "rtx-3090-24gb"};
+    static const char *const names[] = {"host-2-cores", "2x rtx-3090-24gb", "4x a100-sxm4-40gb", "2x l4-24gb",
+                                        "host-2-cores", "rtx-3090-24gb"};
     *machine = (struct cli_machine)CLI_MACHINE_NONE;
     machine->name = names[below(seed, 0, 6)];
     if (strncmp(machine->name, "host", 4) == 0) machine->devices = 1 + below(seed, 1, 3);
@@ -113,7 +115,8 @@ static void release(struct cli_field *field)
 
 /* --- one way ---------------------------------------------------------------------------------- */
 
-/* Takes the candidate over. `kept`: the default plan. `faster`: the part of its time by which the other may be faster. */
+/* Takes the candidate over. `kept`: the default plan. `faster`: the part of its time by which the other may be
+ * faster. */
 static void compare_within(double faster, const struct random_case *c, const struct cli_field *kept, bool runs_here,
                            enum status status, struct cli_candidate *candidate, const char *name, struct counts *n)
 {
@@ -296,9 +299,11 @@ static void nothing_is_faster(void **state)
             assert_int_equal(cli_bound_of_all(&kept->kept.plan, &bound, &err), STATUS_OK);
             assert_true(cli_own_bound(&kept->kept.plan, &bound) == NULL || kept->kept.plan.lower_bound_s > bound.any_s);
             for (size_t i = 0; i < kept->count; i++) /* one bound for all of the report */
-                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN) assert_true(kept->outcomes[i].lower_bound_s == bound.any_s);
+                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN)
+                    assert_true(kept->outcomes[i].lower_bound_s == bound.any_s);
             for (size_t i = 0; i < kept->count && proven; i++)
-                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN && kept->outcomes[i].makespan_s < best_s * (1 - rounding))
+                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN &&
+                    kept->outcomes[i].makespan_s < best_s * (1 - rounding))
                     fail_msg("%s is faster than what is called optimal, of %s on %s", kept->outcomes[i].policy, c.text,
                              c.source.machine.name);
             n.proven += proven;
@@ -308,17 +313,18 @@ static void nothing_is_faster(void **state)
         release(kept);
         end(&c);
     }
-    print_message("%u plans of %u cases, %u on machines that they are run on, %u parallel, %u optimal; %u plans of other ways "
-                  "compared, %u of other schedules, %u of other activations; %u that cannot be run, %u without a plan\n",
-                  n.plans, ROUNDS, n.runnable_machines, n.parallel, n.proven, n.compared, n.schedules, n.activations, n.not_run,
-                  n.without_plan);
+    print_message("%u plans of %u cases, %u on machines that they are run on, %u parallel, %u optimal; %u plans of "
+                  "other ways compared, %u of other schedules, %u of other activations; %u that cannot be run, %u "
+                  "without a plan\n",
+                  n.plans, ROUNDS, n.runnable_machines, n.parallel, n.proven, n.compared, n.schedules, n.activations,
+                  n.not_run, n.without_plan);
     assert_true(n.plans > ROUNDS / 6);
     assert_true(n.compared > 5 * n.plans);
     assert_true(n.activations > n.plans);
 }
 
-/* One job and two of 100 000 minibatches: all ways are tried but policies whose orders do not repeat, and the best is as
- * many times faster than spilling as it is with 1000 minibatches. */
+/* One job and two of 100 000 minibatches: all ways are tried but policies whose orders do not repeat, and the best is
+ * as many times faster than spilling as it is with 1000 minibatches. */
 static void long_jobs_are_tried(void **state)
 {
     (void)state;
@@ -327,18 +333,20 @@ static void long_jobs_are_tried(void **state)
     for (uint32_t count = 1; count <= 2; count++) {
         double ratio[2];
         for (uint32_t length = 0; length < 2; length++) {
-            struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+            struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE,
+                                               .parallel = CLI_PARALLEL_NONE}};
             struct error err = {0};
             const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
             size_t used = (size_t)snprintf(c.text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
             for (uint32_t j = 0; j < count; j++)
-                used += (size_t)snprintf(c.text + used, TEXT_BYTES - used, job, 'a' + (int)j, length > 0 ? 100000 : 1000,
-                                         j + 1 < count ? ", " : "]}");
+                used += (size_t)snprintf(c.text + used, TEXT_BYTES - used, job, 'a' + (int)j,
+                                         length > 0 ? 100000 : 1000, j + 1 < count ? ", " : "]}");
             c.source.machine.name = "2x rtx-3090-24gb";
             if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
             c.source.jobs = c.jobs;
             struct cli_field *field = new_field();
-            if (cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, field, &err)) fail_msg("%s", err.text);
+            if (cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, field, &err))
+                fail_msg("%s", err.text);
             double spilled_s = 0;
             for (size_t i = 0; i < field->count; i++) {
                 const struct cli_policy_outcome *way = &field->outcomes[i];
@@ -421,18 +429,19 @@ static void mem_says_what_plan_takes(void **state)
         release(taken);
         end(&c);
     }
-    print_message("%u jobs, %u ways of mem compared, %u that cannot be run, %u without a plan\n", n.plans, n.compared, n.not_run,
-                  n.without_plan);
+    print_message("%u jobs, %u ways of mem compared, %u that cannot be run, %u without a plan\n", n.plans, n.compared,
+                  n.not_run, n.without_plan);
     assert_true(n.plans > ROUNDS / 6);
 }
 
 /* --- host memory ------------------------------------------------------------------------------ */
 
-/* Returns the makespan of the default plan, or of Saturn's; 0: none; NaN: of one that can only be simulated, which needs no room
- * for states. */
+/* Returns the makespan of the default plan, or of Saturn's; 0: none; NaN: of one that can only be simulated, which
+ * needs no room for states. */
 static double planned_s(const struct random_case *c, bool saturn)
 {
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = ITERATIONS};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                            .iterations = ITERATIONS};
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
     struct error err = {0};
@@ -459,9 +468,10 @@ static void more_host_memory_is_never_slower(void **state)
     size_t used = (size_t)snprintf(c.text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < 5; j++)
         used += (size_t)snprintf(c.text + used, TEXT_BYTES - used,
-                                 "{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": 512, "
-                                 "\"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, \"sequence\": 128, \"microbatch\": 2, "
-                                 "\"microbatches\": 2, \"minibatches\": %u}%s", j, layers[j], minibatches[j], j < 4 ? ", " : "]}");
+                                 "{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, "
+                                 "\"n_embd\": 512, \"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, "
+                                 "\"sequence\": 128, \"microbatch\": 2, \"microbatches\": 2, \"minibatches\": %u}%s", j,
+                                 layers[j], minibatches[j], j < 4 ? ", " : "]}");
     if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
     c.source.jobs = c.jobs;
     c.source.machine.name = "4x a100-sxm4-40gb";
@@ -473,8 +483,8 @@ static void more_host_memory_is_never_slower(void **state)
             double seconds = planned_s(&c, saturn > 0);
             if (isnan(seconds)) continue;
             if (best_s > 0 && (seconds == 0 || seconds > best_s * (1 + slower_by)))
-                fail_msg("%s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default", seconds,
-                         bytes / 0x1p20, best_s);
+                fail_msg("%s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default",
+                         seconds, bytes / 0x1p20, best_s);
             if (seconds > 0 && (best_s == 0 || seconds < best_s)) best_s = seconds;
         }
         assert_true(best_s > 0);
@@ -490,17 +500,19 @@ static void draw_small_jobs(uint64_t key, struct random_case *c)
     struct error err = {0};
     size_t used = (size_t)snprintf(c->text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < count; j++) {
-        unsigned layers = 3 + (unsigned)random_below(key, draws++, 6), minibatches = 1 + (unsigned)random_below(key, draws++, 8);
+        unsigned layers = 3 + (unsigned)random_below(key, draws++, 6),
+            minibatches = 1 + (unsigned)random_below(key, draws++, 8);
         used += (size_t)snprintf(c->text + used, TEXT_BYTES - used,
-                                 "{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": 512, "
-                                 "\"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, \"sequence\": 128, \"microbatch\": 2, "
-                                 "\"microbatches\": 2, \"minibatches\": %u}%s", j, layers, minibatches, j + 1 < count ? ", " : "]}");
+                                 "{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, "
+                                 "\"n_embd\": 512, \"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, "
+                                 "\"sequence\": 128, \"microbatch\": 2, \"microbatches\": 2, \"minibatches\": %u}%s", j,
+                                 layers, minibatches, j + 1 < count ? ", " : "]}");
     }
     if (json_input_parse("jobs", c->text, used, &c->jobs, &err)) fail_msg("%s", err.text);
 }
 
-/* With more host memory there is always a plan. It may be slower: more jobs are under way at a time, and no clock of the
- * planner's counts that their copies share links. In 120 cases the worst was 32 % slower. */
+/* With more host memory there is always a plan. It may be slower: more jobs are under way at a time, and no clock of
+ * the planner's counts that their copies share links. In 120 cases the worst was 32 % slower. */
 static void more_host_memory_still_has_a_plan(void **state)
 {
     (void)state;
@@ -509,7 +521,8 @@ static void more_host_memory_still_has_a_plan(void **state)
     double worst = 0;
     for (uint32_t round = 0; round < 6; round++) {
         uint64_t key = random_u64(seed, round);
-        struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+        struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE,
+                                           .parallel = CLI_PARALLEL_NONE}};
         draw_small_jobs(key, &c);
         c.source.jobs = c.jobs;
         c.source.machine.name = machines[random_below(key, 100, 3)];
@@ -521,8 +534,8 @@ static void more_host_memory_still_has_a_plan(void **state)
             double seconds = planned_s(&c, saturn);
             if (isnan(seconds)) continue;
             if (best_s > 0 && (seconds == 0 || seconds > best_s * (1 + random_slower_by)))
-                fail_msg("%s, %s, %s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default",
-                         c.source.machine.name, c.text, seconds, bytes / 0x1p20, best_s);
+                fail_msg("%s, %s, %s: %g s with %.0f MiB of host memory and %g s with less",
+                         saturn ? "saturn" : "default", c.source.machine.name, c.text, seconds, bytes / 0x1p20, best_s);
             if (best_s > 0 && seconds / best_s - 1 > worst) worst = seconds / best_s - 1;
             if (seconds > 0 && (best_s == 0 || seconds < best_s)) best_s = seconds;
         }

@@ -20,9 +20,9 @@
 enum { DRAWS = 1000 };
 
 static const char text[] =
-    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 512, "
-    "\"n_head\": 8, \"vocab_size\": 3000, \"n_positions\": 256}, \"sequence\": 256, \"microbatch\": 2, \"microbatches\": 8, "
-    "\"minibatches\": 2, \"precision\": \"bf16\"}]}";
+    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": 4, "
+    "\"n_embd\": 512, \"n_head\": 8, \"vocab_size\": 3000, \"n_positions\": 256}, \"sequence\": 256, "
+    "\"microbatch\": 2, \"microbatches\": 8, \"minibatches\": 2, \"precision\": \"bf16\"}]}";
 
 static void begin(const char *machine, struct what_if_answer *answer, struct job_set *jobs)
 {
@@ -46,7 +46,8 @@ static double simulated_s(const struct plan *plan, const struct hardware *hardwa
     struct sim_result result = {0};
     struct trace trace = {0};
     struct error err = {0};
-    if (sim_run(plan, &(struct sim_options){.hardware = hardware}, &result, &trace, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (sim_run(plan, &(struct sim_options){.hardware = hardware}, &result, &trace, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
     double seconds = result.makespan_s;
     sim_result_release(&result);
     trace_release(&trace);
@@ -70,7 +71,8 @@ static void intervals_are_those_of_draws(void **state)
         begin(machines[m], &answer, &jobs);
         if (what_if_answer(&nowhere, &jobs, &answer, &err) != STATUS_OK) fail_msg("%s", err.text);
         const struct what_if *search = &answer.searches[0];
-        assert_int_equal(what_if_plan(&answer.hardware, &jobs.jobs[0], &search->tries[search->best].way, 2, &plan, &err),
+        assert_int_equal(what_if_plan(&answer.hardware, &jobs.jobs[0], &search->tries[search->best].way, 2, &plan,
+                                      &err),
                          STATUS_OK);
         for (uint64_t d = 0; d < DRAWS; d++) {
             struct hardware drawn = {0};
@@ -94,11 +96,13 @@ static void silence(struct hardware *hardware)
         struct sourced_value *values[] = {&type->peak_fp32, &type->peak_tf32, &type->peak_bf16, &type->memory_bandwidth,
                                            &type->matmul_efficiency, &type->memory_efficiency, &type->launch_latency,
                                            &type->collective_latency, &type->kernel_model.matmul_depth,
-                                           &type->kernel_model.score_bytes_forward, &type->kernel_model.score_bytes_backward,
+                                           &type->kernel_model.score_bytes_forward,
+                                           &type->kernel_model.score_bytes_backward,
                                            &type->kernel_model.loss_passes, &type->kernel_model.dispatch_latency};
         for (size_t f = 0; f < sizeof values / sizeof *values; f++) values[f]->spread = 0;
     }
-    for (uint32_t l = 0; l < hardware->link_count; l++) hardware->links[l].bandwidth.spread = hardware->links[l].latency.spread = 0;
+    for (uint32_t l = 0; l < hardware->link_count; l++)
+        hardware->links[l].bandwidth.spread = hardware->links[l].latency.spread = 0;
     hardware->host_bandwidth.spread = 0;
 }
 

@@ -24,7 +24,8 @@
 
 static char folder[SUPPORT_FOLDER_BYTES];
 
-static const char svg[] = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>\n";
+static const char svg[] =
+    "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>\n";
 static const unsigned char png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n', 0, 255};
 
 static const char *at(const char *name)
@@ -168,8 +169,8 @@ static void read_tag(struct reader *reader, const char *tag, size_t length)
         return;
     }
     size_t name = strcspn(tag, " >");
-    static const char known[] = " html head title style body h1 h2 h3 h4 p ul li pre nav a div table caption thead tbody "
-                                "tr th td figure figcaption ";
+    static const char known[] = " html head title style body h1 h2 h3 h4 p ul li pre nav a div table caption thead "
+                                "tbody tr th td figure figcaption ";
     char wanted[40];
     snprintf(wanted, sizeof wanted, " %.*s ", (int)name, tag);
     assert_non_null(strstr(known, wanted));
@@ -243,7 +244,8 @@ static void hostile_text(void **state)
         {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd"},
         {"\xed\xa0\x80x", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdx"},
         {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd", "\xef\xbf\xbd\xef\xbf\xbd"},
-        {"gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac", "gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac", "gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac"},
+        {"gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac", "gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac",
+         "gr\xc3\xb6\xc3\x9f""er \xe2\x82\xac"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct document *document = document_create("t");

@@ -58,9 +58,9 @@ static void the_checker_sees_mistakes(void **state)
     (void)state;
     static const char schemas[] =
         "{\"one\": {\"type\": \"object\", \"required\": [\"a\"], \"additionalProperties\": false, \"properties\": {"
-        "\"a\": {\"type\": [\"integer\", \"null\"], \"minimum\": 2, \"maximum\": 9}, \"b\": {\"enum\": [\"x\", 7]}, \"c\": {\"const\": true},"
-        "\"d\": {\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {\"type\": \"string\", \"pattern\": \"^y+$\"}},"
-        "\"e\": {\"exclusiveMinimum\": 0}}}}";
+        "\"a\": {\"type\": [\"integer\", \"null\"], \"minimum\": 2, \"maximum\": 9}, \"b\": {\"enum\": [\"x\", 7]}, "
+        "\"c\": {\"const\": true},\"d\": {\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, "
+        "\"items\": {\"type\": \"string\", \"pattern\": \"^y+$\"}},\"e\": {\"exclusiveMinimum\": 0}}}}";
     static const char *const tries[][2] = {
         {"{\"a\": 2}", NULL},
         {"{\"a\": 3.0}", NULL}, /* whole, as in draft 2020-12 */
@@ -85,11 +85,12 @@ static void the_checker_follows_references_and_alternatives(void **state)
 {
     (void)state;
     static const char schemas[] =
-        "{\"one\": {\"properties\": {\"far\": {\"$ref\": \"other.schema.json#/$defs/text\"}, \"near\": {\"$ref\": \"#/$defs/count\"},"
-        "\"whole\": {\"$ref\": \"other.schema.json\"}, \"none\": {\"$ref\": \"#/$defs/nothing\"},"
-        "\"any\": {\"anyOf\": [{\"type\": \"string\"}, {\"enum\": [4]}]}, \"bad\": {\"uniqueItems\": true}},"
-        "\"additionalProperties\": {\"type\": \"boolean\"}, \"$defs\": {\"count\": {\"type\": \"integer\"}}},"
-        "\"other\": {\"type\": \"array\", \"$defs\": {\"text\": {\"type\": \"string\"}}}}";
+        "{\"one\": {\"properties\": {\"far\": {\"$ref\": \"other.schema.json#/$defs/text\"}, "
+        "\"near\": {\"$ref\": \"#/$defs/count\"},\"whole\": {\"$ref\": \"other.schema.json\"}, "
+        "\"none\": {\"$ref\": \"#/$defs/nothing\"},\"any\": {\"anyOf\": [{\"type\": \"string\"}, {\"enum\": [4]}]}, "
+        "\"bad\": {\"uniqueItems\": true}},\"additionalProperties\": {\"type\": \"boolean\"}, "
+        "\"$defs\": {\"count\": {\"type\": \"integer\"}}},\"other\": {\"type\": \"array\", "
+        "\"$defs\": {\"text\": {\"type\": \"string\"}}}}";
     static const char *const tries[][2] = {
         {"{\"far\": \"t\", \"near\": 3, \"whole\": [], \"any\": 4, \"more\": true}", NULL},
         {"{\"any\": \"t\"}", NULL},
@@ -156,7 +157,8 @@ static void mistakes_in_shipped_files_are_found(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(tries); i++) {
         char file[512], why[512] = "";
         snprintf(file, sizeof file, "%s%s", tries[i].folder, tries[i].file);
-        if (fits_with(schemas, file, tries[i].path, tries[i].value, why)) fail_msg("%s: nobody saw %s", file, tries[i].path);
+        if (fits_with(schemas, file, tries[i].path, tries[i].value, why))
+            fail_msg("%s: nobody saw %s", file, tries[i].path);
         assert_string_equal(why, tries[i].why);
     }
     json_decref(schemas);
@@ -238,7 +240,8 @@ static void readers_miss_each_required_key(void **state)
         "docs/examples/serving.json", "docs/examples/swarm.json",      "docs/examples/failures.json",
         "docs/examples/jobs.json",    "docs/examples/saturn-txt.json", "docs/instances/tight-1.json",
         "plots/papers/hydra-fig8-text.json", "tests/fuzz/corpus/hardware/measured.json",
-        "tests/fuzz/corpus/plan/stored.json", "tests/fuzz/corpus/trace/scene.json", "tests/fuzz/corpus/chain/three.json"};
+        "tests/fuzz/corpus/plan/stored.json", "tests/fuzz/corpus/trace/scene.json",
+    "tests/fuzz/corpus/chain/three.json"};
     json_t *schemas = must_read_schemas();
     unsigned deleted = 0;
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
@@ -267,7 +270,8 @@ static bool lists(const json_t *list, const char *word)
 }
 
 /* A list of words in a schema has the program's table, and `more` words. */
-static void must_list(const json_t *schemas, const char *name, const char *path, const char *const *table, size_t count, size_t more)
+static void must_list(const json_t *schemas, const char *name, const char *path, const char *const *table, size_t count,
+                      size_t more)
 {
     char copy[128], *step = copy;
     const json_t *at = json_object_get(schemas, name);
@@ -294,16 +298,20 @@ static void words_are_those_of_the_program(void **state)
     PARALLEL("collective", collective_algorithm_names, COLLECTIVE_ALGORITHM_COUNT, 1); /* "fastest" */
     PARALLEL("schedule", pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT, 0);
     PARALLEL("recompute", recompute_names, RECOMPUTE_COUNT, 0);
-    must_list(schemas, "jobs-file", "$defs/defaults/properties/data_format/enum", data_format_names, DATA_FORMAT_COUNT, 0);
+    must_list(schemas, "jobs-file", "$defs/defaults/properties/data_format/enum", data_format_names, DATA_FORMAT_COUNT,
+              0);
     must_list(schemas, "network-file", "properties/model_type/enum", network_family_names, NETWORK_FAMILY_COUNT, 0);
-    must_list(schemas, "models-list", "properties/models/items/properties/model_type/enum", network_family_names, NETWORK_FAMILY_COUNT, 0);
+    must_list(schemas, "models-list", "properties/models/items/properties/model_type/enum", network_family_names,
+              NETWORK_FAMILY_COUNT, 0);
     must_list(schemas, "plan-file", "properties/bound/properties/kind/enum", plan_bound_names, BOUND_KIND_COUNT, 0);
     must_list(schemas, "plan-file", "properties/units/items/properties/pass/enum", plan_pass_names, PLAN_PASS_COUNT, 0);
-    must_list(schemas, "plan-file", "properties/units/items/properties/ops/items/properties/collective/enum", collective_kind_names,
-              COLLECTIVE_KIND_COUNT, 0);
-    must_list(schemas, "trace-file", "properties/streams/items/properties/kind/enum", plan_stream_names, STREAM_KIND_COUNT, 0);
+    must_list(schemas, "plan-file", "properties/units/items/properties/ops/items/properties/collective/enum",
+              collective_kind_names, COLLECTIVE_KIND_COUNT, 0);
+    must_list(schemas, "trace-file", "properties/streams/items/properties/kind/enum", plan_stream_names,
+              STREAM_KIND_COUNT, 0);
     must_list(schemas, "instance-file", "properties/objective/enum", instance_objective_names, OBJECTIVE_COUNT, 0);
-    must_list(schemas, "explain", "properties/causes/items/properties/cause/enum", explain_cause_names, EXPLAIN_CAUSE_COUNT, 0);
+    must_list(schemas, "explain", "properties/causes/items/properties/cause/enum", explain_cause_names,
+              EXPLAIN_CAUSE_COUNT, 0);
     json_decref(schemas);
 }
 
@@ -316,7 +324,8 @@ static void keys_of_jobs_are_those_of_the_program(void **state)
     for (size_t key = 0; key < JOB_KEY_COUNT; key++) {
         const char *name = job_key_rows[key].name;
         const json_t *in_job = json_object_get(json_object_get(json_object_get(defs, "job"), "properties"), name);
-        const json_t *in_defaults = json_object_get(json_object_get(json_object_get(defs, "defaults"), "properties"), name);
+        const json_t *in_defaults = json_object_get(json_object_get(json_object_get(defs, "defaults"), "properties"),
+                                                    name);
         if (!in_job || (!in_defaults && key != JOB_KEY_NAME)) fail_msg("jobs-file.schema.json has no key '%s'", name);
     }
     json_decref(schemas);

@@ -78,7 +78,8 @@ static void values_are_read_as_typed(void **state)
         struct error err = {0};
         struct sweep_axis axis;
         char text[512] = "";
-        if (sweep_axis_parse(cases[c].text, &arena, &axis, &err) != STATUS_OK) fail_msg("%s: %s", cases[c].text, err.text);
+        if (sweep_axis_parse(cases[c].text, &arena, &axis, &err) != STATUS_OK)
+            fail_msg("%s: %s", cases[c].text, err.text);
         for (size_t v = 0; v < axis.count; v++) {
             if (v > 0) strcat(text, strchr(cases[c].values, '|') ? "|" : " ");
             strcat(text, axis.values[v].text);
@@ -102,16 +103,18 @@ static void wrong_axes_are_refused(void **state)
         {"d=1,,2", "option '--vary': '' of 'd=1,,2' (expected a value between commas)"},
         {"d=4..1", "option '--vary': '4..1' of 'd=4..1' (expected a range that ends above its beginning)"},
         {"d=1,2,1", "option '--vary': 'd=1,2,1' has the value '1' twice"},
-        {"r=6MB/s..64GB/s", "option '--vary': '6MB/s..64GB/s' of 'r=6MB/s..64GB/s' (expected the same unit at both ends of a "
-                            "range)"},
-        {"r=1..64:x1", "option '--vary': '1..64:x1' of 'r=1..64:x1' (expected a factor above 1 and a beginning above 0)"},
-        {"r=0..64GB/s", "option '--vary': '0..64GB/s' of 'r=0..64GB/s' (expected a factor above 1 and a beginning above 0)"},
+        {"r=6MB/s..64GB/s", "option '--vary': '6MB/s..64GB/s' of 'r=6MB/s..64GB/s' (expected the same unit at both "
+                            "ends of a range)"},
+        {"r=1..64:x1", "option '--vary': '1..64:x1' of 'r=1..64:x1' (expected a factor above 1 and a beginning above "
+                       "0)"},
+        {"r=0..64GB/s", "option '--vary': '0..64GB/s' of 'r=0..64GB/s' (expected a factor above 1 and a beginning "
+                        "above 0)"},
         {"r=1..64:+0", "option '--vary': '1..64:+0' of 'r=1..64:+0' (expected a step above 0)"},
         {"r=1..64:1", "option '--vary': '1..64:1' of 'r=1..64:1' (expected at least two values)"},
-        {"r=1..9GB/s:+2MB/s", "option '--vary': '1..9GB/s:+2MB/s' of 'r=1..9GB/s:+2MB/s' (expected a count such as ':5', ':x2' or "
-                              "':+4' after the range)"},
-        {"r=1..64:y", "option '--vary': '1..64:y' of 'r=1..64:y' (expected a count such as ':5', ':x2' or ':+4' after the "
-                      "range)"},
+        {"r=1..9GB/s:+2MB/s", "option '--vary': '1..9GB/s:+2MB/s' of 'r=1..9GB/s:+2MB/s' (expected a count such as "
+                              "':5', ':x2' or ':+4' after the range)"},
+        {"r=1..64:y", "option '--vary': '1..64:y' of 'r=1..64:y' (expected a count such as ':5', ':x2' or ':+4' after "
+                      "the range)"},
         {"r=1..", "option '--vary': '1..' of 'r=1..' (expected a range such as 1..16, 6..64GB/s, 1..64:x2, 10..30:5 or "
                   "8..24GiB:+4)"},
         {"r=1..100000", "too many values of one --vary (limit is 10000)"},
@@ -162,7 +165,8 @@ static void figures_are_found_by_path(void **state)
     assert_true(sweep_figure_read(report, "fits") == 1);
     assert_true(sweep_figure_read(report, "places[1].peak") == 7);
     assert_true(sweep_figure_read(report, "places[gpu0].peak") == 7);
-    static const char *const absent[] = {"nothing", "text", "places", "places[2].peak", "places[gpu1].peak", "makespan_s.x"};
+    static const char *const absent[] = {"nothing", "text", "places", "places[2].peak", "places[gpu1].peak",
+                                         "makespan_s.x"};
     for (size_t a = 0; a < ARRAY_COUNT(absent); a++) assert_true(isnan(sweep_figure_read(report, absent[a])));
     static const char *const wrong[] = {"", ".a", "[0]", "a.", "a[", "a[]", "a[0]b"};
     for (size_t w = 0; w < ARRAY_COUNT(wrong); w++) {
@@ -293,7 +297,8 @@ static void keep(const uint64_t *order, size_t before)
             assert_int_equal(there->outcome, wanted.outcome);
             assert_string_equal(there->reason, wanted.reason);
             for (uint32_t f = 0; f < 2; f++)
-                assert_true(there->figures[f] == wanted.figures[f] || (isnan(there->figures[f]) && isnan(wanted.figures[f])));
+                assert_true(there->figures[f] == wanted.figures[f] ||
+                            (isnan(there->figures[f]) && isnan(wanted.figures[f])));
         }
         for (size_t i = part == 0 ? 0 : before; i < (part == 0 ? before : 6); i++) {
             struct sweep_result result = result_of(&made, order[i]);
@@ -370,7 +375,8 @@ static void another_sweep_is_not_gone_on_with(void **state)
     assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_OK);
     sweep_kept_close(kept, false);
     assert_int_equal(sweep_kept_open(path, "another", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
-    snprintf(message, sizeof message, "'%s' is of another sweep that was begun (end that one, or remove the file)", path);
+    snprintf(message, sizeof message, "'%s' is of another sweep that was begun (end that one, or remove the file)",
+             path);
     assert_string_equal(err.text, message);
     unlink(path);
     FILE *file = fopen(path, "w");
@@ -382,7 +388,8 @@ static void another_sweep_is_not_gone_on_with(void **state)
     unlink(path);
     sqlite3 *other; /* somebody else's, which stays as it was: a journal's mode would be written to it */
     assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "PRAGMA application_id=7; CREATE TABLE letters(text)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "PRAGMA application_id=7; CREATE TABLE letters(text)", NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_close(other);
     char *before, *after;
     size_t length, length_after;

@@ -106,12 +106,14 @@ static enum status parse(const char *text, struct job_set *jobs, struct error *e
 static void keys_go_by_other_names(void **state)
 {
     (void)state;
-    static const char ours[] = "{\"spillway_jobs\": 1, \"defaults\": {\"sequence\": 96}, \"jobs\": [{\"network\": \"gpt2\","
-                               " \"microbatch\": 3, \"microbatches\": 25, \"minibatches\": 7, \"precision\": \"bf16\","
-                               " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 0.03}, \"parallel\": {\"tensor\": 2, \"data\": 5}}]}",
-                      theirs[] = "{\"spillway_jobs\": 1, \"defaults\": {\"seq_len\": 96}, \"jobs\": [{\"network\": \"gpt2\","
-                                 " \"micro_batch\": 3, \"grad_accum\": 5, \"max_steps\": 7, \"dtype\": \"bf16\","
-                                 " \"optim\": {\"kind\": \"sgd\", \"lr\": 0.03}, \"parallel\": {\"tp\": 2, \"dp\": 5}}]}";
+    static const char ours[] = "{\"spillway_jobs\": 1, \"defaults\": {\"sequence\": 96}, "
+                               "\"jobs\": [{\"network\": \"gpt2\", \"microbatch\": 3, \"microbatches\": 25, "
+                               "\"minibatches\": 7, \"precision\": \"bf16\", \"optimizer\": {\"kind\": \"sgd\", "
+                               "\"lr\": 0.03}, \"parallel\": {\"tensor\": 2, \"data\": 5}}]}",
+                      theirs[] = "{\"spillway_jobs\": 1, \"defaults\": {\"seq_len\": 96}, "
+                                 "\"jobs\": [{\"network\": \"gpt2\", \"micro_batch\": 3, \"grad_accum\": 5, "
+                                 "\"max_steps\": 7, \"dtype\": \"bf16\", \"optim\": {\"kind\": \"sgd\", "
+                                 "\"lr\": 0.03}, \"parallel\": {\"tp\": 2, \"dp\": 5}}]}";
     struct job_set a = {0}, b = {0};
     struct error err = {0};
     if (parse(ours, &a, &err) != STATUS_OK || parse(theirs, &b, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -136,7 +138,8 @@ static void mistakes_have_their_place(void **state)
     } rows[] = {
         {"\"seq_len\": 2048", "test:1:80: 'sequence' 2048 is longer than the 1024 positions of network 'gpt2'"},
         {"\"seq_len\": 8, \"x\": 1", "test:1:83: unknown key 'x'"},
-        {"\"seq_len\": 8, \"sequence\": 8", "test:1:80: 'seq_len' is another name of 'sequence', which is given as well"},
+        {"\"seq_len\": 8, \"sequence\": 8", "test:1:80: 'seq_len' is another name of 'sequence', which is given as "
+                                            "well"},
         {"\"seq_len\": 8, \"seq_length\": 8",
          "test:1:80: 'seq_len' and 'seq_length' both mean 'sequence' (expected one of them)"},
         {"\"parallel\": {\"tp\": 2, \"tensor\": 2}",
@@ -146,7 +149,8 @@ static void mistakes_have_their_place(void **state)
         char text[256];
         struct job_set jobs = {0};
         struct error err = {0};
-        snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, %s}]}",
+        snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, "
+                                    "%s}]}",
                  rows[i].job);
         assert_int_equal(parse(text, &jobs, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, rows[i].message);
@@ -162,9 +166,12 @@ static void precisions_are_spelled_in_many_ways(void **state)
     static const struct {
         const char *text, *ours;
     } rows[] = {
-        {"bf16", "bf16"},    {"bfloat16", "bf16"},      {"torch.bfloat16", "bf16"}, {"BF16", "bf16"},       {"fp16", NULL},
-        {"float16", NULL},   {"torch.float16", NULL},   {"half", NULL},             {"torch.HALF", NULL},   {"fp32", "fp32"},
-        {"float32", "fp32"}, {"torch.float32", "fp32"}, {"float", "fp32"},          {"tf32", "fp32"},       {"int8", NULL},
+        {"bf16", "bf16"},    {"bfloat16", "bf16"},      {"torch.bfloat16", "bf16"}, {"BF16", "bf16"},
+        {"fp16", NULL},
+        {"float16", NULL},   {"torch.float16", NULL},   {"half", NULL},             {"torch.HALF", NULL},
+    {"fp32", "fp32"},
+        {"float32", "fp32"}, {"torch.float32", "fp32"}, {"float", "fp32"},          {"tf32", "fp32"},
+    {"int8", NULL},
         {"torch.", NULL},    {"bf1", NULL},             {"", NULL},
     };
     static const char *const choices[] = {"fp32", "bf16", NULL}, *const others[] = {"half", "float", NULL};
@@ -187,10 +194,12 @@ static void precisions_are_spelled_in_many_ways(void **state)
         assert_int_equal(options_parse(&options, 2, words, &err), expected);
         assert_string_equal(rows[i].ours ? choices[chosen] : "none", rows[i].ours ? rows[i].ours : "none");
         err = (struct error){0};
-        snprintf(job, sizeof job, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, \"dtype\": \"%s\"}]}",
+        snprintf(job, sizeof job, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, "
+                                  "\"dtype\": \"%s\"}]}",
                  rows[i].text);
         assert_int_equal(parse(job, &jobs, &err), expected);
-        bool half = strstr(err.text, "which is neither trained nor modelled here (expected fp32, or bf16, which has the same size)");
+        bool half = strstr(err.text, "which is neither trained nor modelled here (expected fp32, or bf16, which has "
+                                     "the same size)");
         assert_int_equal(half, precision_is_fp16(rows[i].text));
         if (rows[i].ours) assert_string_equal(precision_names[jobs.jobs[0].precision], rows[i].ours);
         job_set_release(&jobs);
@@ -219,7 +228,8 @@ static void degrees_are_said_once(void **state)
         {"dp=4,dp=2", "'dp' is given twice in 'dp=4,dp=2'"},
         {"dp=4,tp=2,dp=4", "'dp' is given twice in 'dp=4,tp=2,dp=4'"},
         {"sp,tp=2,sp", "'sp' is given twice in 'sp,tp=2,sp'"},
-        {"offload=states,zero=3,offload=weights", "'offload' is given twice in 'offload=states,zero=3,offload=weights'"},
+        {"offload=states,zero=3,offload=weights",
+         "'offload' is given twice in 'offload=states,zero=3,offload=weights'"},
         {"replicas=2-1,replicas=3", "'replicas' is given twice in 'replicas=2-1,replicas=3'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {

@@ -91,8 +91,8 @@ static void unknown_names_are_refused(void **state)
         {"price,linc", "option '--sensitivity': unknown property 'linc' (did you mean 'link'?)"},
         {"", "option '--sensitivity': unknown property '' (expected all, price, bw, mfu, or properties such as link or "
              "matmul_efficiency)"},
-        {"bw,", "option '--sensitivity': unknown property '' (expected all, price, bw, mfu, or properties such as link or "
-                "matmul_efficiency)"},
+        {"bw,", "option '--sensitivity': unknown property '' (expected all, price, bw, mfu, or properties such as "
+                "link or matmul_efficiency)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct what_if_wanted out;

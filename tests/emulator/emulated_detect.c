@@ -75,9 +75,12 @@ static void machines_are_made_of_them(void **state)
         struct hardware hardware = {0};
         struct error err = {0};
         detect((struct emulator_faults){.damages_peers = works ? 0 : 512}, notes);
-        const struct hardware_detected found = {.cpu = "a CPU", .cores = 8, .host_bytes = UINT64_C(1) << 34, .gpus = gpus.all,
-                                                .gpu_count = gpus.count, .reaches = gpus.reaches, .as_of = "2026-11-23"};
-        if (hardware_from_detected(&found, &hardware, &err) != STATUS_OK || hardware_check(&hardware, &err) != STATUS_OK)
+        const struct hardware_detected found = {.cpu = "a CPU", .cores = 8, .host_bytes = UINT64_C(1) << 34,
+                                                .gpus = gpus.all,
+                                                .gpu_count = gpus.count, .reaches = gpus.reaches,
+                                                .as_of = "2026-11-23"};
+        if (hardware_from_detected(&found, &hardware, &err) != STATUS_OK ||
+            hardware_check(&hardware, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         assert_int_equal(hardware.device_count, 2);
         assert_int_equal(hardware_has_p2p(&hardware), works);

@@ -1,6 +1,7 @@
 /*
- * Collectives by NCCL between emulated GPUs: random groups on overlapping communicators and two streams of each device have
- * the sums and the order that they should. And the emulated library (tests/emulator/nccl) finds each kind of wrong use.
+ * Collectives by NCCL between emulated GPUs: random groups on overlapping communicators and two streams of each device
+ * have the sums and the order that they should. And the emulated library (tests/emulator/nccl) finds each kind of wrong
+ * use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,9 +72,11 @@ static void enqueue_all(struct meeting *meeting, void *argument)
     const struct round *const r = call->round;
     group_library_nccl.begin(groups, call->communicator, r->streams);
     for (uint32_t m = 0; m < r->list->count; m++)
-        group_library_nccl.call(groups, &(struct group_call){.kind = r->kind, .type = r->type, .member = m, .root = r->root,
+        group_library_nccl.call(groups,
+                                &(struct group_call){.kind = r->kind, .type = r->type, .member = m, .root = r->root,
                                                              .from = r->from[m], .to = r->to[m],
-                                                             .count = r->type == GROUP_BYTES ? r->count * sizeof(float) : r->count});
+                                                             .count = r->type == GROUP_BYTES
+                                                                      ? r->count * sizeof(float) : r->count});
     assert_true(group_library_nccl.end(groups));
 }
 
@@ -82,7 +85,8 @@ static void attend(void *argument)
     const struct member_call *const call = argument;
     const struct round *const r = call->round;
     if (!meeting_attend(&call->round->meeting, enqueue_all, argument)) return;
-    if (r->adds) group_library_nccl.accumulate(r->streams[call->member], r->to[call->member], r->to[call->member], r->count);
+    if (r->adds)
+        group_library_nccl.accumulate(r->streams[call->member], r->to[call->member], r->to[call->member], r->count);
 }
 
 static void draw(struct round *r, uint64_t seed, uint32_t n)
@@ -105,7 +109,8 @@ static void enqueue_member(struct round *r, uint32_t m)
 {
     const uint32_t d = r->list->devices[m];
     float *const arena = (float *)device_arena(devices[d]) + (uint64_t)r->number * 2 * WHOLE_MAX;
-    struct device_stream *const up = device_stream(devices[d], STREAM_H2D), *const down = device_stream(devices[d], STREAM_D2H);
+    struct device_stream *const up = device_stream(devices[d], STREAM_H2D),
+        *const down = device_stream(devices[d], STREAM_D2H);
     struct device_stream *const stream = device_stream(devices[d], r->stream);
     r->streams[m] = stream;
     r->from[m] = arena;
@@ -149,8 +154,8 @@ static void compare(const struct round *r)
         const uint64_t made = r->kind == GROUP_ALL_GATHER ? r->count * r->list->count : r->count;
         for (uint64_t i = 0; i < made && (r->kind != GROUP_REDUCE || m == r->root); i++)
             if (r->got[m][i] != wanted(r, m, i))
-                fail_msg("round %u, kind %u: member %u has %g at %u, not %g", r->number, r->kind, m, (double)r->got[m][i],
-                         (unsigned)i, (double)wanted(r, m, i));
+                fail_msg("round %u, kind %u: member %u has %g at %u, not %g", r->number, r->kind, m,
+                         (double)r->got[m][i], (unsigned)i, (double)wanted(r, m, i));
     }
 }
 
@@ -158,14 +163,16 @@ static void open_all(uint64_t seed)
 {
     struct error err = {0};
     for (uint32_t d = 0; d < DEVICES; d++) {
-        const struct device_options options = {.index = d, .arena_bytes = ROUNDS * 2 * WHOLE_MAX * sizeof(float), .gangs = true,
+        const struct device_options options = {.index = d, .arena_bytes = ROUNDS * 2 * WHOLE_MAX * sizeof(float),
+                                               .gangs = true,
                                                .p2p = true, .pageable = true, .poison = true, .delay_seed = seed + d};
         if (backend_cuda.open(&options, &devices[d], &err) != STATUS_OK) fail_msg("%s", err.text);
     }
     if (group_library_nccl.open(devices, DEVICES, false, &groups, &err) != STATUS_OK) fail_msg("%s", err.text);
     for (uint32_t l = 0; l < LISTS; l++) {
         uint32_t number = 99;
-        if (group_library_nccl.add(groups, lists[l].devices, lists[l].count, &number, &err) != STATUS_OK) fail_msg("%s", err.text);
+        if (group_library_nccl.add(groups, lists[l].devices, lists[l].count, &number, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
         assert_int_equal(number, l);
     }
 }
@@ -311,7 +318,8 @@ static int operands_overlap(void)
     library.group_start();
     int failed = 0;
     for (int r = 0; r < 2; r++)
-        failed = failed ? failed : library.reduce_scatter(memory[r], memory[r] + 1, 8, NCCL_FLOAT32, NCCL_SUM, pair[r], streams[r]);
+        failed = failed ? failed
+                 : library.reduce_scatter(memory[r], memory[r] + 1, 8, NCCL_FLOAT32, NCCL_SUM, pair[r], streams[r]);
     return group_of(failed, 0);
 }
 

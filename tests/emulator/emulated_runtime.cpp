@@ -43,7 +43,8 @@ static bool peers[DEVICES_MAX][DEVICES_MAX]; /* access of the first to the secon
 static struct emulator_peer_copies peer_copies;
 static thread_local int current;
 
-/* Wakes those who wait for a stream's work or marks; one for each stream, else each piece of work would wake all threads. */
+/* Wakes those who wait for a stream's work or marks; one for each stream, else each piece of work would wake all
+ * threads. */
 typedef std::shared_ptr<std::condition_variable> bell;
 
 struct mark {

@@ -3,9 +3,9 @@
  *
  * Each thread of a block is a fiber of its own. Fibers run one at a time until they come to a
  * barrier, in an order that changes from round to round, and half of the warps, drawn at random, stand
- * still until the others can go no further, or for some hundred rounds. So a kernel that lacks a barrier reads what was not written yet, or what
- * was written too early: shared memory is full of NaN when a block begins. A barrier that only some of the threads reach, or an exchange in a warp that some lanes
- * miss, aborts.
+ * still until the others can go no further, or for some hundred rounds. So a kernel that lacks a barrier reads what was
+ * not written yet, or what was written too early: shared memory is full of NaN when a block begins. A barrier that only
+ * some of the threads reach, or an exchange in a warp that some lanes miss, aborts.
  *
  * What this cannot show: memory that is out of bounds, races between blocks, the machine's own
  * rounding, limits of registers and shared memory, and how fast anything is.
@@ -36,7 +36,8 @@ struct fiber {
 };
 
 static struct fiber fibers[THREADS_MAX];
-static unsigned char states[THREADS_MAX]; /* enum state of each; apart from the fibers, since all are looked at in every round */
+static unsigned char states[THREADS_MAX]; /* enum state of each; apart from the fibers, since all are looked at in every
+                                             round */
 static jmp_buf scheduler;
 static int running, thread_count;
 static const std::function<void()> *body;

@@ -117,7 +117,8 @@ static const struct subject {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
      4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16},
-     {TENSORS(some_tensors), {0}, TENSORS(the_embedding)}, {{0}, {.rank = 5, .alpha = 20, TARGETS(gpt2_targets)}, {0}}, false},
+     {TENSORS(some_tensors), {0}, TENSORS(the_embedding)}, {{0}, {.rank = 5, .alpha = 20, TARGETS(gpt2_targets)}, {0}},
+     false},
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
      4.875, {0}, {0}, {0}, {{0}},
@@ -319,7 +320,8 @@ static uint32_t check_turns(const struct subject *subject, const struct outcome 
         struct shape shape;
         if (policy->resident && clips_at_all(subject)) continue;
         uint32_t devices = 1 + (uint32_t)random_below(draw, 3, 2);
-        if (!outcome_of(subject, devices, policy->resident ? 1200000 : 500000, host_bytes, &options, draw, &outcome, &shape))
+        if (!outcome_of(subject, devices, policy->resident ? 1200000 : 500000, host_bytes, &options, draw, &outcome,
+                        &shape))
             continue;
         covered.turns += shape.turns;
         ran++;

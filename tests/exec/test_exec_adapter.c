@@ -1,6 +1,6 @@
 /* label: medium
- * Adapters of each family: five steps from a folder of PEFT against PEFT, with the same bits however the network is cut; a new
- * adapter changes nothing; a folder that is written is read; what is not read is refused by name.
+ * Adapters of each family: five steps from a folder of PEFT against PEFT, with the same bits however the network is
+ * cut; a new adapter changes nothing; a folder that is written is read; what is not read is refused by name.
  *
  * The golden files are made by tests/golden/families_torch/make_lora.py; PEFT is not needed to run this.
  */
@@ -67,7 +67,8 @@ static void read_golden(const char *folder, struct golden *out)
     *job = (struct job){.name = "golden", .sequence = 16, .microbatch = 3, .microbatches = 1, .minibatches = STEPS,
                         .data_format = DATA_NONE, .seed = 3, .weights_in = out->weights};
     job->optimizer = (struct job_optimizer){.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8,
-                                            .learning_rate = json_number_value(json_object_get(json_input_root(out->run), "lr"))};
+                                            .learning_rate =
+                                            json_number_value(json_object_get(json_input_root(out->run), "lr"))};
     if (network_parse(config, json_input_root(config), "config", &out->arena, &job->network, &err) ||
         job_peft_read(out->before, false, &out->arena, &job->adapter, &err))
         fail_msg("%s", err.text);
@@ -84,14 +85,16 @@ static void release_golden(struct golden *golden)
 }
 
 /* Makes a trainer with the network's weights, and adapters from `folder`, or new ones. */
-static void begin(struct trainer *trainer, const struct golden *golden, const struct trainer_options *options, const char *folder)
+static void begin(struct trainer *trainer, const struct golden *golden, const struct trainer_options *options,
+                  const char *folder)
 {
     struct error err = {0};
     struct job job = golden->job;
     job.adapter.from = folder;
     *trainer = (struct trainer){0};
     trainer_init(trainer, &job, options);
-    if (weights_read(&job, trainer->state_tables, trainer->shard_count, trainer->states, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (weights_read(&job, trainer->state_tables, trainer->shard_count, trainer->states, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
     if (!folder) return;
     if (adapter_check(&job, trainer->state_tables, trainer->shard_count, &err) ||
         adapter_read(&job, trainer->state_tables, trainer->shard_count, trainer->states, NULL, &err))
@@ -102,11 +105,13 @@ static void take_batch(struct trainer *trainer, const struct golden *golden, siz
 {
     const json_t *batch = json_array_get(json_object_get(json_input_root(golden->batches), "batches"), step);
     assert_int_equal(json_array_size(batch) * sizeof(int32_t), job_batch_bytes(&golden->job));
-    for (size_t i = 0; i < json_array_size(batch); i++) trainer->batch[i] = (int32_t)json_integer_value(json_array_get(batch, i));
+    for (size_t i = 0; i < json_array_size(batch); i++)
+        trainer->batch[i] = (int32_t)json_integer_value(json_array_get(batch, i));
 }
 
 /* Returns the largest difference of an adapter's number; `moved`: the largest distance from `start`. */
-static double compare(const struct trainer *found, const struct trainer *expected, const struct trainer *start, double *moved)
+static double compare(const struct trainer *found, const struct trainer *expected, const struct trainer *start,
+                      double *moved)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     double most = 0;
@@ -116,7 +121,8 @@ static double compare(const struct trainer *found, const struct trainer *expecte
         for (uint32_t t = 0; t < count; t++) {
             uint64_t elements;
             if (!specs[t].adapter) continue;
-            const float *x = trainer_tensor(found, specs[t].name, &elements), *y = trainer_tensor(expected, specs[t].name, &elements);
+            const float *x = trainer_tensor(found, specs[t].name, &elements),
+                *y = trainer_tensor(expected, specs[t].name, &elements);
             const float *z = trainer_tensor(start, specs[t].name, &elements);
             for (uint64_t i = 0; i < elements; i++) {
                 if (!(fabsf(x[i] - y[i]) <= 1e-4f))
@@ -143,7 +149,8 @@ static uint64_t train(const struct golden *golden, const struct trainer_options 
     begin(&trainer, golden, options, golden->before);
     begin(&after, golden, options, golden->after);
     begin(&before, golden, options, golden->before);
-    const uint64_t frozen = weights_frozen_fingerprint(&trainer.job, trainer.state_tables, trainer.shard_count, trainer.states);
+    const uint64_t frozen = weights_frozen_fingerprint(&trainer.job, trainer.state_tables, trainer.shard_count,
+                                                       trainer.states);
     assert_int_equal(json_array_size(losses), STEPS);
     for (size_t step = 0; step < STEPS; step++) {
         const double expected = json_number_value(json_array_get(losses, step));
@@ -155,8 +162,10 @@ static uint64_t train(const struct golden *golden, const struct trainer_options 
     }
     const double error = compare(&trainer, &after, &before, &moved);
     assert_true(moved > 1e-2);
-    assert_true(frozen == weights_frozen_fingerprint(&trainer.job, trainer.state_tables, trainer.shard_count, trainer.states));
-    print_message("%s: losses differ from PEFT's by at most %.1e, adapters by %.1e\n", strrchr(folder, '/') + 1, loss_error, error);
+    assert_true(frozen == weights_frozen_fingerprint(&trainer.job, trainer.state_tables, trainer.shard_count,
+                                                     trainer.states));
+    print_message("%s: losses differ from PEFT's by at most %.1e, adapters by %.1e\n", strrchr(folder, '/') + 1,
+                  loss_error, error);
     const uint64_t result = fingerprint(&trainer);
     trainer_release(&trainer);
     trainer_release(&after);
@@ -201,7 +210,8 @@ static void test_new(void **state)
         if (!(fabs(loss - own) <= 1e-5 * own)) fail_msg("%s: %.9g, expected %.9g", folders[f], loss, own);
         golden.job.seed++;
         begin(&other, &golden, &options, NULL);
-        struct weights_walk walk = {.job = &trainer.job, .tables = trainer.state_tables, .shard_count = trainer.shard_count,
+        struct weights_walk walk = {.job = &trainer.job, .tables = trainer.state_tables,
+                                    .shard_count = trainer.shard_count,
                                     .states = trainer.states};
         struct weights_tensor tensor;
         while (weights_walk_next(&walk, &tensor)) {
@@ -243,10 +253,14 @@ static void test_round(void **state)
             fail_msg("%s", err.text);
         begin(&again, &golden, &options, folder);
         assert_true(fingerprint(&trainer) == fingerprint(&again));
-        const uint64_t own = weights_base_fingerprint(&again.job, again.state_tables, again.shard_count, again.states), other = own + 1;
-        if (adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &own, &err)) fail_msg("%s", err.text);
-        assert_int_equal(adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &other, &err), STATUS_BAD_INPUT);
-        snprintf(expected, sizeof expected, "adapter_model.safetensors: an adapter of other weights than the job's network has");
+        const uint64_t own = weights_base_fingerprint(&again.job, again.state_tables, again.shard_count, again.states),
+            other = own + 1;
+        if (adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &own, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(adapter_read(&again.job, again.state_tables, again.shard_count, again.states, &other, &err),
+                         STATUS_BAD_INPUT);
+        snprintf(expected, sizeof expected, "adapter_model.safetensors: an adapter of other weights than the job's "
+                                            "network has");
         assert_non_null(strstr(err.text, expected));
         trainer_release(&trainer);
         trainer_release(&again);
@@ -319,7 +333,8 @@ static void test_refused(void **state)
         {"{'peft_type': 'LORA', 'r': 4}", ":1:1: missing key 'target_modules'"},
         {"{'peft_type': 'LORA', 'r': 4, 'target_modules': '.*proj'}",
          ":1:49: 'target_modules' is a pattern (expected a list of names, or all-linear)"},
-        {"{'peft_type': 'LORA', 'r': 4, 'target_modules': []}", ":1:49: 'target_modules' has 0 names (expected 1 to 100000)"},
+        {"{'peft_type': 'LORA', 'r': 4, 'target_modules': []}",
+         ":1:49: 'target_modules' has 0 names (expected 1 to 100000)"},
         {PLAIN ", 'use_dora': true}", ":1:73: 'use_dora' is not supported (expected none)"},
         {PLAIN ", 'rank_pattern': {'q_proj': 8}}", ":1:77: 'rank_pattern' is not supported (expected none)"},
         {PLAIN ", 'alpha_pattern': {'q_proj': 8}}", ":1:78: 'alpha_pattern' is not supported (expected none)"},
@@ -328,7 +343,8 @@ static void test_refused(void **state)
         {PLAIN ", 'lora_dropout': 0.1}",
          ":1:77: 'lora_dropout' is not supported (expected 0, or \"dropout\": 0 in the job to train on without)"},
         {PLAIN ", 'init_lora_weights': 'pissa_niter_4'}",
-         ":1:82: 'init_lora_weights' is 'pissa_niter_4', which changes the network's own weights (expected true, false or gaussian)"},
+         ":1:82: 'init_lora_weights' is 'pissa_niter_4', which changes the network's own weights (expected true, "
+         "false or gaussian)"},
     };
     char folder[SUPPORT_FOLDER_BYTES], expected[2 * PATH_BYTES];
     (void)state;
@@ -360,7 +376,8 @@ static void test_other_network(void **state)
     struct job job = trainer.job;
     job.adapter.from = other.before;
     assert_int_equal(adapter_check(&job, trainer.state_tables, trainer.shard_count, &err), STATUS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "no tensor 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight' among its 18"));
+    assert_non_null(strstr(err.text, "no tensor 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight' "
+                                     "among its 18"));
     trainer_release(&trainer);
     release_golden(&golden);
     release_golden(&other);
@@ -380,7 +397,9 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_new), cmocka_unit_test(test_round),
-                                       cmocka_unit_test(test_precisions), cmocka_unit_test(test_refused), cmocka_unit_test(test_other_network)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_new),
+                                       cmocka_unit_test(test_round),
+                                       cmocka_unit_test(test_precisions), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_other_network)};
     return cmocka_run_group_tests_name("adapters", tests, set_up, tear_down);
 }

@@ -79,7 +79,8 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
     const double *fc_w = judge_next(cursor, f * c), *fc_b = judge_next(cursor, f);
     const double *out_w = judge_next(cursor, c * f), *out_b = judge_next(cursor, c);
     const double *norm2_w = judge_next(cursor, c), *norm2_b = judge_next(cursor, c);
-    double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
+    double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX],
+        v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
     double heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX], wide[JUDGE_WIDTH_MAX];
     assert_true(t <= JUDGE_TOKENS_MAX && c <= JUDGE_WIDTH_MAX && f <= JUDGE_WIDTH_MAX && inner <= JUDGE_WIDTH_MAX);
     for (uint64_t i = 0; i < t; i++) {

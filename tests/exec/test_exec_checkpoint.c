@@ -43,17 +43,20 @@ static void test_round_trip(void **state)
     assert_int_equal(checkpoint_find(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, &found, &err), STATUS_OK);
     assert_int_equal(found.step, 0);
 
-    assert_int_equal(support_checkpoint_write(&disk.disk, &whole, 1, SUPPORT_CHECKPOINT_STEPS, &err), SUPPORT_CHECKPOINT_STEPS);
+    assert_int_equal(support_checkpoint_write(&disk.disk, &whole, 1, SUPPORT_CHECKPOINT_STEPS, &err),
+                     SUPPORT_CHECKPOINT_STEPS);
     assert_int_equal(support_disk_count(&disk, ".safetensors"), SUPPORT_CHECKPOINT_KEEP);
     assert_int_equal(support_disk_count(&disk, ".tmp"), 0);
     assert_int_equal(checkpoint_find(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, &found, &err), STATUS_OK);
     assert_int_equal(found.step, SUPPORT_CHECKPOINT_STEPS);
     assert_int_equal(found.passed_over, 0);
-    assert_true(found.first_loss == support_checkpoint_losses[0] && found.final_loss == support_checkpoint_losses[SUPPORT_CHECKPOINT_STEPS - 1]);
+    assert_true(found.first_loss == support_checkpoint_losses[0] &&
+                found.final_loss == support_checkpoint_losses[SUPPORT_CHECKPOINT_STEPS - 1]);
     assert_string_equal(found.backend, "host");
     assert_string_equal(found.libraries, "a library 1.2");
     assert_int_equal(found.threads, 3);
-    for (uint64_t step = SUPPORT_CHECKPOINT_STEPS - SUPPORT_CHECKPOINT_KEEP + 1; step <= SUPPORT_CHECKPOINT_STEPS; step++) {
+    for (uint64_t step = SUPPORT_CHECKPOINT_STEPS - SUPPORT_CHECKPOINT_KEEP + 1; step <= SUPPORT_CHECKPOINT_STEPS;
+         step++) {
         disk.read_most = step % 2 ? 7 : 0; /* short reads are no end */
         struct checkpoint_history read = support_checkpoint_only_losses(read_losses);
         if (checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, step, &read, NULL, &err) != STATUS_OK)
@@ -89,7 +92,8 @@ static void test_large_tensors(void **state)
         const struct checkpoint_subject subject = support_checkpoint_subject(&trainer);
         struct checkpoint_history read = support_checkpoint_only_losses(read_losses);
         support_checkpoint_fill(&trainer, 99);
-        if (checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, 1, &read, NULL, &err)) fail_msg("%s", err.text);
+        if (checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, 1, &read, NULL, &err))
+            fail_msg("%s", err.text);
         assert_true(support_checkpoint_holds(&trainer, 1));
         support_disk_release(&disk);
         trainer_release(&trainer);
@@ -216,17 +220,20 @@ static void test_evaluations_in_order(void **state)
     support_checkpoint_fill(&trainer, 3);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct evaluation_progress written[2] = {{cases[i].steps[0], 2.5}, {cases[i].steps[1], 1.5}}, read[5];
-        const struct checkpoint_history kept = {.losses = support_checkpoint_losses, .evaluations = written, .evaluation_count = 2};
+        const struct checkpoint_history kept = {.losses = support_checkpoint_losses, .evaluations = written,
+                                                .evaluation_count = 2};
         struct checkpoint_history history = {.losses = (double[5]){0}, .evaluations = read, .evaluation_count = 5};
         struct checkpoint_folder *folder = NULL;
         struct support_disk disk;
         struct error err = {0};
         support_disk_init(&disk);
-        if (checkpoint_folder_open(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, SUPPORT_CHECKPOINT_KEEP, &folder, &err) != STATUS_OK ||
+        if (checkpoint_folder_open(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, SUPPORT_CHECKPOINT_KEEP, &folder, &err) !=
+            STATUS_OK ||
             checkpoint_write(folder, &subject, &support_checkpoint_origin, 3, &kept, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         checkpoint_folder_close(folder);
-        const enum status status = checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, 3, &history, NULL, &err);
+        const enum status status = checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, 3, &history, NULL,
+                                                   &err);
         assert_int_equal(status, cases[i].complaint ? STATUS_CHECK : STATUS_OK);
         if (cases[i].complaint && !strstr(err.text, cases[i].complaint)) fail_msg("%s", err.text);
         if (!cases[i].complaint) assert_int_equal(history.evaluation_count, 2);
@@ -300,7 +307,8 @@ static void test_a_real_folder(void **state)
     assert_int_equal(checkpoint_find(&disk_real, folder_path, &subject, &found, &err), STATUS_OK);
     assert_int_equal(found.step, 2);
     support_checkpoint_fill(&trainer, 9);
-    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2, &(struct checkpoint_history){.losses = read_losses}, NULL, &err),
+    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2,
+                                     &(struct checkpoint_history){.losses = read_losses}, NULL, &err),
                      STATUS_OK);
     assert_true(support_checkpoint_holds(&trainer, 2));
     snprintf(path, sizeof path, "%s/%s/step-0000000002.safetensors", folder_path, job.name);
@@ -351,7 +359,8 @@ static void test_the_folder_above(void **state)
         struct disk disk = {&calls};
         struct checkpoint_folder *folder = NULL;
         struct error err = {0};
-        if (checkpoint_folder_open(&disk, spellings[i][0], SUPPORT_CHECKPOINT_KEEP, &folder, &err)) fail_msg("%s", err.text);
+        if (checkpoint_folder_open(&disk, spellings[i][0], SUPPORT_CHECKPOINT_KEEP, &folder, &err))
+            fail_msg("%s", err.text);
         if (strcmp(synced_path, spellings[i][1]) != 0)
             fail_msg("'%s': '%s' is synced (expected '%s')", spellings[i][0], synced_path, spellings[i][1]);
         checkpoint_folder_close(folder);
@@ -435,7 +444,8 @@ static void test_more_steps(void **state)
     assert_int_equal(support_checkpoint_write(&disk.disk, &trainer, 5, 5, &err), 5);
     const struct checkpoint_subject subject = support_checkpoint_subject(&trainer);
     trainer.job.minibatches = 61;
-    if (checkpoint_find(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, &found, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (checkpoint_find(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, &found, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
     assert_int_equal(found.step, 5);
     support_disk_release(&disk);
     trainer_release(&trainer);

@@ -1,6 +1,6 @@
 /* label: medium
- * Checkpoints: damaged ones are skipped; and at whatever call the disk fails, the program is killed or the power goes, the
- * newest complete checkpoint is found and nothing that was promised is lost.
+ * Checkpoints: damaged ones are skipped; and at whatever call the disk fails, the program is killed or the power goes,
+ * the newest complete checkpoint is found and nothing that was promised is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +120,8 @@ struct tally {
     bool broken;            /* a promise was broken: only a disk that lies may do that */
 };
 
-/* Runs steps 1 .. SUPPORT_CHECKPOINT_STEPS with a fault at call `at`, then checks the files. Returns false if that call never came. */
+/* Runs steps 1 .. SUPPORT_CHECKPOINT_STEPS with a fault at call `at`, then checks the files. Returns false if that call
+ * never came. */
 static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, bool lies,
                      struct trainer *trainer, struct tally *tally)
 {

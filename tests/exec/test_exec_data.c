@@ -712,14 +712,16 @@ static void test_parts(void **state)
                 const bool images = job->network.family == NETWORK_VIT;
                 const uint64_t labels = images ? samples : bytes / sizeof *whole, rest = bytes / sizeof *whole - labels;
                 assert_memory_equal(part, whole + p * labels / parts, labels / parts * sizeof *whole);
-                assert_memory_equal(part + labels / parts, whole + labels + p * rest / parts, rest / parts * sizeof *whole);
+                assert_memory_equal(part + labels / parts, whole + labels + p * rest / parts,
+                                    rest / parts * sizeof *whole);
             }
         for (uint64_t step = 2; step <= 4; step++) /* every step-th microbatch */
             for (uint64_t first = 0; first < step; first++) {
                 struct error err = {0};
                 const struct parallel_microbatches dealt = {first, step, (MICROBATCHES - first + step - 1) / step};
                 if (data_batch_part(source, 3, &dealt, part, &err)) fail_msg("%s", err.text);
-                const uint64_t words = bytes / sizeof *whole, labels = job->network.family == NETWORK_VIT ? samples : words;
+                const uint64_t words = bytes / sizeof *whole,
+                    labels = job->network.family == NETWORK_VIT ? samples : words;
                 const uint64_t of[] = {labels / MICROBATCHES, (words - labels) / MICROBATCHES}, begins[] = {0, labels};
                 const int32_t *found = part;
                 for (int section = 0; section < 2; section++)
@@ -733,7 +735,8 @@ static void test_parts(void **state)
     }
 }
 
-/* The number of a masked minibatch's targets is that of its labels, also where a microbatch has only the nearest word. */
+/* The number of a masked minibatch's targets is that of its labels, also where a microbatch has only the nearest
+ * word. */
 static void test_targets(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* label: medium
- * Training gpt_neox (also with parts one after the other), gptj, phi and opt by unit_compute(): gradients against finite differences of a forward pass in double, 20 steps
- * against PyTorch, the same bits however the network is cut.
+ * Training gpt_neox (also with parts one after the other), gptj, phi and opt by unit_compute(): gradients against
+ * finite differences of a forward pass in double, 20 steps against PyTorch, the same bits however the network is cut.
  *
  * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to run this.
  */
@@ -105,7 +105,8 @@ static struct weights judge_weights(const struct network *n, const double **curs
     return w;
 }
 
-static void judge_causal(double *out, const double *q, const double *k, const double *v, uint64_t i, const struct network *n)
+static void judge_causal(double *out, const double *q, const double *k, const double *v, uint64_t i,
+                         const struct network *n)
 {
     const uint64_t d = n->head_width, row_q = n->heads * d, row = n->kv_heads * d;
     for (uint64_t head = 0; head < n->heads; head++) {
@@ -163,7 +164,8 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
     double total = 0;
     for (uint64_t b = 0; b < job->microbatch; b++) {
         const double *cursor = p, *table = judge_next(&cursor, v * c);
-        const double *const positions = n->family == NETWORK_OPT ? judge_next(&cursor, (n->positions + 2) * c) + 2 * c : NULL;
+        const double *const positions = n->family == NETWORK_OPT
+                                        ? judge_next(&cursor, (n->positions + 2) * c) + 2 * c : NULL;
         const int32_t *tokens = batch + b * (t + 1);
         double x[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], normed[JUDGE_WIDTH_MAX];
         for (uint64_t i = 0; i < t; i++)
@@ -172,7 +174,8 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
         for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
         const double *norm_w = judge_next(&cursor, c), *norm_b = judge_next(&cursor, c);
         const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
-        const double *bias = n->tied_head || n->family == NETWORK_GPT_NEOX || n->family == NETWORK_OPT ? NULL : judge_next(&cursor, v);
+        const double *bias = n->tied_head || n->family == NETWORK_GPT_NEOX || n->family == NETWORK_OPT
+                             ? NULL : judge_next(&cursor, v);
         for (uint64_t i = 0; i < t; i++) {
             judge_norm(normed, x + i * c, norm_w, norm_b, c, n->norm_epsilon);
             total += judge_word_loss(normed, head, bias, v, c, tokens[i + 1]);
@@ -203,13 +206,14 @@ static void test_cuts(void **state)
     for (size_t f = 0; f < ARRAY_COUNT(families); f++) {
         struct job job = small_job(families[f], OPTIMIZER_ADAMW);
         family_check_cuts(&test, &job, true);
-        for (size_t i = 0; i < 3; i++) job.network.ignored[i] = 0.2; /* of results, attention's weights, embedding: network_ignored.c */
+        for (size_t i = 0; i < 3; i++) job.network.ignored[i] = 0.2; /* of results, attention's weights, embedding:
+                                                                        network_ignored.c */
         family_check_cuts(&test, &job, true);
     }
 }
 
-/* A bias of keys that do not turn adds the same to all scores of a row: its gradient is noise, which AdamW makes steps of. Files
- * have gpt_neox's q, k and v in another order than memory. */
+/* A bias of keys that do not turn adds the same to all scores of a row: its gradient is noise, which AdamW makes steps
+ * of. Files have gpt_neox's q, k and v in another order than memory. */
 static bool is_noise(const char *name, uint64_t i, uint64_t count)
 {
     (void)i;

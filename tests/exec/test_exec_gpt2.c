@@ -32,8 +32,9 @@ static void judge_turned_linear(double *out, const double *in, const double *w, 
     }
 }
 
-/* Returns 0 for a number that is dropped, else 1 / (1 - p), by the rule of exec/kernels/kernels_dropout.h: in the first step, of
- * the layer's place 0 (embedding), 1 (scores), 2 or 3 (results), the sample, a row or a head and its query, and the number. */
+/* Returns 0 for a number that is dropped, else 1 / (1 - p), by the rule of exec/kernels/kernels_dropout.h: in the first
+ * step, of the layer's place 0 (embedding), 1 (scores), 2 or 3 (results), the sample, a row or a head and its query,
+ * and the number. */
 struct dropped {
     const struct job *job;
     uint64_t layer, sample;
@@ -57,8 +58,8 @@ static void judge_drop(const struct dropped *at, uint64_t place, uint64_t row, d
 }
 
 /* Row i of one head: out(d) from q, k, v inside qkv(t, 3c). */
-static void judge_causal_attention(const struct dropped *at, double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
-                                   uint64_t d)
+static void judge_causal_attention(const struct dropped *at, double *out, const double *qkv, uint64_t i, uint64_t head,
+                                   uint64_t c, uint64_t d)
 {
     const uint64_t rows[] = {head, i};
     double weights[64], sum = 0;
@@ -227,7 +228,8 @@ static void test_dropout_cuts(void **state)
     family_check_cuts(&test, &job, true);
 }
 
-/* Another seed, step or place has another mask, and what is kept has the mean of all: 4 deviations of 0.5 / root of 2 n. */
+/* Another seed, step or place has another mask, and what is kept has the mean of all: 4 deviations of 0.5 / root of 2
+ * n. */
 static void test_dropout_masks(void **state)
 {
     (void)state;
@@ -455,7 +457,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dropout_gradients), cmocka_unit_test(test_dropout_cuts), cmocka_unit_test(test_dropout_masks),
+        cmocka_unit_test(test_dropout_gradients), cmocka_unit_test(test_dropout_cuts),
+            cmocka_unit_test(test_dropout_masks),
         cmocka_unit_test(test_dropout_evaluation),
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_exact_gelu), cmocka_unit_test(test_cuts),

@@ -1,8 +1,9 @@
 /* label: medium
- * Folders of the Hub trained by unit_compute(): every gradient by its name in the files, and the losses of 20 steps of AdamW,
- * against the modules of transformers.
+ * Folders of the Hub trained by unit_compute(): every gradient by its name in the files, and the losses of 20 steps of
+ * AdamW, against the modules of transformers.
  *
- * The golden folders are made by tests/golden/families_hub/make_families_hub.py; transformers is not needed to run this.
+ * The golden folders are made by tests/golden/families_hub/make_families_hub.py; transformers is not needed to run
+ * this.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -85,15 +86,16 @@ static void write_weights(const struct trainer *trainer, const char *path, struc
 static float *floats_of(const struct safetensors *file, const char *name, uint64_t elements)
 {
     const struct safetensors_tensor *const tensor = safetensors_find(file, name);
-    if (!tensor || tensor->elements != elements) fail_msg("no tensor '%s' of %llu elements", name, (unsigned long long)elements);
+    if (!tensor || tensor->elements != elements)
+        fail_msg("no tensor '%s' of %llu elements", name, (unsigned long long)elements);
     float *const values = malloc(elements * sizeof *values);
     assert_non_null(values);
     assert_true(safetensors_floats(tensor, values));
     return values;
 }
 
-/* A step by sgd with rate 1 subtracts the gradient, to within the rounding of the weight. Returns the largest error relative to the
- * tensor's largest gradient. */
+/* A step by sgd with rate 1 subtracts the gradient, to within the rounding of the weight. Returns the largest error
+ * relative to the tensor's largest gradient. */
 static double compare_gradient(const struct safetensors_tensor *expected, const struct safetensors *before,
                                const struct safetensors *after)
 {
@@ -154,7 +156,8 @@ static double check_losses(const struct golden *g, const struct trainer_options 
     struct trainer trainer = {0};
     struct job job = g->job;
     double worst = 0;
-    job.optimizer = (struct job_optimizer){.kind = OPTIMIZER_ADAMW, .learning_rate = 2e-3, .weight_decay = 0.1, .beta1 = 0.9,
+    job.optimizer = (struct job_optimizer){.kind = OPTIMIZER_ADAMW, .learning_rate = 2e-3, .weight_decay = 0.1,
+                                           .beta1 = 0.9,
                                            .beta2 = 0.95, .epsilon = 1e-8};
     begin(&trainer, &job, options);
     for (uint64_t step = 0; step < json_array_size(g->losses); step++) {

@@ -53,8 +53,8 @@ static struct job small_job(uint32_t optimizer, bool tied)
 }
 
 /* The families whose blocks differ from llama's. */
-static const uint32_t others[] = {NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_GEMMA, NETWORK_MISTRAL, NETWORK_GEMMA2, NETWORK_GEMMA3_TEXT,
-                                  NETWORK_MIXTRAL, NETWORK_QWEN2_MOE, NETWORK_QWEN3_MOE};
+static const uint32_t others[] = {NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_GEMMA, NETWORK_MISTRAL, NETWORK_GEMMA2,
+                                  NETWORK_GEMMA3_TEXT, NETWORK_MIXTRAL, NETWORK_QWEN2_MOE, NETWORK_QWEN3_MOE};
 enum { OTHERS = sizeof others / sizeof *others };
 
 static void make_experts(struct network *network)
@@ -97,8 +97,10 @@ static void make_family(struct network *network, uint32_t family)
     network->rope.factor = 2.5;
 }
 
-static bool is_new_gemma(const struct network *n) { return n->family == NETWORK_GEMMA2 || n->family == NETWORK_GEMMA3_TEXT; }
-static bool has_head_norms(const struct network *n) { return n->family == NETWORK_QWEN3 || n->family == NETWORK_GEMMA3_TEXT || n->family == NETWORK_QWEN3_MOE; }
+static bool is_new_gemma(const struct network *n) { return n->family == NETWORK_GEMMA2 ||
+                                                   n->family == NETWORK_GEMMA3_TEXT; }
+static bool has_head_norms(const struct network *n) { return n->family == NETWORK_QWEN3 || n->family ==
+                                                     NETWORK_GEMMA3_TEXT || n->family == NETWORK_QWEN3_MOE; }
 static bool is_gemma(const struct network *n) { return n->family == NETWORK_GEMMA || is_new_gemma(n); }
 
 static bool has_window(const struct network *n, uint64_t block)
@@ -170,8 +172,8 @@ static double judge_gelu_tanh(double x)
 static double judge_logistic(double x) { return 1 / (1 + exp(-x)); }
 
 /* out(c) = a feed-forward part with f columns, of weights one after the other: gate, up and down may be apart. */
-static void judge_gated(double *out, const double *in, const double *gate_w, const double *up_w, const double *down_w, uint64_t f,
-                        uint64_t c, bool gelu)
+static void judge_gated(double *out, const double *in, const double *gate_w, const double *up_w, const double *down_w,
+                        uint64_t f, uint64_t c, bool gelu)
 {
     double gate[JUDGE_WIDTH_MAX], up[JUDGE_WIDTH_MAX];
     judge_linear(gate, in, gate_w, NULL, f, c);
@@ -187,7 +189,8 @@ struct parts {
 
 static struct parts judge_parts(const struct network *n, uint64_t block, const double **cursor)
 {
-    const uint64_t c = n->width, f = n->dense_width > 0 && !is_sparse(n, block) ? n->dense_width : n->ff_width, s = n->shared_width;
+    const uint64_t c = n->width, f = n->dense_width > 0 && !is_sparse(n, block) ? n->dense_width : n->ff_width,
+        s = n->shared_width;
     struct parts p = {.router = NULL};
     if (!is_sparse(n, block)) {
         p.gate = judge_next(cursor, f * c);
@@ -224,7 +227,8 @@ static void judge_experts(double *out, const double *in, const struct parts *p, 
     for (uint64_t j = 0; j < c; j++) out[j] = 0;
     for (uint64_t e = 0; e < n->experts; e++) {
         if (!chosen[e]) continue;
-        judge_gated(made, in, p->gate_up + 2 * e * f * c, p->gate_up + (2 * e + 1) * f * c, p->back + e * c * f, f, c, false);
+        judge_gated(made, in, p->gate_up + 2 * e * f * c, p->gate_up + (2 * e + 1) * f * c, p->back + e * c * f, f, c,
+                    false);
         for (uint64_t j = 0; j < c; j++) out[j] += made[j] * z[e] / (n->experts_normalized ? chosen_sum : all);
     }
     if (!p->factor) return;
@@ -255,8 +259,10 @@ static void judge_block(const struct network *n, uint64_t block, double *x, uint
         outer_w[1] = judge_next(cursor, c);
     }
     const bool local = n->window_theta > 0 && has_window(n, block);
-    const double theta = local ? n->window_theta : n->rope.theta, factor = !local && n->rope.kind == ROPE_LINEAR ? n->rope.factor : 1;
-    double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
+    const double theta = local ? n->window_theta : n->rope.theta,
+        factor = !local && n->rope.kind == ROPE_LINEAR ? n->rope.factor : 1;
+    double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX],
+        v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
     double normed[JUDGE_WIDTH_MAX], heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX];
     assert_true(t <= JUDGE_TOKENS_MAX && c <= JUDGE_WIDTH_MAX && f <= JUDGE_WIDTH_MAX && inner <= JUDGE_WIDTH_MAX);
     for (uint64_t i = 0; i < t; i++) {
@@ -459,19 +465,22 @@ static void test_torch_of_families(void **state)
     check_family_torch(NETWORK_GEMMA, SOURCE_DIR "/tests/golden/families_torch/gemma", true);
 }
 
-/* A window over several tiles of queries: each token's attention against its own sequence of the window's tokens alone. */
+/* A window over several tiles of queries: each token's attention against its own sequence of the window's tokens
+ * alone. */
 static void test_windows(void **state)
 {
     (void)state;
     enum { T = 200, D = 4, W = 70 };
-    float q[T * D], k[T * D], v[T * D], out[T * D], stats[T], one[D], one_stats[1], *scratch = calloc(2 * 64 * T, sizeof *scratch);
+    float q[T * D], k[T * D], v[T * D], out[T * D], stats[T], one[D], one_stats[1],
+        *scratch = calloc(2 * 64 * T, sizeof *scratch);
     assert_non_null(scratch);
     for (int i = 0; i < T * D; i++) {
         q[i] = (float)random_unit(test.seed, 3 * (uint64_t)i) - 0.5f;
         k[i] = (float)random_unit(test.seed, 3 * (uint64_t)i + 1) - 0.5f;
         v[i] = (float)random_unit(test.seed, 3 * (uint64_t)i + 2) - 0.5f;
     }
-    struct kernel_attention a = {.out = out, .stats = stats, .q = q, .k = k, .v = v, .scratch = scratch, .b = 1, .t = T, .h = 1,
+    struct kernel_attention a = {.out = out, .stats = stats, .q = q, .k = k, .v = v, .scratch = scratch, .b = 1, .t = T,
+                                 .h = 1,
                                  .kv = 1, .d = D, .row_q = D, .row_kv = D, .causal = true, .window = W};
     test.one->attention_forward(test.one, &a);
     for (int i = 0; i < T; i++) {
@@ -500,7 +509,8 @@ static void test_geglu(void **state)
     const struct kernels *k = test.two;
     for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
         const int64_t count = counts[n];
-        float *gate = calloc((size_t)count, sizeof *gate), *up = calloc((size_t)count, sizeof *up), *y = calloc((size_t)count, sizeof *y);
+        float *gate = calloc((size_t)count, sizeof *gate), *up = calloc((size_t)count, sizeof *up),
+            *y = calloc((size_t)count, sizeof *y);
         float *dgate = calloc((size_t)count, sizeof *dgate), *dup = calloc((size_t)count, sizeof *dup);
         assert_true(gate && up && y && dgate && dup);
         for (int64_t i = 0; i < count; i++) {
@@ -513,7 +523,8 @@ static void test_geglu(void **state)
         for (int64_t i = 0; i < count; i++) {
             const double g = (double)gate[i], u = (double)up[i], step = 1e-5;
             const double slope = (judge_gelu_tanh(g + step) - judge_gelu_tanh(g - step)) / (2 * step);
-            assert_true(fabs((double)y[i] - judge_gelu_tanh(g) * u) <= 2e-6 && fabs((double)dup[i] - judge_gelu_tanh(g)) <= 2e-6);
+            assert_true(fabs((double)y[i] - judge_gelu_tanh(g) * u) <= 2e-6 &&
+                        fabs((double)dup[i] - judge_gelu_tanh(g)) <= 2e-6);
             assert_true(fabs((double)dgate[i] - slope * u) <= 2e-6);
         }
         k->scale(k, y, up, count, 3);
@@ -534,9 +545,11 @@ static void test_routes(void **state)
     (void)state;
     float z[] = {1, 3, 3, 2, /* 1, 2 */ 5, 5, 5, 5, /* 0, 1 */ -2, 7, -2, 7 /* 1, 3 */}, weights[6];
     int32_t experts[6], places[6], rows[6], begins[5];
-    const struct kernel_routes routes = {.r = 3, .e = 4, .k = 2, .normalized = true, .probabilities = z, .weights = weights,
+    const struct kernel_routes routes = {.r = 3, .e = 4, .k = 2, .normalized = true, .probabilities = z,
+                                         .weights = weights,
                                          .experts = experts, .places = places, .rows = rows, .begins = begins};
-    static const int32_t chosen[] = {1, 2, 0, 1, 1, 3}, at[] = {1, 4, 0, 2, 3, 5}, of[] = {1, 0, 1, 2, 0, 2}, from[] = {0, 1, 4, 5, 6};
+    static const int32_t chosen[] = {1, 2, 0, 1, 1, 3}, at[] = {1, 4, 0, 2, 3, 5}, of[] = {1, 0, 1, 2, 0, 2},
+        from[] = {0, 1, 4, 5, 6};
     test.two->route(test.two, &routes);
     assert_memory_equal(experts, chosen, sizeof chosen);
     assert_memory_equal(places, at, sizeof at);
@@ -565,7 +578,8 @@ static void test_mixed_tables(void **state)
         assert_int_equal(memory_find(&kept, 1, names[i])->bytes, pairs * widths[i] * sizeof(float));
         if (i < 2) assert_null(memory_find(&kept, 2, names[i]));
     }
-    assert_int_equal(memory_find(&kept, 2, "gate")->bytes, job.microbatch * job.sequence * n->dense_width * sizeof(float));
+    assert_int_equal(memory_find(&kept, 2, "gate")->bytes,
+                     job.microbatch * job.sequence * n->dense_width * sizeof(float));
     assert_int_equal(network_alike_end(n, 1), 2);
     assert_int_equal(network_alike_begin(n, 3), 3);
     arena_release(&arena);
@@ -588,8 +602,8 @@ static void test_unsupported(void **state)
     make_family(&job.network, NETWORK_GEMMA);
     assert_null(unit_unsupported(&job));
     job.optimizer.decay = DECAY_ALL;
-    assert_string_equal(unit_unsupported(&job), "decay of all tensors is not for norms whose weights files have less 1 (expected "
-                                                "\"decay\": \"matrices\")");
+    assert_string_equal(unit_unsupported(&job), "decay of all tensors is not for norms whose weights files have less "
+                                                "1 (expected \"decay\": \"matrices\")");
 }
 
 static void test_missing_kernels(void **state)

@@ -169,8 +169,8 @@ static void check_profile(const struct hardware *hardware, const struct compute_
 static void test_members(void **state)
 {
     (void)state;
-    static const enum collective_kind kinds[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER,
-                                                 COLLECTIVE_BROADCAST, COLLECTIVE_SEND};
+    static const enum collective_kind kinds[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER,
+                                                 COLLECTIVE_ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_SEND};
     enum { FLOATS = 16 * 37 };
     static float memory[MEASURE_MEMBERS_MAX][FLOATS];
     for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
@@ -195,8 +195,8 @@ static void test_members(void **state)
                                           : kinds[k] == COLLECTIVE_ALL_GATHER     ? owner + 1
                                                                                   : 1;
                     if (fabs(memory[m][i] - wanted) > 1e-6)
-                        fail_msg("%s among %u: float %u of member %u is %g (expected %g)", collective_kind_names[kinds[k]],
-                                 members, i, m, (double)memory[m][i], wanted);
+                        fail_msg("%s among %u: float %u of member %u is %g (expected %g)",
+                                 collective_kind_names[kinds[k]], members, i, m, (double)memory[m][i], wanted);
                 }
         }
 }

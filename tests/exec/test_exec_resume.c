@@ -453,7 +453,8 @@ static void test_a_loss_that_is_not_finite(void **state)
         /* its weights, and all that steps remember, are the same as in a run that ends one minibatch sooner */
         struct outcome sooner;
         char text[80];
-        snprintf(text, sizeof text, "is not finite; it keeps its weights after minibatch %llu", (unsigned long long)done - 1);
+        snprintf(text, sizeof text, "is not finite; it keeps its weights after minibatch %llu",
+                 (unsigned long long)done - 1);
         assert_non_null(strstr(out.failures[1], text));
         assert_true(make_plan(&settings[i], done - 1, NULL, &plan));
         plan.jobs.jobs[1].optimizer.learning_rate = 1e30;

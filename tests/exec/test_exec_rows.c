@@ -132,7 +132,8 @@ static void test_batches(void **state)
         const uint64_t words = job_batch_bytes(&job) / sizeof(int32_t), each = words / job_samples(&job);
         assert_int_equal(each, 2 * job.sequence);
         assert_int_equal(data_tokens(source), file.token_count);
-        int32_t *whole = malloc(words * sizeof *whole), *part = malloc(words * sizeof *part), *begins = malloc(words * sizeof *part);
+        int32_t *whole = malloc(words * sizeof *whole), *part = malloc(words * sizeof *part),
+            *begins = malloc(words * sizeof *part);
         const struct parallel_microbatches all = {0, 1, job.microbatches};
         assert_true(whole && part && begins);
         for (uint64_t m = 0; m < job.minibatches; m++) {
@@ -285,8 +286,9 @@ static const char *const packed_configs[] = {
     "\"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 64, \"vocab_size\": 131}",
-    "{\"model_type\": \"mistral\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 4, \"sliding_window\": 7, "
-    "\"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 64, \"vocab_size\": 131}",
+    "{\"model_type\": \"mistral\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 4, "
+    "\"sliding_window\": 7, \"num_key_value_heads\": 2, \"intermediate_size\": 88, \"max_position_embeddings\": 64, "
+    "\"vocab_size\": 131}",
     "{\"model_type\": \"gptj\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_positions\": 64, \"rotary_dim\": 4, "
     "\"vocab_size\": 131}",
 };
@@ -321,7 +323,8 @@ static void test_packed_is_separate(void **state)
     assert_true(packs < COUNT / 2 + 1);
     for (size_t c = 0; c < ARRAY_COUNT(packed_configs); c++)
         for (uint32_t n = 0; n < 3; n++) {
-            const struct way apart = {.sequence = PACKED_LENGTH, .samples = COUNT, .microbatches = 3, .shards = 2, .threads = 2};
+            const struct way apart = {.sequence = PACKED_LENGTH, .samples = COUNT, .microbatches = 3, .shards = 2,
+                                      .threads = 2};
             const struct way packed = {.packs = true, .sequence = PACKED_LENGTH, .samples = packs,
                                        .microbatches = n == 0 ? 1 : packs, .shards = 1 + n, .threads = 2};
             char one[SUPPORT_FOLDER_BYTES], other[SUPPORT_FOLDER_BYTES];

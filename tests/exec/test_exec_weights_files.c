@@ -1,6 +1,6 @@
 /*
- * Weights in the shards of a folder, as the Hub has them (label: fast): the values of one file, and a line for each folder
- * that is broken.
+ * Weights in the shards of a folder, as the Hub has them (label: fast): the values of one file, and a line for each
+ * folder that is broken.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,8 @@ static void write_text(const char *name, const char *text)
 
 static struct job tiny_job(const char *weights)
 {
-    return (struct job){.name = "tiny", .network = support_gpt2_network(12, 3, 2, 29, 7), .sequence = 5, .microbatch = 2,
+    return (struct job){.name = "tiny", .network = support_gpt2_network(12, 3, 2, 29, 7), .sequence = 5,
+                        .microbatch = 2,
                         .microbatches = 1, .seed = 42, .optimizer = {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.1},
                         .weights_in = weights};
 }
@@ -79,7 +80,8 @@ struct tensors {
 
 static void list_tensors(struct trainer *trainer, struct tensors *out)
 {
-    struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables, .shard_count = trainer->shard_count,
+    struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables,
+                                .shard_count = trainer->shard_count,
                                 .states = trainer->states};
     struct weights_tensor tensor;
     for (out->count = 0; weights_walk_next(&walk, &tensor); out->count++) {
@@ -114,7 +116,8 @@ static void write_shards(struct tensors *tensors)
         size_t count = 0;
         for (size_t i = 0; i < tensors->count; i++)
             if (tensors->shard[i] == s) some[count++] = tensors->all[i];
-        if (count > 0 && safetensors_write(in_folder(shard_name(s, name), path), some, count, &err)) fail_msg("%s", err.text);
+        if (count > 0 && safetensors_write(in_folder(shard_name(s, name), path), some, count, &err))
+            fail_msg("%s", err.text);
     }
 }
 
@@ -155,7 +158,8 @@ static void shards_have_the_values_of_one_file(void **state)
     other.seed = 7;
     init(&to, &other);
     const uint64_t own = fingerprint(&to);
-    if (weights_write(&to.job, to.state_tables, to.shard_count, to.states, in_folder("model.safetensors", single), &err))
+    if (weights_write(&to.job, to.state_tables, to.shard_count, to.states, in_folder("model.safetensors", single),
+                      &err))
         fail_msg("%s", err.text);
     if (read_weights(&from, &err)) fail_msg("%s", err.text);
     assert_true(fingerprint(&from) == own);
@@ -202,7 +206,8 @@ static void broken_folders(void **state)
                                  tensors.all[i].name, shard_name(tensors.shard[i], name));
     snprintf(text + used, sizeof text - used, "}}\n");
     write_text("model.safetensors.index.json", text);
-    refuse(&from, "model.safetensors.index.json:1:16: no entry for tensor 'ln_f.bias' of 'model-00001-of-00005.safetensors'");
+    refuse(&from, "model.safetensors.index.json:1:16: no entry for tensor 'ln_f.bias' of "
+                  "'model-00001-of-00005.safetensors'");
     tensors.count++;
 
     static const struct {
@@ -210,7 +215,8 @@ static void broken_folders(void **state)
     } indexes[] = {
         {"{\"weight_map\": {}}", ":1:16: no tensors (expected \"name\": \"file\")"},
         {"{\"metadata\": {}}", "missing key 'weight_map'"},
-        {"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", ":1:22: expected the name of a file in the folder of the index"},
+        {"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", ":1:22: expected the name of a file in the folder of the "
+                                                            "index"},
         {"{\"weight_map\": {\"a\": \"..\"}}", ":1:22: expected the name of a file in the folder of the index"},
         {"{\"weight_map\": {\"a\": 7}}", ":1:22: expected the name of a file in the folder of the index"},
         {"{\"weight_map\": {\"a\": \"model-00001-of-00005.safetensors\"}}",
@@ -230,7 +236,8 @@ static void broken_folders(void **state)
         if (i == 0 || tensors.shard[i] == 0) both[count++] = tensors.all[i];
     err = (struct error){0};
     if (safetensors_write(in_folder(shard_name(0, name), path), both, count, &err)) fail_msg("%s", err.text);
-    refuse(&from, "tensor 'wte.weight' is in 'model-00002-of-00005.safetensors', and in 'model-00001-of-00005.safetensors', too");
+    refuse(&from, "tensor 'wte.weight' is in 'model-00002-of-00005.safetensors', and in "
+                  "'model-00001-of-00005.safetensors', too");
     trainer_release(&from);
 }
 
@@ -246,8 +253,8 @@ static void all_faults_in_one_line(void **state)
     tensors.all[1].name = "wpe";
     tensors.all[5].shape[0] = 37;
     write_shards(&tensors);
-    refuse(&from, "no tensor 'wpe.weight' (nor 'transformer.wpe.weight') among its 28; tensor 'h.0.attn.c_attn.bias' has shape "
-                  "[37] (expected [36]); the network has no tensor 'wpe'");
+    refuse(&from, "no tensor 'wpe.weight' (nor 'transformer.wpe.weight') among its 28; tensor 'h.0.attn.c_attn.bias' "
+                  "has shape [37] (expected [36]); the network has no tensor 'wpe'");
     list_tensors(&from, &tensors);
     for (size_t i = 0; i < tensors.count; i++) { /* more than a line holds */
         snprintf(tensors.names[i], sizeof tensors.names[i], "tensor-%zu", i);

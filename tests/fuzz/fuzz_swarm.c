@@ -23,7 +23,8 @@ static bool is_small(const struct swarm *in)
     for (uint32_t g = 0; g < in->group_count; g++) {
         const struct failures *failures = &in->groups[g].failures;
         least_s = fmin(least_s, failures->mtbf_s);
-        least_s = fmin(least_s, fmin(failures->straggle_every_s, failures->straggle_s > 0 ? failures->straggle_s : HUGE_VAL));
+        least_s = fmin(least_s, fmin(failures->straggle_every_s,
+                                     failures->straggle_s > 0 ? failures->straggle_s : HUGE_VAL));
         if (failures->shape < 0.5) return false; /* lives that are much shorter than their mean */
         for (uint32_t s = 0; s < in->stage_count; s++) latency_s = fmin(latency_s, in->groups[g].passes[s].forward_s);
     }

@@ -91,9 +91,9 @@ static json_t *document(void)
 {
     static json_t *made;
     if (!made)
-        made = json_loads("{\"a\": 1.5, \"jobs\": [{\"name\": \"x\", \"v\": 2.5, \"n\": null}, {\"name\": \"y\", \"v\": 3}],"
-                          " \"t\": {\"columns\": [\"gpus\", \"hours\"], \"rows\": [[8, 1], [16, 2]]}, \"s\": \"text\","
-                          " \"l\": [1, 2, [3, 4]]}", 0, NULL);
+        made = json_loads("{\"a\": 1.5, \"jobs\": [{\"name\": \"x\", \"v\": 2.5, \"n\": null}, {\"name\": \"y\", "
+                          "\"v\": 3}], \"t\": {\"columns\": [\"gpus\", \"hours\"], \"rows\": [[8, 1], [16, 2]]}, "
+                          "\"s\": \"text\", \"l\": [1, 2, [3, 4]]}", 0, NULL);
     assert(made);
     return made;
 }

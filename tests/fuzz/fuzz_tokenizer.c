@@ -1,4 +1,5 @@
-/* A tokenizer.json on any bytes: refused with a message, or texts are encoded in tokens of its vocabulary, or refused. */
+/* A tokenizer.json on any bytes: refused with a message, or texts are encoded in tokens of its vocabulary, or
+ * refused. */
 #include <assert.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static void encode(struct tokenizer_encoder *encoder, uint32_t vocabulary, const
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const texts[] = {"", " ", "ab ab  abc\n", "na\xc3\xafve e\xcc\x81 12 <s>x</s> \xe4\xbd\xa0\xf0\x9f\x98\x80", "\xff"};
+    static const char *const texts[] = {"", " ", "ab ab  abc\n",
+                                        "na\xc3\xafve e\xcc\x81 12 <s>x</s> \xe4\xbd\xa0\xf0\x9f\x98\x80", "\xff"};
     struct tokenizer *tokenizer = NULL;
     struct tokenizer_encoder *encoder = NULL;
     struct error err = {0};
@@ -29,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (tokenizer_encoder_create(tokenizer, &encoder, &err) == STATUS_OK) {
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) encode(encoder, tokenizer_vocabulary(tokenizer), texts[i], strlen(texts[i]));
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+            encode(encoder, tokenizer_vocabulary(tokenizer), texts[i], strlen(texts[i]));
         encode(encoder, tokenizer_vocabulary(tokenizer), (const char *)data, size < 200 ? size : 200);
     }
     tokenizer_encoder_destroy(encoder);

@@ -1,5 +1,5 @@
-/* The index of a folder of weights on any bytes, beside two files of tensors: refused with a message, or each tensor of the
- * files is found once. */
+/* The index of a folder of weights on any bytes, beside two files of tensors: refused with a message, or each tensor of
+ * the files is found once. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static void make_folder(void)
     atexit(remove_it);
     for (size_t f = 0; f < 2; f++) {
         char path[300];
-        struct safetensors_tensor tensor = {.name = names[f], .rank = 1, .shape = {6}, .data = (const unsigned char *)values};
+        struct safetensors_tensor tensor = {.name = names[f], .rank = 1, .shape = {6},
+                                            .data = (const unsigned char *)values};
         snprintf(path, sizeof path, "%s/%s", folder, files[f]);
         if (safetensors_write(path, &tensor, 1, &err)) abort();
     }

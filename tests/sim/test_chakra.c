@@ -182,7 +182,8 @@ static void one_rank(void **state)
         {NODE, .id = 2, .type = CHAKRA_COMP, .duration_micros = 7, .data_deps = first, .data_count = 1},
         {NODE, .id = 3, .type = CHAKRA_COMP, .duration_micros = 7},
         {NODE, .id = 4, .type = CHAKRA_COMP, .duration_micros = 20, .is_cpu_op = true},
-        {NODE, .id = 5, .type = CHAKRA_COMP, .duration_micros = 4, .is_cpu_op = true, .ctrl_deps = first, .ctrl_count = 1},
+        {NODE, .id = 5, .type = CHAKRA_COMP, .duration_micros = 4, .is_cpu_op = true, .ctrl_deps = first,
+         .ctrl_count = 1},
         {NODE, .id = 6, .type = CHAKRA_METADATA, .duration_micros = 1000},
         {NODE, .id = 7, .type = CHAKRA_COLLECTIVE, .duration_micros = 2, .is_cpu_op = true}}; /* the call of one */
     test_parallel_near(alone_s(computations, 1), 7e-6);
@@ -214,7 +215,8 @@ static void operations_over_peak(void **state)
     test_chakra_write(0, &node, 1);
     test_parallel_near(test_chakra_makespan(&hardware), 1.5e-3);
     hardware.types[0].peak_fp32.value = hardware.types[0].peak_bf16.value = hardware.types[0].peak_tf32.value = 0;
-    assert_non_null(strstr(test_chakra_complaint(&hardware), ".0.et: byte 9: node 1 has no duration, and the peak of device 0"));
+    assert_non_null(strstr(test_chakra_complaint(&hardware),
+                           ".0.et: byte 9: node 1 has no duration, and the peak of device 0"));
     test_chakra_end();
     hardware_release(&hardware);
 }
@@ -309,7 +311,8 @@ static void parallel_plans(void **state)
         jobs.jobs[0].parallel = shape;
         test_parallel_plan(&hardware, &jobs, &plan);
         double plan_s = test_parallel_simulate(&plan, true).makespan_s, back_s = test_chakra_there_and_back(&plan);
-        if (!(fabs(plan_s - back_s) <= 1e-9 * plan_s)) fail_msg("case %u: %.17g s, and back %.17g s", c, plan_s, back_s);
+        if (!(fabs(plan_s - back_s) <= 1e-9 * plan_s))
+            fail_msg("case %u: %.17g s, and back %.17g s", c, plan_s, back_s);
         plan_release(&plan);
     }
 }
@@ -373,7 +376,8 @@ static const struct refusal refusals[] = {
      {{NODE, .id = 1, .type = CHAKRA_COMP, .stream = "h2d"}}, 1, NULL},
     {".groups.json:1:9: process group 'all' is not a number (expected 1 or more)", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"all\": [0]}"},
-    {".groups.json:1:12: element 1 is 1 (expected 0)", 1, {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"1\": [0,  1]}"},
+    {".groups.json:1:12: element 1 is 1 (expected 0)", 1, {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1,
+     "{\"1\": [0,  1]}"},
     {".groups.json:1:7: rank 0 is in group '1' twice", 1, {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"1\": [0, 0]}"},
 };
 

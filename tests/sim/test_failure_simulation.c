@@ -265,7 +265,8 @@ static const struct {
     {F "'least': 3}", "test:1:35: 'least' is 3 (expected 1 to 2)"},
     {F "'checkpoint': {'cost': '1s'}}", "test:1:40: missing key 'every'"},
     {F "'events': [{'at': '1s', 'device': 2, 'for': '1s'}]}", "test:1:60: 'device' is 2 (expected 0 to 1)"},
-    {F "'events': [{'at': '1s', 'device': 1, 'for': '1s', 'factor': 0.5}]}", "test:1:86: 'factor' is 0.5 (expected 1 to 1000000)"},
+    {F "'events': [{'at': '1s', 'device': 1, 'for': '1s', 'factor': 0.5}]}",
+     "test:1:86: 'factor' is 0.5 (expected 1 to 1000000)"},
     {F "'mtfb': '1h'}", "test:1:26: unknown key 'mtfb' (did you mean 'mtbf'?)"},
 };
 

@@ -47,7 +47,8 @@ static void none_is_late(const struct plan *plan, const struct trace *trace, uin
     assert_non_null(free_s);
     assert_int_equal(plan_walk_create(plan, NULL, &walk, &err), STATUS_OK);
     while (plan_walk_next(walk, &op)) {
-        bool joins = op.join_count > 1, first = !joins || op.join_at == 0, last = !joins || op.join_at + 1 == op.join_count;
+        bool joins = op.join_count > 1, first = !joins || op.join_at == 0,
+            last = !joins || op.join_at + 1 == op.join_count;
         const struct trace_span *span = &trace->spans[op.number];
         double own = ready_s(&op, trace, free_s);
         assert_true(span->number == op.number);
@@ -150,10 +151,12 @@ static void a_first_operation_that_waits(void **state)
     (void)state;
     test_parallel_machine(&hardware, 2, 1e9, 0);
     struct plan_builder *builder = sim_test_builder(&hardware, 1);
-    plan_builder_plan(builder)->jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1};
+    plan_builder_plan(builder)->jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2,
+                                                                          .chunks = 1};
     uint32_t gang = plan_builder_gang(builder, extents, devices), slot = plan_builder_slot(builder, 0, BYTES);
     struct plan_buffer buffer = {.kind = BUFFER_GRADIENT, .on_device = true, .bytes = BYTES};
-    struct plan_access on_device = {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
+    struct plan_access on_device = {.buffer = plan_builder_buffer(builder, &buffer),
+                                    .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
     struct plan_op compute = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .work = sim_test_work(builder, 1000)};
     add_op(builder, compute, &on_device, 1, gang, &slot);
     on_device.flags = ACCESS_READ | ACCESS_WRITE;
@@ -163,7 +166,8 @@ static void a_first_operation_that_waits(void **state)
     add_op(builder, join, &on_device, 1, gang, NULL);
     buffer.on_device = false;
     on_device.flags = ACCESS_READ | ACCESS_RELEASE;
-    const struct plan_access out[] = {on_device, {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE}};
+    const struct plan_access out[] = {on_device,
+                                      {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE}};
     struct plan_op copy = {.kind = OP_COPY, .stream = STREAM_D2H, .work = PLAN_NONE, .bytes = BYTES};
     add_op(builder, copy, out, 2, gang, NULL);
     plan_builder_segment(builder, 1); /* unchanged: a repeated task has no lookahead limits */

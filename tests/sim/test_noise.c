@@ -54,7 +54,8 @@ static void drawn_figures_have_their_spread(void **state)
         both += (moved < 0) == (moved_link < 0);
         for (uint32_t l = 1; l < machine.link_count; l++) { /* equal links stay equal */
             const struct sourced_value *other = &machine.links[l].bandwidth, *first = &machine.links[1].bandwidth;
-            if (other->value == first->value && strcmp(other->source, first->source) == 0 && other->spread == first->spread)
+            if (other->value == first->value && strcmp(other->source, first->source) == 0 &&
+                other->spread == first->spread)
                 assert_true(drawn.links[l].bandwidth.value == drawn.links[1].bandwidth.value);
         }
         assert_true(drawn.types[0].matmul_efficiency.value <= 1);
@@ -75,17 +76,20 @@ static void measurements_have_errors_of_their_own(void **state)
     const struct rate_point point = {.m = 64, .n = 64, .k = 64, .seconds = 1e-3, .spread = 0.05};
     const struct copy_point copy = {.bytes = 1 << 20, .seconds = 1e-3, .spread = 0.05};
     struct compute_profile profile = {.threads = 1};
-    for (uint32_t k = 0; k < KERNEL_COUNT; k++) profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++)
+        profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
     for (char name[] = "a"; *name <= 'h'; ++*name) {
         struct device_type type = {.name = name, .profiles = &profile, .profile_count = 1, .h2d = &copy, .h2d_count = 1,
-                                   .d2h = &copy, .d2h_count = 1, .p2p = &copy, .p2p_count = 1, .ring = &copy, .ring_count = 1};
+                                   .d2h = &copy, .d2h_count = 1, .p2p = &copy, .p2p_count = 1, .ring = &copy,
+                                   .ring_count = 1};
         const struct hardware machine = {.types = &type, .type_count = 1};
         struct hardware drawn = {0};
         struct error err = {0};
         assert_int_equal(machine_draw(&machine, 7, 3, &drawn, &err), STATUS_OK);
         double seconds[KERNEL_COUNT + 4] = {drawn.types[0].h2d[0].seconds, drawn.types[0].d2h[0].seconds,
                                             drawn.types[0].p2p[0].seconds, drawn.types[0].ring[0].seconds};
-        for (uint32_t k = 0; k < KERNEL_COUNT; k++) seconds[4 + k] = drawn.types[0].profiles[0].kernels[k].points[0].seconds;
+        for (uint32_t k = 0; k < KERNEL_COUNT; k++)
+            seconds[4 + k] = drawn.types[0].profiles[0].kernels[k].points[0].seconds;
         for (uint32_t i = 0; i < KERNEL_COUNT + 4; i++)
             for (uint32_t j = 0; j < i; j++) assert_true(seconds[i] != seconds[j]);
         hardware_release(&drawn);
@@ -99,7 +103,8 @@ static void moments_move_all_alike(void **state)
     const struct rate_point point = {.m = 64, .n = 64, .k = 64, .seconds = 2e-3};
     const struct copy_point copy = {.bytes = 1 << 20, .seconds = 5e-3};
     struct compute_profile profile = {.threads = 1};
-    for (uint32_t k = 0; k < KERNEL_COUNT; k++) profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++)
+        profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
     struct device_type type = {.name = "a", .profiles = &profile, .profile_count = 1, .h2d = &copy, .h2d_count = 1,
                                .d2h = &copy, .d2h_count = 1};
     const struct hardware machine = {.types = &type, .type_count = 1};

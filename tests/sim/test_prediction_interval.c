@@ -100,7 +100,8 @@ static void kinds_are_told_apart(void **state)
     (void)state;
     struct prediction_run runs[80];
     for (size_t i = 0; i < 80; i++) runs[i] = (struct prediction_run){kinds[i % 2], i % 2 ? 1.5 : 1.0};
-    struct quantiles a = next(runs, 80, "a"), b = next(runs, 80, "b"), other = next(runs, 80, "z"), none = next(runs, 80, NULL);
+    struct quantiles a = next(runs, 80, "a"), b = next(runs, 80, "b"), other = next(runs, 80, "z"),
+        none = next(runs, 80, NULL);
     assert_true(a.low <= 1.0 && 1.0 <= a.high && a.high < 1.3);
     assert_true(b.low <= 1.5 && 1.5 <= b.high && b.low > 1.2);
     assert_true(a.median < other.median && other.median < b.median);

@@ -360,8 +360,8 @@ static void bounds_hold(void **state)
     struct error err = {0};
     uint32_t bound;
     support_serving(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '9s', 'models': ["
-                    "{'name': 'long', 'latency': '4s', 'weights': '2 B', 'objective': '8s', 'arrivals': {'times': [0, 0, 0]}},"
-                    "{'name': 'short', 'latency': '1s', 'weights': '2 B', 'objective': '3s',"
+                    "{'name': 'long', 'latency': '4s', 'weights': '2 B', 'objective': '8s', 'arrivals': {'times': [0, "
+                    "0, 0]}},{'name': 'short', 'latency': '1s', 'weights': '2 B', 'objective': '3s',"
                     "'arrivals': {'times': [0, 0, 0, 0]}}]}");
     assert_int_equal(traffic_make(&in, 0, 1, &traffic, &err), STATUS_OK);
     assert_int_equal(serving_bound(&in, &traffic, &bound, &err), STATUS_OK);
@@ -379,8 +379,8 @@ static void traffic_is_as_stated(void **state)
     struct traffic traffic, fewer, again;
     struct error err = {0};
     support_serving(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '20000s', 'models': ["
-                    "{'name': 'g', 'latency': '1s', 'weights': '0 B', 'arrivals': {'process': 'gamma', 'rate': 5, 'cv': 3}},"
-                    "{'name': 'p', 'latency': '1s', 'weights': '0 B', 'arrivals': {'rate': 5}},"
+                    "{'name': 'g', 'latency': '1s', 'weights': '0 B', 'arrivals': {'process': 'gamma', 'rate': 5, "
+                    "'cv': 3}},{'name': 'p', 'latency': '1s', 'weights': '0 B', 'arrivals': {'rate': 5}},"
                     "{'name': 'e', 'latency': '1s', 'weights': '0 B', 'arrivals': {'process': 'even', 'rate': 0.3}},"
                     "{'name': 't', 'latency': '1s', 'weights': '0 B', 'arrivals': {'times': [0, 1, 1, 30000]}}]}");
     uint64_t own = below(UINT32_MAX);

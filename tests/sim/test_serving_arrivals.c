@@ -88,7 +88,8 @@ static void make_folder(struct folder *out)
     snprintf(out->problem, sizeof out->problem, "%s/serving.json", out->path);
     snprintf(out->arrivals, sizeof out->arrivals, "%s/requests.txt", out->path);
     write_text(out->problem, "{\"spillway_serving\": 1, \"devices\": 1, \"memory\": \"4 B\", \"horizon\": \"10s\",\n"
-                             " \"models\": [{\"name\": \"m\", \"count\": 2, \"latency\": \"1s\", \"weights\": \"1 B\",\n"
+                             " \"models\": [{\"name\": \"m\", \"count\": 2, \"latency\": \"1s\", "
+                             "\"weights\": \"1 B\",\n"
                              "   \"arrivals\": {\"file\": \"requests.txt\"}}]}");
 }
 

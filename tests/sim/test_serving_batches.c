@@ -78,11 +78,11 @@ static void batches_of_one_change_no_bit(void **state)
         uint64_t own = below(UINT32_MAX);
         for (int i = 0; i < 2; i++) {
             struct serving in;
-            support_serving(&in, "{'spillway_serving': 1, 'devices': 12, 'memory': '9 B', 'horizon': '100s', 'models': ["
-                                 "{'name': 'm', 'count': 3, 'latency': '0.7s', 'layers': 4, 'weights': '2 B', 'hop': '%.4fs',"
-                                 "'objective_scale': %.3f, 'arrivals': {'process': 'gamma', 'rate': %.3f, 'cv': 2}},"
-                                 "{'name': 'idle', 'latency': '1s', 'layers': 4, 'weights': '0 B', %s"
-                                 "'arrivals': {'rate': 0}}]}", hop_s, objective, rate,
+            support_serving(&in, "{'spillway_serving': 1, 'devices': 12, 'memory': '9 B', 'horizon': '100s', "
+                                 "'models': [{'name': 'm', 'count': 3, 'latency': '0.7s', 'layers': 4, 'weights': '2 "
+                                 "B', 'hop': '%.4fs','objective_scale': %.3f, 'arrivals': {'process': 'gamma', "
+                                 "'rate': %.3f, 'cv': 2}},{'name': 'idle', 'latency': '1s', 'layers': 4, 'weights': "
+                                 "'0 B', %s'arrivals': {'rate': 0}}]}", hop_s, objective, rate,
                             i ? "'batch': {'most': 8, 'base': '0.3s'}," : "");
             assert_int_equal(traffic_make(&in, own, 1, &traffic, &err), STATUS_OK);
             latency_s[i] = latencies_of(&in, stages, groups, admit_all, &traffic, &attained[i]);
@@ -105,9 +105,9 @@ static void batched_problem(struct serving *out, uint32_t most, double objective
     char wanted[48] = "";
     if (objective > 0) snprintf(wanted, sizeof wanted, "'objective_scale': %.4f, ", objective);
     support_serving(out, "{'spillway_serving': 1, 'devices': 4, 'memory': '40 B', 'horizon': '60s', 'models': ["
-                         "{'name': 'a', 'count': 2, 'latency': '0.6s', 'layers': 4, 'weights': '2 B', 'hop': '0.01s', %s"
-                         "'batch': {'most': %u, 'base': '%.4fs'}, 'arrivals': {'process': 'gamma', 'rate': %.4f, 'cv': 2}},"
-                         "{'name': 'b', 'latency': '0.4s', 'layers': 4, 'weights': '0 B', %s"
+                         "{'name': 'a', 'count': 2, 'latency': '0.6s', 'layers': 4, 'weights': '2 B', 'hop': '0.01s', "
+                         "%s'batch': {'most': %u, 'base': '%.4fs'}, 'arrivals': {'process': 'gamma', 'rate': %.4f, "
+                         "'cv': 2}},{'name': 'b', 'latency': '0.4s', 'layers': 4, 'weights': '0 B', %s"
                          "'batch': {'latency': {'2': '0.5s', '%u': '0.9s'}}, 'arrivals': {'rate': %.4f}}]}",
                     wanted, most, 0.6 * unit(), 0.5 + 4 * unit(), wanted, most < 3 ? 3 : most, 2 * unit());
 }
@@ -299,8 +299,9 @@ static void saturated_servers_answer_full_batches(void **state)
         uint32_t attained;
         double last_s = 0;
         support_serving(&in, "{'spillway_serving': 1, 'devices': 2, 'memory': '9 B', 'horizon': '1s', 'models': ["
-                             "{'name': 'm', 'latency': '0.7s', 'layers': 2, 'weights': '2 B', 'batch': {'most': 5, 'base': '0.3s'},"
-                             "'arrivals': {'times': [0,0,0,0,0,0,0,0, 0,0,0,0,0,0,0,0, 0,0,0,0,0,0,0,0]}}]}");
+                             "{'name': 'm', 'latency': '0.7s', 'layers': 2, 'weights': '2 B', 'batch': {'most': 5, "
+                             "'base': '0.3s'},'arrivals': {'times': [0,0,0,0,0,0,0,0, 0,0,0,0,0,0,0,0, "
+                             "0,0,0,0,0,0,0,0]}}]}");
         assert_int_equal(traffic_make(&in, 0, 1, &traffic, &err), STATUS_OK);
         double *latency_s = latencies_of(&in, stages, 1, false, &traffic, &attained);
         for (uint32_t r = 0; r < traffic.count; r++) last_s = fmax(last_s, latency_s[r]);

@@ -154,8 +154,8 @@ static void is_the_best_of_all(void **state)
         traffic_release(&traffic);
         serving_release(&in);
     }
-    print_message("the search found the best of all placements in %u of %u; %u requests attained, bounds of %u, by work "
-                  "alone %u\n", met, trials, sum[0], sum[1], sum[2]);
+    print_message("the search found the best of all placements in %u of %u; %u requests attained, bounds of %u, by "
+                  "work alone %u\n", met, trials, sum[0], sum[1], sum[2]);
     assert_true(10 * met >= 7 * trials); /* a few of small search budgets miss it */
     assert_true(4 * tight >= trials);    /* a bound of all requests would hold as well */
 }
@@ -186,10 +186,10 @@ static void unlike_models_have_unlike_groups(void **state)
     struct traffic traffic;
     struct error err = {0};
     support_serving(&in, "{'spillway_serving': 1, 'devices': 4, 'memory': '10 B', 'horizon': '40s', 'models': ["
-                         "{'name': 'big', 'latency': '1s', 'layers': 2, 'weights': '18 B', 'hop': '0.5s', 'objective': '3s',"
-                         "'arrivals': {'process': 'even', 'rate': 0.5}},"
-                         "{'name': 'fast', 'latency': '1s', 'layers': 2, 'weights': '6 B', 'hop': '0.5s', 'objective': '1.2s',"
-                         "'arrivals': {'process': 'even', 'rate': 1.5}}]}");
+                         "{'name': 'big', 'latency': '1s', 'layers': 2, 'weights': '18 B', 'hop': '0.5s', "
+                         "'objective': '3s','arrivals': {'process': 'even', 'rate': 0.5}},"
+                         "{'name': 'fast', 'latency': '1s', 'layers': 2, 'weights': '6 B', 'hop': '0.5s', "
+                         "'objective': '1.2s','arrivals': {'process': 'even', 'rate': 1.5}}]}");
     support_serving_cuts(&in, &cuts);
     assert_int_equal(traffic_make(&in, 0, 1, &traffic, &err), STATUS_OK);
     assert_int_equal(traffic.count, 20 + 60);
@@ -217,7 +217,8 @@ static uint32_t bound_of(const char *text)
     return bound.attained;
 }
 
-#define MODELS(devices, memory) "{'spillway_serving': 1, 'devices': " devices ", 'memory': '" memory "', 'horizon': '100s', 'models': ["
+#define MODELS(devices, memory) \
+    "{'spillway_serving': 1, 'devices': " devices ", 'memory': '" memory "', 'horizon': '100s', 'models': ["
 
 static void bounds_know_of_memory(void **state)
 {
@@ -306,8 +307,8 @@ static void runs_are_the_minimum_cut(void **state)
 static double gain(double cv)
 {
     static const char text[] = "{'spillway_serving': 1, 'devices': 2, 'memory': '4 B', 'horizon': '8000s', 'models': ["
-                               "{'name': 'm', 'count': 2, 'latency': '1s', 'layers': 2, 'weights': '2 B', 'hop': '0.02s',"
-                               "'objective': '4s', 'arrivals': {'process': 'gamma', 'rate': 1, 'cv': %g}}]}";
+                               "{'name': 'm', 'count': 2, 'latency': '1s', 'layers': 2, 'weights': '2 B', 'hop': "
+                               "'0.02s','objective': '4s', 'arrivals': {'process': 'gamma', 'rate': 1, 'cv': %g}}]}";
     struct serving in;
     struct serving_cuts cuts;
     struct traffic traffic;

@@ -70,7 +70,8 @@ static void plan_of(struct hardware *hardware, const struct gang *gangs, uint32_
     const bool some = copy.bytes > 0 || copy.compute_ns > 0 || copy.out_bytes > 0;
     if (some)
         lone = sim_test_unit(builder, &(struct sim_test_unit){.job = count, .in_bytes = copy.bytes,
-                                                              .compute_ns = copy.compute_ns, .out_bytes = copy.out_bytes});
+                                                              .compute_ns = copy.compute_ns,
+                                                              .out_bytes = copy.out_bytes});
     for (uint32_t g = 0; g < count; g++) plan_builder_gang_task(builder, units[g], numbers[g], NULL, 0);
     if (some) sim_test_run_on(builder, lone, copy.device, 0);
     sim_test_finish(builder, out);
@@ -398,9 +399,11 @@ static void plan_at_once(struct hardware *hardware, const struct at_once *about,
     struct plan_builder *builder = sim_test_builder(hardware, 2);
     const uint32_t of_ring[AXIS_COUNT] = {2, 1, 1}, of_copies[AXIS_COUNT] = {about->size, 1, 1};
     struct plan_buffer name = {.kind = BUFFER_STATE, .job = 1, .bytes = 1000000};
-    const struct plan_op ring = {.kind = OP_COLLECTIVE, .stream = STREAM_GROUP, .collective = (uint8_t)about->collective,
+    const struct plan_op ring = {.kind = OP_COLLECTIVE, .stream = STREAM_GROUP,
+                                 .collective = (uint8_t)about->collective,
                                  .axes = 1u << AXIS_TENSOR, .rounds = 1, .bytes = 40000000, .work = PLAN_NONE};
-    const struct plan_op copy = {.kind = OP_COPY, .stream = (uint8_t)about->stream, .bytes = 1000000, .work = PLAN_NONE};
+    const struct plan_op copy = {.kind = OP_COPY, .stream = (uint8_t)about->stream, .bytes = 1000000,
+                                 .work = PLAN_NONE};
     const struct plan_op use = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = PLAN_FORWARD, .work = PLAN_NONE};
     plan_builder_plan(builder)->jobs.jobs[0].parallel.collective = PARALLEL_RING + COLLECTIVE_RING;
     const uint32_t ring_gang = plan_builder_gang(builder, of_ring, about->ring);

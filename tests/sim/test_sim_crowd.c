@@ -170,7 +170,8 @@ static void draw(struct sim_test_random *random, struct traffic *t)
     add_link(t, 1, sim_test_below(random, 2) == 0);
     while (t->path_count < 2 * devices) {
         uint32_t behind = sim_test_below(random, 5), uplink = 0;
-        if (behind > 0) uplink = add_link(t, kind[sim_test_below(random, kinds)] * (1 + sim_test_below(random, 2)), true);
+        if (behind > 0)
+            uplink = add_link(t, kind[sim_test_below(random, kinds)] * (1 + sim_test_below(random, 2)), true);
         for (uint32_t d = 0; d < (behind > 0 ? behind : 1); d++) {
             double rate = kind[sim_test_below(random, kinds)];
             add_device(t, uplink, rate);

@@ -93,8 +93,10 @@ static void one_at_a_time(void **state)
             uint32_t beside = 1;
             devices |= 1u << visits[i].device;
             for (uint32_t k = 0; k < count; k++) {
-                bool under_way = k != i && visits[k].start_s <= visits[i].start_s && visits[i].start_s < visits[k].end_s;
-                if (under_way && visits[k].job == visits[i].job) fail_msg("two units of job %u at a time", visits[i].job);
+                bool under_way = k != i && visits[k].start_s <= visits[i].start_s &&
+                                 visits[i].start_s < visits[k].end_s;
+                if (under_way && visits[k].job == visits[i].job)
+                    fail_msg("two units of job %u at a time", visits[i].job);
                 beside += under_way && visits[k].device == visits[i].device;
             }
             assert_true(beside <= WEIGHT_BUFFERS);
@@ -125,8 +127,8 @@ static void a_job_by_itself(void **state)
     plan_release(&plan);
 }
 
-/* A unit ends with its operations on the device: the job's next unit need not wait for the processor's step, which takes
- * longer here than the unit. So some units begin during a step of an earlier one. */
+/* A unit ends with its operations on the device: the job's next unit need not wait for the processor's step, which
+ * takes longer here than the unit. So some units begin during a step of an earlier one. */
 static void a_unit_ends_before_its_step(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Seconds of moving the states of parallel jobs to their devices and back: stages and replicas whose devices share links,
- * links of unequal rates, jobs that take turns or continue elsewhere. The expected seconds follow from the bytes that
- * each stage holds, the rates of the links and the devices that the test itself names.
+ * Seconds of moving the states of parallel jobs to their devices and back: stages and replicas whose devices share
+ * links, links of unequal rates, jobs that take turns or continue elsewhere. The expected seconds follow from the bytes
+ * that each stage holds, the rates of the links and the devices that the test itself names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@
 
 enum { LAYERS = 4, DEVICES = 4, JOBS = 3, STAGES = 2, RANKS_MAX = 2 };
 
-/* By job: the devices of each stage. The first two jobs are replicas; the last one takes the first one's devices, and has
- * two chunks on each of its two stages. Devices 2 and 3 share their link. */
+/* By job: the devices of each stage. The first two jobs are replicas; the last one takes the first one's devices, and
+ * has two chunks on each of its two stages. Devices 2 and 3 share their link. */
 static const struct {
     uint32_t stages, ranks, chunks;
     uint32_t devices[STAGES][RANKS_MAX];
@@ -109,7 +109,8 @@ static double expected_s(uint32_t j, uint32_t stage, double bytes_of_parameter)
 }
 
 /* What a LOAD or STORE of a run is to take. */
-typedef double (*seconds_of)(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter);
+typedef double (*seconds_of)(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass,
+                             double bytes_of_parameter);
 
 static uint32_t check(struct plan *plan, seconds_of wanted, double bytes_of_parameter)
 {
@@ -187,14 +188,16 @@ static void states_are_in_place(void **state)
 /* The last job continues the first one's training elsewhere: what moves in between is its restart. */
 static const double restart_s = 0.375;
 
-static double as_continued(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+static double as_continued(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass,
+                           double bytes_of_parameter)
 {
     if (job == 0 && pass == PLAN_STORE) return 0;
     if (job == 2 && pass == PLAN_LOAD) return run < placed[job].stages ? restart_s : 0;
     return as_copied(plan, job, run, pass, bytes_of_parameter);
 }
 
-static double restarts_only(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+static double restarts_only(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass,
+                            double bytes_of_parameter)
 {
     (void)plan, (void)bytes_of_parameter;
     return job == 2 && pass == PLAN_LOAD && run < placed[job].stages ? restart_s : 0;

@@ -119,8 +119,8 @@ static void hold_what_must_hold(void **state)
     }
     for (uint32_t f = 0; f < RANDOM_FAMILY_COUNT; f++) {
         const struct tally *t = &tallies[f];
-        print_message("%-10s %9" PRIu64 " plans, %6.1f operations each; renumbered %9" PRIu64 ", faster links %9" PRIu64 "\n",
-                      random_family_names[f], t->plans, t->plans ? (double)t->operations / (double)t->plans : 0,
+        print_message("%-10s %9" PRIu64 " plans, %6.1f operations each; renumbered %9" PRIu64 ", faster links %9" PRIu64
+                      "\n", random_family_names[f], t->plans, t->plans ? (double)t->operations / (double)t->plans : 0,
                       t->renumbered, t->faster);
         if (case_count >= 900) assert_true(t->plans > 0);
     }

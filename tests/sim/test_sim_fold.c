@@ -188,7 +188,8 @@ static void release(struct outcome *outcome)
 
 static void same(double folded, double whole, const char *what, uint32_t index)
 {
-    if (memcmp(&folded, &whole, sizeof folded) != 0) fail_msg("%s %u: %.17g, and of all %.17g", what, index, folded, whole);
+    if (memcmp(&folded, &whole, sizeof folded) != 0)
+        fail_msg("%s %u: %.17g, and of all %.17g", what, index, folded, whole);
 }
 
 /* Compares seconds with rounding: skipped rounds are added at once (sim/steady.h), and collectives as flows round
@@ -228,7 +229,8 @@ static void same_outcome(const struct plan *plan, const struct outcome *folded, 
         same(a->links[l].bytes[1], b->links[l].bytes[1], "bytes out over link", l);
         same_seconds(a->links[l].busy_s, b->links[l].busy_s, b->makespan_s, rounded, "busy seconds of link", l);
         /* a sum that events at one time may cut in two, others for each device that does the same */
-        same_seconds(a->links[l].saturated_s, b->links[l].saturated_s, b->makespan_s, true, "saturated seconds of link", l);
+        same_seconds(a->links[l].saturated_s, b->links[l].saturated_s, b->makespan_s, true, "saturated seconds of link",
+                     l);
     }
     for (uint32_t p = 0; p < whole->trace.place_count; p++) {
         assert_int_equal(folded->trace.places[p].peak_bytes, whole->trace.places[p].peak_bytes);
@@ -236,7 +238,8 @@ static void same_outcome(const struct plan *plan, const struct outcome *folded, 
                  "peak at place", p);
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        same_seconds(folded->trace.jobs[j].start_s, whole->trace.jobs[j].start_s, b->makespan_s, flows, "start of job", j);
+        same_seconds(folded->trace.jobs[j].start_s, whole->trace.jobs[j].start_s, b->makespan_s, flows, "start of job",
+                     j);
         same_seconds(folded->trace.jobs[j].end_s, whole->trace.jobs[j].end_s, b->makespan_s, flows, "end of job", j);
     }
     assert_string_equal(a->binds, b->binds);
@@ -260,8 +263,8 @@ static uint32_t compare(const struct plan *plan, struct sim_options options)
 /* --- random jobs ------------------------------------------------------------------------------ */
 
 static const char *const machines[] = {"4x dgx-a100-80gb", "4x p3dn.24xlarge", "8x nc24v3",
-                                       "4x dgx-a100-80gb 2:1", "2x dgx-a100-80gb + 2x p3dn.24xlarge", "12x a100-sxm4-80gb",
-                                       "8x rtx-4090-24gb", "2x g5.48xlarge"};
+                                       "4x dgx-a100-80gb 2:1", "2x dgx-a100-80gb + 2x p3dn.24xlarge",
+                                       "12x a100-sxm4-80gb", "8x rtx-4090-24gb", "2x g5.48xlarge"};
 
 /* As many in all as all stages have. */
 static void unequal_replicas(uint64_t key, struct parallel *p)
@@ -302,7 +305,8 @@ static bool random_parallel_plan(uint64_t key, struct plan *out)
     struct hardware hardware = {0};
     struct job_set jobs;
     struct error err = {0};
-    if (hardware_find(machines[random_below(key, 100, ARRAY_COUNT(machines))], &hardware, &err)) fail_msg("%s", err.text);
+    if (hardware_find(machines[random_below(key, 100, ARRAY_COUNT(machines))], &hardware, &err))
+        fail_msg("%s", err.text);
     /* where links are slow, copies meet */
     static const double rates[] = {1, 0.1, 0.01};
     double rate = rates[random_below(key, 103, ARRAY_COUNT(rates))];
@@ -388,14 +392,17 @@ static void make(const char *machine, struct parallel parallel, struct plan *out
 static void one_that_is_slow(void **state)
 {
     (void)state;
-    static const struct parallel ways[] = {{.tensor = 4, .data = 2, .pipeline = 4}, {.tensor = 2, .data = 4, .pipeline = 3},
-                                           {.tensor = 1, .data = 8, .pipeline = 2}, {.tensor = 8, .data = 4, .pipeline = 1},
+    static const struct parallel ways[] = {{.tensor = 4, .data = 2, .pipeline = 4},
+                                           {.tensor = 2, .data = 4, .pipeline = 3},
+                                           {.tensor = 1, .data = 8, .pipeline = 2},
+                                           {.tensor = 8, .data = 4, .pipeline = 1},
                                            {.tensor = 8, .data = 1, .pipeline = 4}};
     for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
         struct plan plan;
         double slow[32];
         make("4x dgx-a100-80gb", ways[w], &plan);
-        uint32_t stage = ways[w].tensor * ways[w].data, kinds = (ways[w].tensor > 1 ? 2u : 1u) * (ways[w].data > 1 ? 2u : 1u);
+        uint32_t stage = ways[w].tensor * ways[w].data,
+            kinds = (ways[w].tensor > 1 ? 2u : 1u) * (ways[w].data > 1 ? 2u : 1u);
         for (uint32_t d = 0; d < 32; d++) slow[d] = d == 5 ? 1.2 : 1;
         assert_int_equal(compare(&plan, (struct sim_options){.slow = NULL}), ways[w].pipeline * (stage - 1));
         assert_int_equal(compare(&plan, (struct sim_options){.slow = slow}), ways[w].pipeline * (stage - kinds));
@@ -445,7 +452,8 @@ static void collectives_as_flows(void **state)
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
         struct plan plan;
         make(cases[c].machine, cases[c].parallel, &plan);
-        assert_int_equal(compare(&plan, (struct sim_options){.collectives = SIM_COLLECTIVES_FLOWS}), cases[c].represented);
+        assert_int_equal(compare(&plan, (struct sim_options){.collectives = SIM_COLLECTIVES_FLOWS}),
+                         cases[c].represented);
         compare(&plan, (struct sim_options){.collectives = SIM_COLLECTIVES_AUTO});
         plan_release(&plan);
     }

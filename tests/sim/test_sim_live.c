@@ -158,9 +158,10 @@ static void parameters_that_are_there(void **state)
 {
     (void)state;
     static const char *const jobs[2] = {
-        "{'name': 'a', 'units': [{'compute': 3, 'in': 2}, {'compute': 5, 'in': 2, 'out': 4, 'writes': true, 'shard': 0}]}",
-        "{'name': 'a', 'units': [{'compute': 3, 'in': 2}, {'compute': 5, 'in': 2, 'out': 4, 'writes': true, 'shard': 0}]},"
-        "{'name': 'b', 'units': [{'compute': 1, 'in': 6}]}"};
+        "{'name': 'a', 'units': [{'compute': 3, 'in': 2}, {'compute': 5, 'in': 2, 'out': 4, 'writes': true, 'shard': "
+        "0}]}",
+        "{'name': 'a', 'units': [{'compute': 3, 'in': 2}, {'compute': 5, 'in': 2, 'out': 4, 'writes': true, 'shard': "
+        "0}]},{'name': 'b', 'units': [{'compute': 1, 'in': 6}]}"};
     static const double expected[2] = {2 + 3 + 5 + 4, 2 + 3 + 6 + 1 + 2 + 5 + 4};
     for (int i = 0; i < 2; i++) {
         struct instance in;
@@ -172,7 +173,8 @@ static void parameters_that_are_there(void **state)
                  " 'jobs': [%s]}", jobs[i]);
         test_instance(text, &in);
         assert_int_equal(sim_live_machine(&in, &hw, &err), STATUS_OK);
-        run(&in, &(struct sim_live_options){.hardware = &hw, .policy = policy_find("fifo"), .timed_copies = true}, &out);
+        run(&in, &(struct sim_live_options){.hardware = &hw, .policy = policy_find("fifo"), .timed_copies = true},
+            &out);
         SIM_ASSERT_CLOSE(out.result.makespan_s, expected[i]);
         release(&out);
         hardware_release(&hw);
@@ -208,7 +210,8 @@ static void random_instance(uint64_t seed, uint32_t devices, struct instance *ou
 {
     struct error err = {0};
     uint64_t c = 0;
-    uint32_t jobs = draw(seed, &c, 1, 7), classes = devices > 1 ? draw(seed, &c, 1, 2) : 1, slots = draw(seed, &c, 1, 3);
+    uint32_t jobs = draw(seed, &c, 1, 7), classes = devices > 1 ? draw(seed, &c, 1, 2) : 1,
+        slots = draw(seed, &c, 1, 3);
     *out = (struct instance){.tick_s = 1e-3};
     assert_int_equal(instance_init(out, classes, jobs, 5 * jobs, &err), STATUS_OK);
     for (uint32_t k = 0; k < classes; k++)
@@ -357,7 +360,8 @@ static const struct policy waits = {.version = SPILLWAY_POLICY_VERSION, .name = 
 static const struct policy absent = {.version = SPILLWAY_POLICY_VERSION, .name = "absent", .choose = choose_absent};
 static const struct policy nan_rank = {.version = SPILLWAY_POLICY_VERSION, .name = "nan", .rank = no_number};
 
-#define TWO_DEVICES "{'spillway_instance': 1, 'devices': [{'count': 2, 'memory': 9}], 'jobs': [{'name': 'a', 'units': [{'compute': 1"
+#define TWO_DEVICES \
+    "{'spillway_instance': 1, 'devices': [{'count': 2, 'memory': 9}], 'jobs': [{'name': 'a', 'units': [{'compute': 1"
 
 static void refuses(void **state)
 {
@@ -368,13 +372,15 @@ static void refuses(void **state)
         const char *policy_name, *message;
         enum status status;
     } cases[] = {
-        {TWO_DEVICES "}]}]}", NULL, "fifo", "machine 'made-up' has 1 devices, but the instance has 2", STATUS_BAD_INPUT},
+        {TWO_DEVICES "}]}]}", NULL, "fifo", "machine 'made-up' has 1 devices, but the instance has 2",
+         STATUS_BAD_INPUT},
         {TWO_DEVICES ", 'in': 7}]}]}", NULL, "fifo",
          "job 'a', unit 0: copies for 7 ticks, but says no 'in_bytes' (a machine with links needs the bytes)",
          STATUS_BAD_INPUT},
         {TWO_DEVICES "}]}]}", NULL, "shard-parallel",
          "policy 'shard-parallel' keeps states on devices, which instances know nothing of", STATUS_INFEASIBLE},
-        {TWO_DEVICES "}]}]}", NULL, "optimal", "policy 'optimal' is a search and cannot decide live", STATUS_INFEASIBLE},
+        {TWO_DEVICES "}]}]}", NULL, "optimal", "policy 'optimal' is a search and cannot decide live",
+         STATUS_INFEASIBLE},
         {TWO_DEVICES "}]}]}", &waits, NULL,
          "policy 'waits', decision 1 at 0: waits although nothing runs that could end, so this would never be done",
          STATUS_BAD_INPUT},

@@ -90,7 +90,8 @@ static void assert_rated_right(const struct graph *g, const struct sim_share *sh
     }
     for (uint32_t f = 0; f < count; f++) assert_true(is_excused(g, flows, count, &flows[f]));
     for (uint32_t link_dir = 0; link_dir < 2 * LINKS; link_dir++)
-        assert_true(sim_test_load(g->links, flows, count, link_dir) <= g->links[link_dir / 2].bytes_per_s * (1 + 1e-12));
+        assert_true(sim_test_load(g->links, flows, count, link_dir) <=
+                    g->links[link_dir / 2].bytes_per_s * (1 + 1e-12));
 }
 
 static void test_random_graphs(void **state)

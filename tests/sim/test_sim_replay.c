@@ -98,7 +98,8 @@ static void test_two_roads(void **state)
         sim_test_simulate(&plan, &recorded);
         struct sim_replay_change change = sim_replay_unchanged();
         change.slow = slow;
-        SIM_ASSERT_CLOSE(replayed_s(&plan, &recorded.trace, &change), simulated_s(&plan, &(struct sim_options){.slow = slow}));
+        SIM_ASSERT_CLOSE(replayed_s(&plan, &recorded.trace, &change),
+                         simulated_s(&plan, &(struct sim_options){.slow = slow}));
 
         /* half the rate of every link: by the cost model, and by hand, for there is no latency */
         for (uint32_t l = 0; l < again.hardware.link_count; l++) again.hardware.links[l].bandwidth.value *= 0.5;
@@ -179,7 +180,8 @@ static void test_gaps(void **state)
         struct sim_replay result;
         test_parallel_or_spilled(random_u64(seed, c), false, &plan);
         sim_test_simulate(&plan, &recorded);
-        double undisturbed_s = recorded.result.makespan_s, sum_s = make_late(&plan, &recorded.trace, random_u64(seed, c));
+        double undisturbed_s = recorded.result.makespan_s,
+            sum_s = make_late(&plan, &recorded.trace, random_u64(seed, c));
         struct sim_replay_change change = sim_replay_unchanged();
         replay(&plan, &recorded.trace, &change, &out, &result);
         assert_true(fabs(result.makespan_s - recorded.trace.makespan_s) <= 1e-9 * result.makespan_s);

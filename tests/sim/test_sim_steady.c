@@ -30,7 +30,8 @@ static void simulate(const struct plan *plan, struct sim_options options, struct
 
 static void same(double found, double whole, const char *what, uint32_t index)
 {
-    if (memcmp(&found, &whole, sizeof found) != 0) fail_msg("%s %u: %.17g, and of all %.17g", what, index, found, whole);
+    if (memcmp(&found, &whole, sizeof found) != 0)
+        fail_msg("%s %u: %.17g, and of all %.17g", what, index, found, whole);
 }
 
 static void near(double found, double whole, double scale, const char *what, uint32_t index)
@@ -124,7 +125,8 @@ static void random_plans(void **state)
 
 static bool random_parallel_plan(uint64_t key, struct plan *out)
 {
-    static const char *const machines[] = {"2x dgx-a100-80gb", "4x p3dn.24xlarge", "2x dgx-a100-80gb + 1x p3dn.24xlarge"};
+    static const char *const machines[] = {"2x dgx-a100-80gb", "4x p3dn.24xlarge",
+                                           "2x dgx-a100-80gb + 1x p3dn.24xlarge"};
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1};
     struct hardware hardware = {0};
     struct job_set jobs;

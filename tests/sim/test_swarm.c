@@ -283,8 +283,8 @@ static void agrees_with_the_slow_one(void **state)
         slow_swarm(&in, wiring, &slow);
         if (!is_same(&in, &fast, &slow) && (++ties > TIES_MAX || !is_same_nearby(&in, wiring)))
             fail_msg("trial %d of seed %llu, %s: %.17g s and %.17g, useful %.17g and %.17g", trial,
-                     (unsigned long long)seed, swarm_wiring_names[wiring], fast.elapsed_s, slow.elapsed_s, fast.useful_s,
-                     slow.useful_s);
+                     (unsigned long long)seed, swarm_wiring_names[wiring], fast.elapsed_s, slow.elapsed_s,
+                     fast.useful_s, slow.useful_s);
         failures += fast.failures;
         repeated += fast.repeated;
         given_up += fast.given_up;
@@ -338,7 +338,8 @@ static void everything_adds_up(void **state)
         w = again = (struct witness){0};
         random_swarm(&in, true);
         struct swarm_options options = {.wiring = (uint32_t)below(SWARM_WIRING_COUNT), .seed = below(1000),
-                                        .rebalance_s = below(2) ? in.rebalance_s : HUGE_VAL, .on_span = see, .context = &w};
+                                        .rebalance_s = below(2) ? in.rebalance_s : HUGE_VAL, .on_span = see,
+                                        .context = &w};
         bool moving = options.rebalance_s < HUGE_VAL && options.wiring != SWARM_FIXED;
         assert_int_equal(swarm_run(&in.arena, &in, &options, &result, &err), STATUS_OK);
         struct told told = {0};
@@ -475,7 +476,8 @@ static void bounds_are_the_best_prices(void **state)
         in.stages = stages;
         in.groups = groups;
         for (uint32_t g = 0; g < in.group_count; g++) {
-            groups[g] = (struct swarm_group){.first = in.peer_count, .count = 1 + (uint32_t)below(4), .passes = passes[g],
+            groups[g] = (struct swarm_group){.first = in.peer_count, .count = 1 + (uint32_t)below(4),
+                                             .passes = passes[g],
                                              .up_bytes_per_s = 1e9, .down_bytes_per_s = 1e9};
             in.peer_count += groups[g].count;
             for (uint32_t s = 0; s < 3; s++) passes[g][s] = (struct swarm_passes){any(0.1, 1), any(0.1, 1), 0};
@@ -511,9 +513,10 @@ static void wide_layers_have_little_to_say(void **state)
     for (int i = 0; i < 2; i++) {
         struct swarm in;
         unsigned width = 4096u << i;
-        must_parse(&in, "{'spillway_swarm': 1, 'network': {'model_type': 'gpt2', 'n_embd': %u, 'n_layer': 8, 'n_head': 32, "
-                        "'n_positions': 512, 'vocab_size': 1000}, 'cut': 4, 'microbatch': 2, 'batch': 32, 'sequence': 256, "
-                        "'peers': [{'count': 4, 'device': 't4-16gb', 'up': '12.5MB/s', 'down': '12.5MB/s'}]}", width);
+        must_parse(&in, "{'spillway_swarm': 1, 'network': {'model_type': 'gpt2', 'n_embd': %u, 'n_layer': 8, "
+                        "'n_head': 32, 'n_positions': 512, 'vocab_size': 1000}, 'cut': 4, 'microbatch': 2, 'batch': "
+                        "32, 'sequence': 256, 'peers': [{'count': 4, 'device': 't4-16gb', 'up': '12.5MB/s', 'down': "
+                        "'12.5MB/s'}]}", width);
         double parameters = 2.0 * (12.0 * width * width + 13.0 * width);
         assert_near(in.stages[1].boundary_bytes, 4.0 * 2 * 256 * width, 0);
         assert_near(in.stages[1].gradient_bytes, 4 * parameters, 0);
@@ -562,12 +565,13 @@ static void mistakes_have_places(void **state)
                    "test:2:65: 'stage' is 2 (expected 0 to 1)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, " PEER ", 'sped': 2}]}",
                    "test:2:56: unknown key 'sped' (did you mean 'speed'?)");
-    assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, 'up': '8 s', 'down': '1MB/s'}]}",
+    assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, 'up': '8 s', 'down': "
+                                                               "'1MB/s'}]}",
                    "test:2:30: 'up': '8 s' has the unit 's' (expected a rate such as 24GB/s)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, " PEER
                    ", 'failures': {'mtbf': '1h', 'spares': 2}}]}",
-                   "test:2:68: spares, restart, checkpoint, elastic, least and work are only for runs that stop when a device "
-                   "fails (expected mtbf, shape, repair, stragglers and events)");
+                   "test:2:68: spares, restart, checkpoint, elastic, least and work are only for runs that stop when "
+                   "a device fails (expected mtbf, shape, repair, stragglers and events)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, " PEER
                    ", 'failures': {'events': [{'at': '1h', 'for': '1h', 'device': 2}]}}]}",
                    "test:2:116: 'device' is 2 (expected 0 to 1)");

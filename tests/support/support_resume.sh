@@ -1,6 +1,6 @@
-# Loaded by tests of runs that are killed and resumed (check_cli_resume.sh, check_cli_turns.sh), with the source and build
-# folder as arguments. Changes to a folder of its own; the run to compare with leaves its weights in untouched/ and its
-# log in untouched.jsonl.
+# Loaded by tests of runs that are killed and resumed (check_cli_resume.sh, check_cli_turns.sh), with the source and
+# build folder as arguments. Changes to a folder of its own; the run to compare with leaves its weights in untouched/
+# and its log in untouched.jsonl.
 # shellcheck shell=bash disable=SC2034
 
 source=$(cd "$1" && pwd)

@@ -75,7 +75,8 @@ static bool fits(const struct checking *c, const json_t *schema, const json_t *v
 
 static bool fail(const struct checking *c, const char *place, const char *what, const char *name)
 {
-    snprintf(c->why, c->size, "%s: %s%s%s%s", *place ? place : "the root", what, *name ? " '" : "", name, *name ? "'" : "");
+    snprintf(c->why, c->size, "%s: %s%s%s%s", *place ? place : "the root", what, *name ? " '" : "", name,
+             *name ? "'" : "");
     return false;
 }
 
@@ -90,7 +91,8 @@ static bool is_type(const json_t *value, const char *name)
         const char *name;
         bool is;
     } types[] = {{"object", json_is_object(value)}, {"array", json_is_array(value)}, {"string", json_is_string(value)},
-                 {"number", json_is_number(value)}, {"integer", is_whole(value)},    {"boolean", json_is_boolean(value)},
+                 {"number", json_is_number(value)}, {"integer", is_whole(value)},
+                 {"boolean", json_is_boolean(value)},
                  {"null", json_is_null(value)}};
     for (size_t i = 0; i < ARRAY_COUNT(types); i++)
         if (strcmp(types[i].name, name) == 0) return types[i].is;
@@ -125,7 +127,8 @@ static bool matches(const char *pattern, const char *text)
 static const char *unknown_rule(const json_t *schema)
 {
     static const char *const known[] = {
-        "$schema", "$id", "$defs", "$ref", "title", "description", "type", "const", "enum", "anyOf", "required", "properties",
+        "$schema", "$id", "$defs", "$ref", "title", "description", "type", "const", "enum", "anyOf", "required",
+        "properties",
         "additionalProperties", "items", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "pattern"};
     const char *key;
     json_t *unused;

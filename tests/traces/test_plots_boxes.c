@@ -21,7 +21,8 @@ static const uint32_t of_stream[] = {0, 1, 2, PLOT_ROW_NONE, PLOT_ROW_NONE, PLOT
 enum { ROWS = 3 };
 
 /* The boxes of a trace; bin_count 0: of its spans. The caller releases them. */
-static struct plot_boxes make(const struct trace *trace, const struct plot_window *window, uint32_t bin_count, size_t limit)
+static struct plot_boxes make(const struct trace *trace, const struct plot_window *window, uint32_t bin_count,
+                              size_t limit)
 {
     struct error err = {0};
     struct plot_boxes boxes = {

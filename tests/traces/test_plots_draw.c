@@ -215,7 +215,8 @@ static void a_missing_gnuplot_is_named(void **state)
     char path[200];
     snprintf(path, sizeof path, "%s", support_path("x.png"));
     assert_int_equal(draw(TIMELINE, path, &(struct plot_options){0}, &err), STATUS_DEVICE);
-    assert_string_equal(err.text, "gnuplot, which draws plots, was not found on PATH (install the package gnuplot-nox)");
+    assert_string_equal(err.text, "gnuplot, which draws plots, was not found on PATH (install the package "
+                                  "gnuplot-nox)");
     assert_int_equal(files_in_folder(), 0);
     err = (struct error){0};
     assert_int_equal(draw(MEMORY, path, &(struct plot_options){.keep_script = true}, &err),

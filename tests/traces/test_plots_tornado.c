@@ -14,7 +14,8 @@
 #include "plots/plot.h"
 #include "tests/support/support_folder.h"
 
-static const struct plot_effect effects[] = {{"products", -0.0875, 0.105}, {"latencies", 0, 0.0325}, {"memory", -0.012, -0.002}};
+static const struct plot_effect effects[] = {{"products", -0.0875, 0.105}, {"latencies", 0, 0.0325},
+                                             {"memory", -0.012, -0.002}};
 
 static bool has(const char *text, const char *what) { return strstr(text, what) != NULL; }
 

@@ -194,8 +194,8 @@ static const json_t *find_event(const json_t *root, const char *name, json_int_t
 /* --- tests ---------------------------------------------------------------------------------- */
 
 /* Writes traces in memory. */
-static enum status write_traces(const struct trace *const *traces, uint32_t count, uint64_t minibatches, const char *path,
-                                struct error *err)
+static enum status write_traces(const struct trace *const *traces, uint32_t count, uint64_t minibatches,
+                                const char *path, struct error *err)
 {
     struct trace_reader *readers[CHROME_TRACES_MAX] = {NULL};
     enum status status = STATUS_OK;

@@ -100,7 +100,8 @@ static void collectives_are_a_class(void **state)
     }
 }
 
-/* Spans 3 and 4 of gpu1 become collectives; each waited before its start for a known time, in traces that have waits. */
+/* Spans 3 and 4 of gpu1 become collectives; each waited before its start for a known time, in traces that have
+ * waits. */
 static void collectives_wait_and_transfer(void **state)
 {
     (void)state;

@@ -41,8 +41,8 @@ static void random_trace(struct trace *trace, uint64_t key, uint64_t spans)
         ends_s[s] = end_s;
         uint32_t minibatch = (uint32_t)(i / 40 + random_below(key, 4 * i + 3, 5));
         bool copy = streams[s] == GPU0_H2D || streams[s] == GPU1_H2D;
-        rows[i] = (struct span_row){streams[s], (uint32_t)s / 2, (uint32_t)(i % 7), PLAN_FORWARD, (uint32_t)(i % 3), minibatch,
-                                    start_s, end_s, copy ? 1000 : 0};
+        rows[i] = (struct span_row){streams[s], (uint32_t)s / 2, (uint32_t)(i % 7), PLAN_FORWARD, (uint32_t)(i % 3),
+                                    minibatch, start_s, end_s, copy ? 1000 : 0};
     }
     for (uint64_t i = 0; i < spans; i++) {
         uint32_t place = i == 0 ? 0 : i < spans / 2 ? 1 : 1 + (uint32_t)random_below(key + 1, i, 2);
@@ -111,7 +111,8 @@ static void windows_are_the_same_by_both_roads(void **state)
         for (uint64_t w = 0; w < 16; w++) {
             double end_s = trace.makespan_s + 1, from_s = random_unit(key + 9, 3 * w) * end_s;
             struct trace_part part = {.from_s = w % 4 == 0 ? 0 : from_s,
-                                      .to_s = w % 3 == 0 ? 0 : from_s + random_unit(key + 9, 3 * w + 1) * end_s / (double)(1 + w),
+                                      .to_s = w % 3 == 0
+                                              ? 0 : from_s + random_unit(key + 9, 3 * w + 1) * end_s / (double)(1 + w),
                                       .minibatches = w % 5 < 2 ? random_below(key + 9, 3 * w + 2, spans / 40 + 2) : 0};
             two_roads(indexed, plain, &part);
         }
@@ -137,7 +138,8 @@ static char *text_of_long(size_t *length)
 }
 
 /* Reads a window of a text; the number of its spans. */
-static uint64_t spans_of(const char *text, size_t length, const struct trace_part *part, enum status *status, struct error *err)
+static uint64_t spans_of(const char *text, size_t length, const struct trace_part *part, enum status *status,
+                         struct error *err)
 {
     struct trace_reader *reader = NULL;
     struct trace_span span;
@@ -201,7 +203,8 @@ static void a_wrong_index_is_refused(void **state)
         if (status == STATUS_OK) {
             unused++; /* a raw offset or a line and column, which are not used for a whole trace */
             assert_int_equal(count, SPANS);
-        } else if (!strstr(err.text, "of the index is wrong") && !strstr(err.text, "differs from the trace") && c < ends) {
+        } else if (!strstr(err.text, "of the index is wrong") && !strstr(err.text, "differs from the trace") &&
+                   c < ends) {
             fail_msg("digit %td of the index: %s", c - blocks, err.text);
         }
         *c = was;
@@ -270,7 +273,8 @@ static void spans_come_into_order(void **state)
     uint64_t numbers[COUNT], next = 0;
     for (uint64_t i = 0; i < COUNT; i++) numbers[i] = i;
     for (uint64_t i = 0; i + 1 < COUNT; i++) { /* none is more than about 300 away from its place */
-        uint64_t reach = COUNT - i < 300 ? COUNT - i : 300, k = i + (i % 2 ? random_below(seed, i, reach) : 0), was = numbers[i];
+        uint64_t reach = COUNT - i < 300 ? COUNT - i : 300, k = i + (i % 2 ? random_below(seed, i, reach) : 0),
+            was = numbers[i];
         numbers[i] = numbers[k];
         numbers[k] = was;
     }
@@ -294,14 +298,16 @@ static void the_first_error_is_told_at_the_end(void **state)
     struct error err = {0};
     struct trace_writer *writer;
     support_scene(&trace, TRACE_PREDICTED, 1);
-    if (trace_writer_create(support_path("t.json"), &writer, &err) || trace_writer_begin(writer, &trace, &err)) fail_msg("%s", err.text);
+    if (trace_writer_create(support_path("t.json"), &writer, &err) || trace_writer_begin(writer, &trace, &err))
+        fail_msg("%s", err.text);
     struct trace_span span = trace.spans[0];
     span.end_s = -1;
     trace_writer_span(writer, &span);
     trace_writer_span(writer, &trace.spans[0]);
     assert_int_equal(trace_writer_commit(writer, &trace, &err), STATUS_CHECK);
     char expected[300];
-    snprintf(expected, sizeof expected, "the trace for '%s': span 0 runs from 0.0625 s to -1 s", support_path("t.json"));
+    snprintf(expected, sizeof expected, "the trace for '%s': span 0 runs from 0.0625 s to -1 s",
+             support_path("t.json"));
     assert_string_equal(err.text, expected);
     assert_null(support_slurp(support_path("t.json"), NULL));
     trace_release(&trace);
@@ -315,7 +321,8 @@ static void a_level_above_the_peak_is_refused(void **state)
     struct error err = {0};
     struct trace_writer *writer;
     support_scene(&trace, TRACE_PREDICTED, 1);
-    if (trace_writer_create(support_path("t.json"), &writer, &err) || trace_writer_begin(writer, &trace, &err)) fail_msg("%s", err.text);
+    if (trace_writer_create(support_path("t.json"), &writer, &err) || trace_writer_begin(writer, &trace, &err))
+        fail_msg("%s", err.text);
     for (uint64_t i = 0; i < trace.level_count; i++) trace_writer_level(writer, &trace.levels[i]);
     trace.places[1].peak_bytes -= 1;
     assert_int_equal(trace_writer_commit(writer, &trace, &err), STATUS_CHECK);

@@ -46,7 +46,8 @@ static int go(const void *context)
     case NOTHING: return STATUS_OK;
     case SHOW: /* as `trace show` does; a trace with an index is not read */
         status = trace_reader_open(path, NULL, &reader, &err);
-        if (status == STATUS_OK && trace_reader_counts(reader, &found, &levels) != reading->indexed) status = STATUS_CHECK;
+        if (status == STATUS_OK && trace_reader_counts(reader, &found, &levels) != reading->indexed)
+            status = STATUS_CHECK;
         if (status == STATUS_OK && !reading->indexed) status = trace_reader_finish(reader, &found, &err);
         trace_reader_close(reader);
         if (status == STATUS_OK && found != count) status = STATUS_CHECK;
@@ -58,8 +59,10 @@ static int go(const void *context)
         if (status == STATUS_OK && found != count) status = STATUS_CHECK;
         break;
     case WINDOW: /* spans that begin at 10 s and each half second up to 60 s; the one before ends at 9.875 s */
-        status = trace_read_part(path, &(struct trace_part){.from_s = middle_s + 10, .to_s = middle_s + 60}, &trace, &err);
-        if (status == STATUS_OK && (trace.span_count != 101 || trace.level_count < 101 || trace.level_count > 103)) status = STATUS_CHECK;
+        status = trace_read_part(path, &(struct trace_part){.from_s = middle_s + 10, .to_s = middle_s + 60}, &trace,
+                                 &err);
+        if (status == STATUS_OK && (trace.span_count != 101 || trace.level_count < 101 || trace.level_count > 103))
+            status = STATUS_CHECK;
         break;
     case MINIBATCHES:
         status = trace_read_part(path, &(struct trace_part){.minibatches = 7}, &trace, &err);
@@ -87,7 +90,8 @@ static void memory_does_not_grow(void **state)
     static const struct {
         const char *name;
         int version;
-    } files[] = {{"long1.json", 1}, {"long1.json.gz", 1}, {"long2.json", TRACE_VERSION}, {"long2.json.gz", TRACE_VERSION}};
+    } files[] = {{"long1.json", 1}, {"long1.json.gz", 1}, {"long2.json", TRACE_VERSION},
+                 {"long2.json.gz", TRACE_VERSION}};
     for (size_t n = 0; n < ARRAY_COUNT(files); n++) {
         const char *path = support_path(files[n].name);
         const int version = files[n].version;
@@ -96,8 +100,8 @@ static void memory_does_not_grow(void **state)
         long nothing = peak_kib(NOTHING, path, span_count, version), shown = peak_kib(SHOW, path, span_count, version);
         long judged = peak_kib(JUDGE, path, span_count, version), window = peak_kib(WINDOW, path, span_count, version);
         long batches = peak_kib(MINIBATCHES, path, span_count, version);
-        print_message("%s: %ld KiB for nothing, %ld to show, %ld to judge, %ld for a window, %ld for minibatches\n", files[n].name,
-                      nothing, shown, judged, window, batches);
+        print_message("%s: %ld KiB for nothing, %ld to show, %ld to judge, %ld for a window, %ld for minibatches\n",
+                      files[n].name, nothing, shown, judged, window, batches);
         /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB.
          * The index of a long trace takes a few bytes by span. */
         long most = nothing + 4096 + (long)(span_count / TRACE_BLOCK_SPANS * 256 / 1024);
@@ -137,7 +141,8 @@ static void a_window_is_a_part_of_the_whole(void **state)
     if (trace_read(path, &whole, &err)) fail_msg("%s", err.text);
     for (uint32_t round = 0; round < 20; round++) {
         struct trace part = {0};
-        const struct trace_part window = {.from_s = round * 131.0, .to_s = round * 131.0 + 0.3 + round * 7.25, .minibatches = round % 3 * 20};
+        const struct trace_part window = {.from_s = round * 131.0, .to_s = round * 131.0 + 0.3 + round * 7.25,
+                                          .minibatches = round % 3 * 20};
         if (trace_read_part(path, &window, &part, &err)) fail_msg("%s", err.text);
         double end_s = 0;
         uint64_t k = 0, before[2] = {UINT64_MAX, UINT64_MAX}, l = 0;
@@ -152,7 +157,8 @@ static void a_window_is_a_part_of_the_whole(void **state)
         }
         assert_int_equal(k, part.span_count);
         double before_s = window.minibatches > 0 ? fmin(window.from_s, nextafter(end_s, INFINITY)) : window.from_s;
-        for (uint64_t i = 0; i < whole.level_count && whole.levels[i].time_s < before_s; i++) before[whole.levels[i].place] = i;
+        for (uint64_t i = 0; i < whole.level_count && whole.levels[i].time_s < before_s; i++)
+            before[whole.levels[i].place] = i;
         for (uint64_t i = 0; i < whole.level_count; i++) {
             const struct trace_level *level = &whole.levels[i];
             bool last_before = level->time_s < window.from_s && before[level->place] == i;

@@ -70,7 +70,8 @@ static int go(const void *context)
     struct trace_reader *readers[SIDES] = {NULL};
     struct error err = {0};
     enum status status = STATUS_OK;
-    for (int s = 0; s < SIDES && status == STATUS_OK; s++) status = trace_reader_open(work->paths[s], NULL, &readers[s], &err);
+    for (int s = 0; s < SIDES && status == STATUS_OK; s++)
+        status = trace_reader_open(work->paths[s], NULL, &readers[s], &err);
     if (status == STATUS_OK) status = work->run(readers, &err);
     for (int s = 0; s < SIDES; s++) trace_reader_close(readers[s]);
     if (status != STATUS_OK) fprintf(stderr, "%s: %s\n", work->name, err.text);
@@ -127,8 +128,9 @@ static long write_profile(const char *path, bool object)
     assert_non_null(file);
     fputs(object ? "{\"schemaVersion\": 1, \"traceEvents\": [" : "[", file);
     for (int i = 0; i < EVENTS; i++)
-        fprintf(file, "%s\n{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"kernel %d\", \"pid\": 0, \"tid\": %d, \"ts\": %d.5, \"dur\": 7, "
-                      "\"args\": {\"device\": 0, \"stream\": 7, \"correlation\": %d, \"grid\": [128, 1, 1], \"block\": [256, 1, 1]}}",
+        fprintf(file, "%s\n{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"kernel %d\", \"pid\": 0, \"tid\": %d, "
+                      "\"ts\": %d.5, \"dur\": 7, \"args\": {\"device\": 0, \"stream\": 7, \"correlation\": %d, "
+                      "\"grid\": [128, 1, 1], \"block\": [256, 1, 1]}}",
                 i > 0 ? "," : "", i % 300, i % 3, 10 * i, 3 * i);
     fputs(object ? "]}\n" : "]\n", file);
     long length = ftell(file);

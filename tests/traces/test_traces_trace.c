@@ -219,8 +219,8 @@ static void each_broken_rule_is_named(void **state)
         {break_wait_unknown, "span 9 waits 0.03125 s for members (expected 0)"},
         {break_wait_negative, "span 9 waits -0.03125 s for members (expected 0, or more)"},
         {break_wait_nan, "span 9 waits nan s for members (expected 0, or more)"},
-        {break_wait_early, "span 9 waits for members from 0.84375 s on stream 'gpu0 compute', where the one before it ends "
-                           "at 0.875 s"},
+        {break_wait_early, "span 9 waits for members from 0.84375 s on stream 'gpu0 compute', where the one before it "
+                           "ends at 0.875 s"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct trace trace;
@@ -413,7 +413,8 @@ static void bad_files_are_refused_with_their_place(void **state)
     } cases[] = {
         {"\"spillway_trace\": 1", "\"spillway_trace\": 4",
          "t:1:20: trace version 4 is not known (expected 1 to 3)", STATUS_BAD_INPUT},
-        {"\"end_s\"],", "\"end_s\", \"waited_s\"],", "t:13:12: element 0 has 5 elements (expected 6)", STATUS_BAD_INPUT},
+        {"\"end_s\"],", "\"end_s\", \"waited_s\"],", "t:13:12: element 0 has 5 elements (expected 6)",
+         STATUS_BAD_INPUT},
         {"\"end_s\"],", "\"end_s\", \"waited\"],",
          "t:12:75: column 'waited' of 'span_columns' (expected 'waited_s')", STATUS_BAD_INPUT},
         {"\"source\": \"measured\"", "\"source\": \"guessed\"",
@@ -432,7 +433,8 @@ static void bad_files_are_refused_with_their_place(void **state)
         {" \"places\"", " \"hosts\": 2, \"places\"",
          "t: stream 'gpu0 compute' has kind 0 and device 0 (there are 0 devices)", STATUS_CHECK},
         {" \"places\"", " \"hosts\": 0, \"places\"", "t:6:11: ", STATUS_BAD_INPUT},
-        {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "{\"name\": \"cpu\", \"host\": 1, \"kind\": \"cpu\"}",
+        {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}",
+         "{\"name\": \"cpu\", \"host\": 1, \"kind\": \"cpu\"}",
          "t: stream 'cpu' is of host 1 (there are 1)", STATUS_CHECK},
         {"\"device\": 0, \"kind\": \"h2d\"", "\"device\": 0, \"host\": 0, \"kind\": \"h2d\"", "t:5:", STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",

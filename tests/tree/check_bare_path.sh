@@ -42,7 +42,8 @@ code=0
 bare '' bash -c 'exit 77' || code=$?
 [[ $code == 77 ]] || fail "the exit code of a command became $code (expected 77)"
 
-# What an essential system has (dash, mawk, util-linux), and what bootstrap's packages bring (dependencies, alternatives).
+# What an essential system has (dash, mawk, util-linux), and what bootstrap's packages bring (dependencies,
+# alternatives).
 for tool in sh awk sed grep find setsid perl make; do
     bare '' bash -c "command -v $tool" >/dev/null || fail "$tool is not on the bare PATH"
 done

@@ -84,7 +84,8 @@ ${ctest/build/build-asan} -L ^(fast|medium)\$" sanitize
 expect 'packages' 0 'libsqlite3-dev     the history and kept sweeps
 ' '' packages
 while read -r package purpose; do # a line a package
-    [[ $package =~ ^[a-z0-9-]+$ && -n $purpose ]] || { echo "no purpose: '$package $purpose'"; failures=$((failures + 1)); }
+    [[ $package =~ ^[a-z0-9-]+$ && -n $purpose ]] ||
+        { echo "no purpose: '$package $purpose'"; failures=$((failures + 1)); }
 done < <(PATH=$scratch/tools "$scratch/tools/bash" "$scratch/tree/bootstrap" packages)
 
 # Fuzzing is for machines with clang, which is no package that bootstrap installs.

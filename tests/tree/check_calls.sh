@@ -5,9 +5,9 @@
 # usage: check_calls.sh SOURCE_FOLDER BUILD_FOLDER
 #
 # check_includes.sh keeps the folders in order. This check does the same for the files of a folder: nm says which object
-# file defines a symbol and which ones use it. A few subjects are one piece of code in several files; such a family counts
-# as one file. Before the real tree, the check runs on a made-up list of symbols with a circle: a check that cannot fail
-# proves nothing.
+# file defines a symbol and which ones use it. A few subjects are one piece of code in several files; such a family
+# counts as one file. Before the real tree, the check runs on a made-up list of symbols with a circle: a check that
+# cannot fail proves nothing.
 set -euo pipefail
 
 # Rows "FOLDER NAME PATTERN": the files of FOLDER whose name without suffix matches PATTERN are one subject.
@@ -28,8 +28,8 @@ exec/state saver run_(in_flight|peers_wait|write_back|saver(_cut|_peers)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 
-# Lines "FOLDER/FILE T|U SYMBOL" of the object files: T for a symbol that the file defines, U for one that it uses. An old
-# build folder has objects of sources that are gone; they do not count.
+# Lines "FOLDER/FILE T|U SYMBOL" of the object files: T for a symbol that the file defines, U for one that it uses. An
+# old build folder has objects of sources that are gone; they do not count.
 symbols_of() { # SOURCE_FOLDER BUILD_FOLDER
     (cd "$2" && find . -path ./tests -prune -o -path '*/CMakeFiles/*.dir/*.o' -print0 | xargs -0 nm -gA 2>/dev/null) |
         sed -nE 's!^\./(.*/)?CMakeFiles/[^/]+\.dir/([^:]*)\.(c|cu)\.o:[0-9a-f ]* ([A-Za-z]) ([A-Za-z_][A-Za-z_0-9]*)$!\1\2 \4 \5!p' |

@@ -4,10 +4,10 @@
 #
 # usage: check_includes.sh SOURCE_FOLDER
 #
-# A folder may include itself and what stands before it in the table, unless that belongs to the other program. The table
-# names every folder with sources, and file names are unique in the tree, so that "see share.c" means one file. Judges
-# share no code with what they judge. The guard of a header is its path. Before the real tree, the check runs on a made-up
-# one with a mistake of each kind: a check that cannot fail proves nothing.
+# A folder may include itself and what stands before it in the table, unless that belongs to the other program. The
+# table names every folder with sources, and file names are unique in the tree, so that "see share.c" means one file.
+# Judges share no code with what they judge. The guard of a header is its path. Before the real tree, the check runs on
+# a made-up one with a mistake of each kind: a check that cannot fail proves nothing.
 set -euo pipefail
 
 # Rows "FOLDER PROGRAM" of the table, in its order; PROGRAM is "both", "spillway" or "spillway-exec".
@@ -20,11 +20,12 @@ includes_of() { # ROOT FOLDER...
     local root=$1
     shift
     (cd "$root" && grep -rnE --include='*.[ch]' --include='*.cu' --include='*.cuh' --include='*.cpp' \
-        '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$@" | sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/') || true
+        '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$@" |
+            sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/') || true
 }
 
-# Judges compute anew what they judge: apart from base/ and models/ they take the data they look at, and nothing that makes
-# it. True for every file that is no judge.
+# Judges compute anew what they judge: apart from base/ and models/ they take the data they look at, and nothing that
+# makes it. True for every file that is no judge.
 judge_may_include() { # FILE INCLUDED
     case $2 in base/* | models/*) return 0 ;; esac
     case $1 in
@@ -66,7 +67,8 @@ check_tree() {
         }'
     # every folder with sources stands in the table, and the other way round
     comm -3 <(cd "$1" && find "${tops[@]}" -type f \( -name '*.[ch]' -o -name '*.cu' \) | sed 's|/[^/]*$||' | sort -u) \
-        <(order_of "$1" | sed 's| .*||' | sort) | sed -E "s|^\t(.*)|docs/architecture.md: there is no folder '\1' with sources|; t
+        <(order_of "$1" | sed 's| .*||' | sort) |
+            sed -E "s|^\t(.*)|docs/architecture.md: there is no folder '\1' with sources|; t
             s|(.*)|docs/architecture.md: folder '\1' is missing|"
     # judges
     includes_of "$1" "${tops[@]}" tests | while IFS=: read -r file line included; do

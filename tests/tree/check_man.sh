@@ -15,11 +15,13 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# What is wrong with a page. mandoc takes a dot with a digit in a folder's name for the section: it sees no folder. Empty paragraphs around headings are scdoc's, and how long a line of roff is nobody sees.
+# What is wrong with a page. mandoc takes a dot with a digit in a folder's name for the section: it sees no folder.
+# Empty paragraphs around headings are scdoc's, and how long a line of roff is nobody sees.
 faults() { # PAGE.scd
     { grep -nE '^#.*_' "$1" || true; } | sed 's/^/a heading with an underscore: line /'
     scdoc <"$1" >"$scratch/page" 2>"$scratch/told" || sed 's/^/scdoc: /' "$scratch/told"
-    (cd "$scratch" && mandoc -T lint page || true) | grep -vE 'STYLE:|skipping paragraph macro: PP (empty|after SH)' || true
+    (cd "$scratch" && mandoc -T lint page || true) | grep -vE 'STYLE:|skipping paragraph macro: PP (empty|after SH)' ||
+        true
 }
 
 # A page with each fault is found.
@@ -47,7 +49,8 @@ for page in "${pages[@]%.scd}"; do [[ -e $build/man/$page ]] || built=no; done
 if [[ $built == yes ]]; then
     cmake --install "$build" --prefix "$scratch/installed" --component manual >/dev/null
     for page in "${pages[@]%.scd}"; do
-        [[ -n $(find "$scratch/installed" -path "*/man${page##*.}/$page") ]] || { echo "not installed: $page"; failed=1; }
+        [[ -n $(find "$scratch/installed" -path "*/man${page##*.}/$page") ]] ||
+            { echo "not installed: $page"; failed=1; }
     done
 fi
 echo "$count pages"

@@ -4,8 +4,8 @@
 #
 # usage: check_names.sh SOURCE_FOLDER
 #
-# A name begins with a word of its header's path (plan_read in planner/plan.h, STORAGE_BLOCK in exec/device/storage.h), or
-# with an object that belongs to this header or folder (STATUS_OK in base/error.h). tests/tree/objects.tsv lists the
+# A name begins with a word of its header's path (plan_read in planner/plan.h, STORAGE_BLOCK in exec/device/storage.h),
+# or with an object that belongs to this header or folder (STATUS_OK in base/error.h). tests/tree/objects.tsv lists the
 # objects, each with its only owner. Before the real tree, the check runs on a made-up one with a mistake of each kind.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -35,7 +35,8 @@ uint32_t import_bandwidth_rows(const struct import *import, const char *name);
 MUST_CHECK enum status import_bandwidths(struct import *import, const char *name, double *cells, struct error *err);
 
 MUST_CHECK enum status import_nvbandwidth(struct import *import, const struct json_input *in, struct error *err);
-MUST_CHECK enum status import_nvbandwidth_text(struct import *import, const char *text, size_t length, struct error *err);
+MUST_CHECK enum status import_nvbandwidth_text(struct import *import, const char *text, size_t length,
+                                               struct error *err);
 MUST_CHECK enum status import_nccl_json(struct import *import, const struct json_input *in, struct error *err);
 MUST_CHECK enum status import_nccl_table(struct import *import, const char *text, size_t length, struct error *err);
 

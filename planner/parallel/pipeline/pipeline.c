@@ -375,7 +375,8 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
     struct arena scratch = {0};
     bool splits = pipeline_splits(parallel);
     struct pipeline_clock c = {.parallel = parallel, .times = times, .microbatches = microbatches, .splits = splits,
-                               .chunks = parallel_chunks(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
+                               .chunks = parallel_chunks(parallel),
+                               .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
     struct pipeline_order other;
     assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
     if (parallel_buckets(parallel) > 1) return pipeline_buckets_order(arena, parallel, microbatches, times, out, err);

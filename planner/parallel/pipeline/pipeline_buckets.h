@@ -10,7 +10,8 @@
 #include "planner/parallel/pipeline/pipeline.h"
 
 /* As pipeline_order(). */
-MUST_CHECK enum status pipeline_buckets_order(struct arena *arena, const struct parallel *parallel, uint32_t microbatches,
+MUST_CHECK enum status pipeline_buckets_order(struct arena *arena, const struct parallel *parallel,
+                                              uint32_t microbatches,
                                               const struct pipeline_times *times, struct pipeline_order *out,
                                               struct error *err);
 

@@ -18,7 +18,8 @@ struct head_tail_bound {
 };
 
 /* Finds the heads and tails for the duals of a bound. `least`: a makespan proven by another bound. */
-MUST_CHECK enum status head_tail_bound_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
+MUST_CHECK enum status head_tail_bound_find(const struct instance *in, int64_t least,
+                                            const struct instance_bounds *duals,
                                             struct head_tail_bound *out, struct error *err);
 
 /* Returns the earliest tick at which a device whose first task is of this unit starts it, after the copy in. */

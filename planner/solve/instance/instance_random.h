@@ -19,7 +19,8 @@ enum instance_family {
     INSTANCE_FAMILY_HETEROGENEOUS, /* Hydra's Fig. 7: 100 to 10 000 units and 30 min to 4 h, no copies */
     INSTANCE_FAMILY_FEW_LONG,      /* two to three chains longer than the others, copies as HIDDEN */
     INSTANCE_FAMILY_MANY_SHORT,    /* one minibatch each, copies as HIDDEN */
-    INSTANCE_FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; a shared bridge, whose necessary copies take 0.9
+    INSTANCE_FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; a shared bridge, whose necessary copies
+                                      take 0.9
                            * to 1.4 times the devices' computation or the longest job */
     INSTANCE_FAMILY_COUNT
 };

@@ -14,7 +14,8 @@ struct footprint {
     uint64_t weight_bytes;     /* first in the state: the weights that passes read */
     uint64_t value_bytes;      /* first in the state: values in full precision */
     uint64_t state_bytes;
-    uint64_t frozen_bytes, trained_bytes; /* of the state: what updates never change, and the rest, which comes after it */
+    uint64_t frozen_bytes, trained_bytes; /* of the state: what updates never change, and the rest, which comes after
+                                             it */
     bool goes_back;            /* has a backward pass: not all layers up to its last one are frozen */
     uint64_t gradient_bytes;   /* of the trained parameters, fp32; also of kept values */
     uint64_t kept_bytes[ACTIVATIONS_COUNT]; /* kept for the backward pass, by enum plan_activations */
@@ -28,7 +29,8 @@ struct footprint {
     /* on the host's processor; 0 where hardware_has_cpu() is false */
     double cpu_update_s;
     double cpu_norm_s; /* of a job that clips, else 0 */
-    double cpu_forward_s, cpu_backward_s; /* of an embedding that footprint_can_slice(); with the update, unless it clips */
+    double cpu_forward_s, cpu_backward_s; /* of an embedding that footprint_can_slice(); with the update, unless it
+                                             clips */
 };
 
 struct footprints; /* opaque */

@@ -29,7 +29,8 @@ static inline uint32_t node_assignment_count(const struct hardware *hardware, co
  *     seconds    (job count) each job's whole computation
  *     node_of_job    out: (job count)
  */
-MUST_CHECK enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
+MUST_CHECK enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices,
+                                              const struct job_set *jobs,
                                               const double *seconds, uint32_t *node_of_job, struct error *err);
 
 #endif

@@ -45,7 +45,8 @@ struct partition {
     struct arena arena;
     struct plan_shard *shards;
     uint32_t *job_first_shard;   /* job count + 1 entries */
-    uint32_t *job_frozen;        /* per job: its first shards of which nothing is trained, which have no backward pass */
+    uint32_t *job_frozen;        /* per job: its first shards of which nothing is trained, which have no backward
+                                    pass */
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
     bool *on_cpu;                /* per shard: the host's processor updates it; also an embedding's passes */

@@ -52,7 +52,8 @@ bool estimate_embedding_on_cpu(const struct job *job, uint32_t place);
 
 /* Returns the time of a spilled shard's passes only. */
 struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
-                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu);
+                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f,
+                                        bool on_cpu);
 
 /* Estimates all passes of a cut in order. */
 MUST_CHECK enum status estimate_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,

@@ -33,12 +33,14 @@ struct partition_room {
 
 /* Cuts a greedily cut job again within this room, if its minibatch is estimated to take no longer; else the cut
  * stays. */
-MUST_CHECK enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c,
+MUST_CHECK enum status partition_cut_balanced(const struct partition_cutter *cutter,
+                                              const struct partition_candidate *c,
                                               uint32_t j, const struct partition_room *room,
                                               struct partition_job_cut *cut, struct error *err);
 
 /* Finds the smallest weight buffer for this cut. */
-MUST_CHECK enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c,
+MUST_CHECK enum status partition_weight_buffer_used(const struct partition_cutter *cutter,
+                                                    const struct partition_candidate *c,
                                                     uint32_t j, const struct partition_job_cut *cut, uint64_t *bytes,
                                                     struct error *err);
 

@@ -158,8 +158,8 @@ static struct partition_seconds copy_all_shards(const struct partition_cutter *c
     return all;
 }
 
-/* Tries a candidate's greedy or balanced cuts and fills `out` up to partition_end(), with room for every layer of every job.
- * *fits is false if a job does not fit. */
+/* Tries a candidate's greedy or balanced cuts and fills `out` up to partition_end(), with room for every layer of every
+ * job. *fits is false if a job does not fit. */
 static enum status try_candidate(struct partition_cutter *cutter, const struct partition_candidate *c, bool balanced,
                                  struct partition *out, struct partition_job_cut *cuts, bool *fits,
                                  struct error *err)

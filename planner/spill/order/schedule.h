@@ -1,9 +1,10 @@
 /*
  * A schedule: which unit of which job on which device, in order.
  *
- * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2-F the backward
- * passes of shards S-2 .. F, if the first F are frozen. When an evaluation follows, the units of its first held-out minibatch
- * are the next S, and so on. Updates of jobs that clip have no position: they follow the last backward pass without a decision.
+ * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2-F the
+ * backward passes of shards S-2 .. F, if the first F are frozen. When an evaluation follows, the units of its first
+ * held-out minibatch are the next S, and so on. Updates of jobs that clip have no position: they follow the last
+ * backward pass without a decision.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H

@@ -3,9 +3,9 @@
  *
  * Each device has a clock per stream of the plan: copies in, computation, copies out (and one more where devices copy
  * directly), and the weight buffers that spilled state uses in turn; the host's processor has a clock shared by all. A
- * placed unit starts its copy in when stream and weight buffer are free (it is known ahead, so it can be fetched ahead),
- * computes when the device, the copy and the job are ready, and frees its weight buffer after its copy out. The only
- * decision is the order of placing.
+ * placed unit starts its copy in when stream and weight buffer are free (it is known ahead, so it can be fetched
+ * ahead), computes when the device, the copy and the job are ready, and frees its weight buffer after its copy out. The
+ * only decision is the order of placing.
  *
  * A state can be copied for a search to continue from it in several ways.
  */
@@ -94,6 +94,7 @@ double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint
 struct schedule_builder_wait {
     double compute_s, h2d_s;
 };
-struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *builder, uint32_t job, uint32_t device);
+struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *builder, uint32_t job,
+                                                   uint32_t device);
 
 #endif

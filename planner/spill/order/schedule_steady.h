@@ -35,15 +35,16 @@ bool schedule_policy_repeats(const struct policy *policy);
 
 /* Begins to look where there are enough units, in states that repeat, for such a policy. Release it with
  * schedule_steady_release(). */
-MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
-                                             const struct policy *policy, void *policy_state,
+MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder,
+                                             bool one_device, const struct policy *policy, void *policy_state,
                                              const struct policy_view *view, uint64_t units, struct error *err);
 void schedule_steady_release(struct schedule_steady *steady);
 
 /* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). For few jobs
  * (steady->gaps), each other job that could have been chosen is noted with its rank instead. */
 void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
-void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other, double other_rank);
+void schedule_steady_compared(struct schedule_steady *steady, uint32_t job, double rank, uint32_t other,
+                              double other_rank);
 
 /* The cycles left out: units [first, end) are placed `times` times more, which takes later_s. Times up to old_s have no
  * effect any more. */

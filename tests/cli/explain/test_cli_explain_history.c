@@ -21,10 +21,12 @@ static char folder[SUPPORT_FOLDER_BYTES], path[96];
 /* Rows 1 to 5. */
 static const struct history_record records[] = {
     {.made_at = "2026-11-22T09:30:00Z", .verb = "plan", .command = "plan jobs.json -o a.json", .file = "jobs.json"},
-    {.made_at = "2026-11-22T09:31:00Z", .verb = "run", .command = "run a.json --trace 'it'\\''s a trace.json.gz' -q", .file = "a.json"},
+    {.made_at = "2026-11-22T09:31:00Z", .verb = "run", .command = "run a.json --trace 'it'\\''s a trace.json.gz' -q",
+     .file = "a.json"},
     {.made_at = "2026-11-22T09:32:00Z", .verb = "run", .command = "run b.json", .file = "b.json"},
     {.made_at = "2026-11-22T09:33:00Z", .verb = "run", .command = "run --trace=t.json c.json", .file = "c.json"},
-    {.made_at = "2026-11-22T09:34:00Z", .verb = "simulate", .command = "simulate c.json --trace p.json", .file = "c.json"},
+    {.made_at = "2026-11-22T09:34:00Z", .verb = "simulate", .command = "simulate c.json --trace p.json",
+     .file = "c.json"},
 };
 
 static int make_history(void **state)
@@ -105,20 +107,22 @@ static void wrong_rows_are_passed_over(void **state)
     sqlite3 *handle = NULL;
     assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
     assert_int_equal(sqlite3_exec(handle, "PRAGMA ignore_check_constraints=1;"
-                                          "INSERT INTO records SELECT 6,made_at,'sleep',version,command,file,fingerprint,policy,"
+                                          "INSERT INTO records SELECT 6,made_at,'sleep',version,command,file,"
+                                          "fingerprint,policy,"
                                           "networks,hardware,measured_on,jobs,devices,predicted_s,lower_bound_s,"
                                           "predicted_tokens_per_s,measured_s,measured_tokens_per_s,complete "
                                           "FROM records WHERE id=4", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(handle);
     check_files("history:2", "a.json", "it's a trace.json.gz");
     check_files("history:last", "c.json", "t.json");
-    check_refused("history:6", "1 wrong row (see 'spillway history'): no row '6' in the history (expected last, or the \"id\" of "
-                               "a run in 'spillway history --json')");
+    check_refused("history:6", "1 wrong row (see 'spillway history'): no row '6' in the history (expected last, "
+                               "or the \"id\" of a run in 'spillway history --json')");
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
     assert_int_equal(cli_dispatch(3, words, out, &err), STATUS_BAD_INPUT);
     fclose(out);
-    assert_non_null(strstr(err.text, "/history.db': 1 row is left out: row 6: 'verb' is 'sleep' (expected plan, simulate or run)"));
+    assert_non_null(strstr(err.text, "/history.db': 1 row is left out: row 6: 'verb' is 'sleep' (expected plan, "
+                                     "simulate or run)"));
     assert_non_null(strstr(text, "2026-11-22 09:30"));
     assert_non_null(strstr(text, "2026-11-22 09:34"));
     free(text);

@@ -55,7 +55,8 @@ static void find_path(const struct plan *plan, const struct trace *trace, struct
     struct explain_times times;
     struct explain_schedule schedule;
     struct error err = {0};
-    if (explain_times_read(plan, trace, arena, &times, &err) || explain_schedule_run(plan, &times, arena, &schedule, &err) ||
+    if (explain_times_read(plan, trace, arena, &times, &err) ||
+        explain_schedule_run(plan, &times, arena, &schedule, &err) ||
         explain_path_find(trace, &times, &schedule, arena, out, &err))
         fail_msg("%s", err.text);
 }
@@ -174,7 +175,8 @@ static void purchase_of_a_lone_bottleneck(void **state)
         }
         struct plan_builder *builder = sim_test_builder(&hardware, 1);
         for (uint32_t i = 0; i < 3; i++)
-            sim_test_run_on(builder, sim_test_unit(builder, &(struct sim_test_unit){.number = i, .in_bytes = 1000000000}), 0, i);
+            sim_test_run_on(builder,
+                            sim_test_unit(builder, &(struct sim_test_unit){.number = i, .in_bytes = 1000000000}), 0, i);
         sim_test_finish(builder, &plan);
         uint32_t types = plan.hardware.type_count, count = buy(&plan, 0.25, &arena, purchases);
         const struct explain_purchase *link = find(purchases, count, EXPLAIN_LINK, 0);
@@ -326,7 +328,8 @@ static void causes_are_found(void **state)
         double difference_s = measured.makespan_s - predicted.trace.makespan_s, guilty_s = 0;
         SIM_ASSERT_NEAR(sum(&causes), difference_s, measured.makespan_s);
         if (copies) guilty_s = causes.parts[EXPLAIN_COPY_SMALL].seconds + causes.parts[EXPLAIN_COPY_SHARED].seconds +
-                               causes.parts[EXPLAIN_COPY_BESIDE_COMPUTE].seconds + causes.parts[EXPLAIN_COPY_ALONE].seconds;
+                               causes.parts[EXPLAIN_COPY_BESIDE_COMPUTE].seconds +
+                               causes.parts[EXPLAIN_COPY_ALONE].seconds;
         else guilty_s = causes.parts[EXPLAIN_COMPUTE_BESIDE_COPY].seconds + causes.parts[EXPLAIN_COMPUTE_ALONE].seconds;
         assert_true(difference_s > 0);
         SIM_ASSERT_NEAR(guilty_s, difference_s, measured.makespan_s);
@@ -409,7 +412,8 @@ static void waiting_for_members(void **state)
         sim_test_simulate(&plan, &predicted);
         sim_test_simulate(&plan, &measured);
         for (uint32_t d = 0; d < DEVICES; d++) {
-            struct trace_span *const computes = &measured.trace.spans[d], *const joins = &measured.trace.spans[DEVICES + d];
+            struct trace_span *const computes = &measured.trace.spans[d],
+                *const joins = &measured.trace.spans[DEVICES + d];
             computes->end_s += by_s[d];
             joins->start_s += last_s;
             joins->end_s += last_s;
@@ -475,7 +479,8 @@ static struct explain_purchase twice_the_memory(const struct plan *plan)
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
-    if (plan_write(plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err)) fail_msg("%s", err.text);
+    if (plan_write(plan, path, &err) || explain_memory_purchase(path, 1, &purchase, &known, &err))
+        fail_msg("%s", err.text);
     unlink(path);
     assert_true(known);
     return purchase;

@@ -33,7 +33,8 @@ static void make(struct files *out)
     struct sim_result result = {0};
     struct trace trace = {0};
     struct error err = {0};
-    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO};
     const struct sim_options how = {.record_spans = true};
     snprintf(out->plan, sizeof out->plan, "%s", support_path("plan.json"));
     snprintf(out->trace, sizeof out->trace, "%s", support_path("measured.json"));
@@ -53,7 +54,8 @@ static void make(struct files *out)
 static int explain(const void *context)
 {
     const struct files *files = context;
-    char verb[] = "explain", plan[200], trace[200], purchases[] = "--no-purchases", memory[] = "--no-memory", quiet[] = "--quiet";
+    char verb[] = "explain", plan[200], trace[200], purchases[] = "--no-purchases", memory[] = "--no-memory",
+        quiet[] = "--quiet";
     char *argv[] = {verb, plan, purchases, memory, quiet, NULL, NULL};
     int count = ARRAY_COUNT(argv) - 2;
     struct error err = {0};
@@ -76,7 +78,8 @@ static long growth_kib(struct files *files)
     return most - least;
 }
 
-/* The spans of the prediction are released before the measured trace is read. With both an operation takes 304 bytes. */
+/* The spans of the prediction are released before the measured trace is read. With both an operation takes 304
+ * bytes. */
 static void an_operation_takes_little(void **state)
 {
     (void)state;

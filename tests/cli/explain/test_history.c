@@ -256,8 +256,8 @@ static void make_version_1(const char *rows)
     execute("PRAGMA application_id=0x53505748;PRAGMA user_version=1;"
             "CREATE TABLE records(id INTEGER PRIMARY KEY,made_at TEXT,verb TEXT,version TEXT,command TEXT,file TEXT,"
             "fingerprint TEXT,policy TEXT,networks TEXT,hardware TEXT,measured_on TEXT,jobs INTEGER,devices INTEGER,"
-            "predicted_s REAL,lower_bound_s REAL,predicted_tokens_per_s REAL,measured_s REAL,measured_tokens_per_s REAL,"
-            "complete INTEGER)");
+            "predicted_s REAL,lower_bound_s REAL,predicted_tokens_per_s REAL,measured_s REAL,measured_tokens_per_s "
+            "REAL,complete INTEGER)");
     execute(rows);
 }
 
@@ -272,7 +272,8 @@ static void every_value_is_checked_when_it_is_read(void **state)
     static const struct {
         const char *rows, *message;
     } files[] = {
-        {"INSERT INTO records DEFAULT VALUES", "row 1: 'made_at' is 'NULL' (expected a time such as 2026-11-22T09:30:00Z)"},
+        {"INSERT INTO records DEFAULT VALUES", "row 1: 'made_at' is 'NULL' (expected a time such as "
+                                               "2026-11-22T09:30:00Z)"},
         {ROW(TIME, "'run'", "3", "7.5", "1") ROW("'now'", "'run'", "3", "7.5", "1"), "row 2: 'made_at' is 'now'"},
         {ROW(TIME, "NULL", "3", "7.5", "1"), "row 1: 'verb' is 'NULL' (expected plan, simulate or run)"},
         {ROW(TIME, "'sleep'", "3", "7.5", "1"), "'verb' is 'sleep'"},
@@ -328,7 +329,8 @@ static void version_1_is_brought_up_to_date(void **state)
                    ROW(TIME, "'run'", "5", "NULL", "1"));
     assert_int_equal(history_open(path, true, &history, &err), STATUS_OK);
     assert_int_equal(history_add(history, &added, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err),
+                     STATUS_OK);
     assert_int_equal(count, 4);
     assert_int_equal(records[1].id, 3);
     assert_true(records[1].predicted_s > 8.4 && records[1].predicted_s < 8.6);
@@ -355,7 +357,8 @@ static void wrong_rows_are_left_out(void **state)
                    ROW(TIME, "'run'", "4", "8.5", "1") ROW(TIME, "'run'", "4", "1e308", "1")
                    ROW(TIME, "'run'", "5", "NULL", "1"));
     assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err),
+                     STATUS_OK);
     assert_int_equal(count, 3);
     assert_int_equal(records[0].id, 1);
     assert_int_equal(records[1].id, 3);
@@ -370,7 +373,8 @@ static void wrong_rows_are_left_out(void **state)
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<100)"
             "INSERT INTO records(verb) SELECT 'never' FROM n");
     assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, &wrong, &err),
+                     STATUS_OK);
     assert_int_equal(count, 0);
     assert_int_equal(wrong.rows, 105);
     history_close(history);
@@ -431,7 +435,8 @@ static void writers_at_once(void **state)
     struct history_record *records;
     size_t count;
     assert_int_equal(history_open(path, false, &history, &err), STATUS_OK);
-    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err), STATUS_OK);
+    assert_int_equal(history_read(history, &(struct history_filter){0}, &arena, &records, &count, NULL, &err),
+                     STATUS_OK);
     assert_int_equal(count, WRITERS * EACH);
     history_close(history);
     arena_release(&arena);

@@ -30,11 +30,13 @@ static void draw(uint64_t seed, struct trace *trace, struct trace_stream *stream
                  struct trace_job *jobs)
 {
     double free_s[STREAMS] = {0};
-    for (uint32_t s = 0; s < STREAMS; s++) streams[s] = (struct trace_stream){.name = "s", .device = s / 2, .kind = STREAM_COMPUTE};
+    for (uint32_t s = 0; s < STREAMS; s++)
+        streams[s] = (struct trace_stream){.name = "s", .device = s / 2, .kind = STREAM_COMPUTE};
     for (uint32_t i = 0; i < SPANS; i++) {
         uint32_t stream = (uint32_t)random_below(seed, 4 * i, STREAMS);
         double gap_s = (double)random_below(seed, 4 * i + 1, 3), seconds = (double)random_below(seed, 4 * i + 2, 10);
-        spans[i] = (struct trace_span){.start_s = free_s[stream] + gap_s, .end_s = free_s[stream] + gap_s + seconds, .number = i,
+        spans[i] = (struct trace_span){.start_s = free_s[stream] + gap_s, .end_s = free_s[stream] + gap_s + seconds,
+                                       .number = i,
                                        .stream = stream, .job = (uint32_t)random_below(seed, 4 * i + 3, 2)};
         free_s[stream] = spans[i].end_s;
     }
@@ -65,7 +67,8 @@ static const struct trace_span *awaited_by(const struct trace *trace, const stru
     }
     for (uint64_t k = 0; latest && k < trace->span_count; k++) {
         const struct trace_span *other = &trace->spans[k];
-        if (!(other->end_s > other->start_s) || other->end_s > span->start_s || other->end_s < latest->end_s - 1e-6) continue;
+        if (!(other->end_s > other->start_s) || other->end_s > span->start_s || other->end_s < latest->end_s - 1e-6)
+            continue;
         uint32_t close = closeness(trace, other, span), closest = best ? closeness(trace, best, span) : 0;
         if (!best || close > closest || (close == closest && ends_later(other, best))) best = other;
     }
@@ -93,7 +96,8 @@ static void expect(const struct trace *trace, struct expected *out)
         out->job_operations[at->job]++;
         out->stream_s[at->stream] += at->end_s - at->start_s;
         out->gap_s += at->start_s - (before ? before->end_s : out->begin_s);
-        if (before && before->stream != at->stream) out->awaited_s[at->stream][before->stream] += before->end_s - before->start_s;
+        if (before && before->stream != at->stream)
+            out->awaited_s[at->stream][before->stream] += before->end_s - before->start_s;
         at = before;
     }
 }
@@ -180,7 +184,8 @@ static int explain(const void *context)
     bool right = explain_trace_path(reader, context, EXPLAIN_ALIKE_MOST, &arena, &path, &err) == STATUS_OK &&
                  path.operations == LONG_SPANS && path.handover_count == 2 &&
                  path.handovers[0].count + path.handovers[1].count == LONG_SPANS - 1 &&
-                 fabs(path.streams[1].seconds - 0.375 * LONG_SPANS / 2) < 1e-6 && fabs(path.gap_s - 0.125 * (LONG_SPANS - 1)) < 1e-6;
+                 fabs(path.streams[1].seconds - 0.375 * LONG_SPANS / 2) < 1e-6 &&
+                 fabs(path.gap_s - 0.125 * (LONG_SPANS - 1)) < 1e-6;
     trace_reader_close(reader);
     arena_release(&arena);
     return !right;
@@ -220,11 +225,15 @@ static void old_traces_have_paths(void **state)
  * first runs: it is taken to begin with its end, at 1430.25. */
 static const char profiled[] =
     "{\"traceEvents\": [\n"
-    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 42, \"tid\": 42, \"ts\": 900, \"dur\": 2000},\n"
-    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pinned -> Device)\", \"pid\": 0, \"tid\": 7, \"ts\": 1000.5, \"dur\": 300},\n"
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"sgemm\", \"pid\": 0, \"tid\": 7, \"ts\": 1310, \"dur\": 120.25},\n"
+    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 42, \"tid\": 42, \"ts\": 900, "
+    "\"dur\": 2000},\n"
+    "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pinned -> Device)\", \"pid\": 0, \"tid\": 7, "
+    "\"ts\": 1000.5, \"dur\": 300},\n"
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"sgemm\", \"pid\": 0, \"tid\": 7, \"ts\": 1310, "
+    "\"dur\": 120.25},\n"
     "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"sgemm\", \"pid\": 0, \"tid\": 7, \"ts\": 1420, \"dur\": 150},\n"
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclAllReduce\", \"pid\": 0, \"tid\": \"20\", \"ts\": 1570, \"dur\": 400},\n"
+    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclAllReduce\", \"pid\": 0, \"tid\": \"20\", \"ts\": 1570, "
+    "\"dur\": 400},\n"
     "{\"ph\": \"i\", \"name\": \"mark\", \"pid\": 0, \"tid\": 7, \"ts\": 1},\n"
     "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": 0, \"args\": {\"name\": \"GPU 0\"}},\n"
     "{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 0, \"tid\": 7, \"args\": {\"name\": \"stream 7\"}}]}";
@@ -234,7 +243,8 @@ static bool recognised(const char *text, size_t length)
     struct file_in *file;
     struct error err = {0};
     bool found = false;
-    if (file_in_of_text("t", text, length, &file, &err) || chrome_recognise(file, &found, &err)) fail_msg("%s", err.text);
+    if (file_in_of_text("t", text, length, &file, &err) || chrome_recognise(file, &found, &err))
+        fail_msg("%s", err.text);
     file_in_close(file);
     return found;
 }
@@ -302,7 +312,8 @@ static void what_is_wrong_is_told(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"{\"traceEvents\": [{\"ph\": \"X\", \"ts\": 1}]}", "t:1:18: an event's 'dur' is missing (expected microseconds)"},
+        {"{\"traceEvents\": [{\"ph\": \"X\", \"ts\": 1}]}",
+         "t:1:18: an event's 'dur' is missing (expected microseconds)"},
         {"{\"traceEvents\": [{\"ph\": \"X\", \"ts\": \"1\", \"dur\": 1}]}",
          "t:1:36: an event's 'ts' is no number (expected microseconds)"},
         {"[{\"ph\": \"X\", \"ts\": 1, \"dur\": -4}]", "t:1:30: an event lasts -4 microseconds (expected 0 or more)"},

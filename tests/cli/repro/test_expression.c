@@ -127,7 +127,8 @@ static void test_truths(void **state)
         struct error err = {0};
         struct expression_value value = {0};
         if (evaluate(cases[i].text, &arena, &value, &err) != STATUS_OK) fail_msg("%s: %s", cases[i].text, err.text);
-        if (value.kind != EXPRESSION_VALUE_TRUTH || value.truth != cases[i].value) fail_msg("%s: another truth", cases[i].text);
+        if (value.kind != EXPRESSION_VALUE_TRUTH || value.truth != cases[i].value)
+            fail_msg("%s: another truth", cases[i].text);
         arena_release(&arena);
     }
 }
@@ -137,7 +138,8 @@ static void test_missing(void **state)
 {
     static const char *const cases[][2] = {
         {"failed.makespan_s / 2", "it does not fit"}, {"1 / 0", "a division by zero"}, {"run.none + 1", "null"},
-        {"max(hours, failed)", "it does not fit"},    {"0 - failed", "it does not fit"}, {"sqrt(-1)", "a root of a negative number"},
+        {"max(hours, failed)", "it does not fit"},    {"0 - failed", "it does not fit"},
+    {"sqrt(-1)", "a root of a negative number"},
         {"10 ^ 400", "a power that is not a number"},    {"failed < 3", "it does not fit"},
     };
     (void)state;
@@ -290,7 +292,8 @@ static char *expand(const char *text)
 static void test_templates(void **state)
 {
     static const char *const cases[][2] = {
-        {"{\"a\": \"{gpus}\", \"b\": \"pp={gpus/4},{system}\", \"c\": 3.5}", "{\"a\": 8, \"b\": \"pp=2,Hydra\", \"c\": 3.5}"},
+        {"{\"a\": \"{gpus}\", \"b\": \"pp={gpus/4},{system}\", \"c\": 3.5}",
+         "{\"a\": 8, \"b\": \"pp=2,Hydra\", \"c\": 3.5}"},
         {"[\"{gpus / 3}\", \"{{x}\", \"{gpus/16}x\"]", "[2.6666666666666665, \"{x}\", \"0.5x\"]"},
         {"[{\"$repeat\": \"{gpus/4}\", \"$as\": \"i\", \"$item\": {\"name\": \"m{i}\", \"x\": \"{i * gpus}\"}}, 7]",
          "[{\"name\": \"m0\", \"x\": 0}, {\"name\": \"m1\", \"x\": 8}, 7]"},
@@ -299,7 +302,8 @@ static void test_templates(void **state)
         {"{\"a\": \"x{gpus\"}", "t.json:1:7: '{gpus' has no closing '}' ('{{' is a brace)"},
         {"{\"a\": \"{failed}\"}", "t.json:1:7: '{failed}' is missing (expected a number or a text)"},
         {"[{\"$repeat\": \"{gpus/3}\", \"$item\": 1}]", "t.json:1:14: not a whole number from 0 to 100000"},
-        {"[{\"$repeat\": 2, \"item\": 1}]", "t.json:1:14: a repetition has '$repeat', '$item' and perhaps '$as', a name"},
+        {"[{\"$repeat\": 2, \"item\": 1}]", "t.json:1:14: a repetition has '$repeat', '$item' and perhaps '$as', a "
+                                            "name"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

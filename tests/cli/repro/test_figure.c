@@ -26,7 +26,8 @@
 static const char good[] =
     "{\"spillway_figure\": 1, \"id\": \"t-1\",\n"
     " \"paper\": {\"title\": \"T\", \"authors\": \"A\", \"version\": \"v2\", \"id\": \"arXiv 1\"},\n"
-    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", \"unit\": \"h\"},\n"
+    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", "
+    "\"unit\": \"h\"},\n"
     " \"columns\": [\"devices\", \"paper\"],\n"
     " \"published\": {\"paper\": {\"source\": \"Fig. 1\", \"reading\": \"printed\"}},\n"
     " \"rows\": [[1, 10.8], [2, 6], [3, 2], [4, null], [5, 7]],\n"
@@ -34,7 +35,8 @@ static const char good[] =
     " \"runs\": {\"run\": [\"in.json\"]},\n"
     " \"series\": [{\"name\": \"hours\", \"published\": \"paper\", \"simulated\": \"run.hours\"}],\n"
     " \"claims\": [{\"text\": \"falls\", \"holds\": \"decreasing(hours[0], hours[1], hours[2])\"},\n"
-    "   {\"text\": \"rises\", \"holds\": \"increasing(hours[0], hours[1])\"}, {\"text\": \"all\", \"holds\": \"all(hours > 0)\"}],\n"
+    "   {\"text\": \"rises\", \"holds\": \"increasing(hours[0], hours[1])\"}, {\"text\": \"all\", "
+    "\"holds\": \"all(hours > 0)\"}],\n"
     " \"accuracy\": {\"mean\": 0.2}}";
 
 static char folder[SUPPORT_FOLDER_BYTES];
@@ -51,7 +53,8 @@ static void write_program(const char *script)
 
 static const char divides[] = "echo x >> '%s/calls'\n"
                               "n=$(tr -dc 0-9 < \"$1\")\n"
-                              "if [ $n -gt 4 ]; then echo '{\"schema\": \"spillway-error-1\"}'; echo 'error: it does not fit' >&2; exit 1; fi\n"
+                              "if [ $n -gt 4 ]; then echo '{\"schema\": \"spillway-error-1\"}'; echo 'error: it does "
+                              "not fit' >&2; exit 1; fi\n"
                               "echo \"{\\\"hours\\\": $((12 / n))}\"";
 
 static int make_folder(void **state)
@@ -101,8 +104,9 @@ static void test_from_file_to_verdict(void **state)
     assert_false(result->claims[2].known);
     assert_string_equal(result->claims[2].why, "it does not fit");
     assert_false(result->met);
-    assert_string_equal(result->verdict, "1 of 3 points within 10 %, mean 37.0 %, worst +100.0 % (hours, devices 3); 1 published "
-                                         "without a simulated value; 1 of 3 claims hold; the mark is missed");
+    assert_string_equal(result->verdict, "1 of 3 points within 10 %, mean 37.0 %, worst +100.0 % (hours, devices 3); "
+                                         "1 published without a simulated value; 1 of 3 claims hold; the mark is "
+                                         "missed");
     support_ran_release(&ran);
 }
 
@@ -189,21 +193,29 @@ static void test_mistakes(void **state)
     static const struct {
         const char *from, *to, *message;
     } cases[] = {
-        {"\"kind\": \"bars\"", "\"kind\": \"pies\"", "t.json:3:48: unknown kind 'pies' (expected bars, lines or table)"},
+        {"\"kind\": \"bars\"", "\"kind\": \"pies\"", "t.json:3:48: unknown kind 'pies' (expected bars, lines or "
+                                                     "table)"},
         {"\"claims\"", "\"clams\"", "t.json:10:2: unknown key 'clams' (did you mean 'claims'?)"},
         {"[2, 6]", "[2, 6, 1]", "t.json:6:22: element 1 has 3 elements (expected 2)"},
         {"[2, 6]", "[2, \"6\"]", "t.json:6:26: column 'paper' is published: expected a number or null"},
         {"run.hours", "rum.hours", "t.json:9:66: character 1: unknown name 'rum' (did you mean 'run'?)"},
         {"\"{devices}\"", "\"{device}\"", "t.json:7:35: character 1: unknown name 'device' (did you mean 'devices'?)"},
-        {"\"columns\": [\"devices\"", "\"columns\": [\"dev ices\"", "t.json:4:14: 'dev ices' is not a name (expected letters, digits and '_')"},
-        {"{\"name\": \"hours\", \"pub", "{\"name\": \"devices\", \"pub", "t.json:9:22: the name 'devices' is used twice"},
-        {"\"published\": \"paper\"", "\"published\": \"devices\"", "t.json:9:44: column 'devices' has no entry in 'published' (expected its source and reading)"},
-        {"\"published\": {\"paper\"", "\"published\": {\"papers\"", "t.json:5:26: there is no column 'papers' (did you mean 'paper'?)"},
-        {"\"rows\":", "\"label\": [\"device\"], \"rows\":", "t.json:6:11: there is no column 'device' (did you mean 'devices'?)"},
+        {"\"columns\": [\"devices\"", "\"columns\": [\"dev ices\"",
+         "t.json:4:14: 'dev ices' is not a name (expected letters, digits and '_')"},
+        {"{\"name\": \"hours\", \"pub", "{\"name\": \"devices\", \"pub",
+         "t.json:9:22: the name 'devices' is used twice"},
+        {"\"published\": \"paper\"", "\"published\": \"devices\"",
+         "t.json:9:44: column 'devices' has no entry in 'published' (expected its source and reading)"},
+        {"\"published\": {\"paper\"", "\"published\": {\"papers\"",
+         "t.json:5:26: there is no column 'papers' (did you mean 'paper'?)"},
+        {"\"rows\":", "\"label\": [\"device\"], \"rows\":", "t.json:6:11: there is no column 'device' (did you mean "
+                                                            "'devices'?)"},
         {"\"t-1\"", "\"T 1\"", "t.json:1:30: 'T 1' is not an id (expected small letters, digits and '-')"},
-        {"\"in.json\": {", "\"../in.json\": {", "t.json:7:26: '../in.json' is not the name of a file (expected letters, digits, '.', '_' and '-')"},
+        {"\"in.json\": {", "\"../in.json\": {", "t.json:7:26: '../in.json' is not the name of a file (expected "
+                                                "letters, digits, '.', '_' and '-')"},
         {"[\"in.json\"]", "[]", "t.json:8:18: a run without arguments"},
-        {"decreasing(", "decreasin(", "t.json:10:40: character 1: unknown function 'decreasin' (did you mean 'decreasing'?)"},
+        {"decreasing(", "decreasin(", "t.json:10:40: character 1: unknown function 'decreasin' (did you mean "
+                                      "'decreasing'?)"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -17,12 +17,14 @@
 static const char text[] =
     "{\"spillway_figure\": 1, \"id\": \"t-1\",\n"
     " \"paper\": {\"title\": \"T\", \"authors\": \"A\", \"version\": \"v2\", \"id\": \"arXiv 1\"},\n"
-    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", \"unit\": \"h\"},\n"
+    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", "
+    "\"unit\": \"h\"},\n"
     " \"columns\": [\"devices\", \"machine\", \"paper\"],\n"
     " \"published\": {\"paper\": {\"source\": \"Fig. 1\", \"reading\": \"printed\"}},\n"
     " \"rows\": [[1, \"a\", 10.8], [2, \"b\", 6]],\n"
     " \"files\": {\"jobs.json\": {\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"x\", \"count\": 3},\n"
-    "     {\"$repeat\": \"{devices}\", \"$as\": \"i\", \"$item\": {\"name\": \"y{i}\"}}]}, \"other.json\": {\"jobs\": [{}]}},\n"
+    "     {\"$repeat\": \"{devices}\", \"$as\": \"i\", \"$item\": {\"name\": \"y{i}\"}}]}, "
+    "\"other.json\": {\"jobs\": [{}]}},\n"
     " \"runs\": {\"run\": [\"plan\", \"jobs.json\", \"--hw\", \"{machine}\", \"--link-rate=1GB/s\", \"--json\"],\n"
     "   \"chain\": [[\"partition\", \"jobs.json\"], [\"plan\", \"jobs.json\", \"--no-p2p\"]],\n"
     "   \"twice\": [\"plan\", \"--hw\", \"a\", \"jobs.json\", \"--hw=b\", \"--json\", \"--hw\", \"c\"]},\n"
@@ -64,7 +66,8 @@ static void test_nothing_else(void **state)
 {
     (void)state;
     struct figure *figure = figure_changed((const char *const[]){NULL});
-    check_json(figure->runs[0].commands, "[\"plan\",\"jobs.json\",\"--hw\",\"{machine}\",\"--link-rate=1GB/s\",\"--json\"]");
+    check_json(figure->runs[0].commands,
+               "[\"plan\",\"jobs.json\",\"--hw\",\"{machine}\",\"--link-rate=1GB/s\",\"--json\"]");
     assert_int_equal(figure->changes.count, 0);
     figure_destroy(figure);
 }
@@ -74,7 +77,8 @@ static void test_columns(void **state)
     (void)state;
     struct figure *figure = figure_changed((const char *const[]){"devices=7", "machine=true", NULL});
     for (uint32_t r = 0; r < 2; r++) {
-        assert_true(figure_cell(figure, r, 0)->kind == EXPRESSION_VALUE_NUMBER && figure_cell(figure, r, 0)->number == 7);
+        assert_true(figure_cell(figure, r, 0)->kind == EXPRESSION_VALUE_NUMBER &&
+                    figure_cell(figure, r, 0)->number == 7);
         assert_int_equal(figure_cell(figure, r, 1)->kind, EXPRESSION_VALUE_TEXT);
         assert_string_equal(figure_cell(figure, r, 1)->text, "true");
     }
@@ -100,13 +104,15 @@ static void test_options(void **state)
     (void)state;
     struct figure *figure =
         figure_changed((const char *const[]){"hw=2x {a}", "link.rate=6GB/s", "no_p2p=no", "threads=2", NULL});
-    check_json(figure->runs[0].commands, "[\"plan\",\"jobs.json\",\"--hw\",\"2x {{a}\",\"--link-rate\",\"6GB/s\",\"--json\","
+    check_json(figure->runs[0].commands,
+               "[\"plan\",\"jobs.json\",\"--hw\",\"2x {{a}\",\"--link-rate\",\"6GB/s\",\"--json\","
                                          "\"--threads\",\"2\"]");
     check_json(figure->runs[1].commands,
                "[[\"partition\",\"jobs.json\",\"--threads\",\"2\"],[\"plan\",\"jobs.json\",\"--hw\",\"2x {{a}\","
                "\"--link-rate\",\"6GB/s\",\"--threads\",\"2\"]]");
     check_json(figure->runs[2].commands, /* once, for all three */
-               "[\"plan\",\"--hw\",\"2x {{a}\",\"jobs.json\",\"--json\",\"--link-rate\",\"6GB/s\",\"--threads\",\"2\"]");
+               "[\"plan\",\"--hw\",\"2x "
+               "{{a}\",\"jobs.json\",\"--json\",\"--link-rate\",\"6GB/s\",\"--threads\",\"2\"]");
     figure_destroy(figure);
     figure = figure_changed((const char *const[]){"no-p2p=yes", "no-p2p=yes", NULL});
     check_json(json_array_get(figure->runs[1].commands, 1), "[\"plan\",\"jobs.json\",\"--no-p2p\"]");

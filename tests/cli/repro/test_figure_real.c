@@ -25,9 +25,11 @@
 static const char good[] =
     "{\"spillway_figure\": 1, \"id\": \"t-1\",\n"
     " \"paper\": {\"title\": \"T\", \"authors\": \"A\", \"version\": \"v2\", \"id\": \"arXiv 1\"},\n"
-    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", \"unit\": \"h\"},\n"
+    " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", "
+    "\"unit\": \"h\"},\n"
     " \"columns\": [\"system\"], \"rows\": [[\"other\"]], \"series\": [{\"name\": \"hours\", \"simulated\": \"1\"}],\n"
-    " \"real\": {\"steps\": 3, \"host_memory\": \"2MiB\", \"quantity\": {\"name\": \"seconds\"}, \"set_up\": [\"small\"],\n"
+    " \"real\": {\"steps\": 3, \"host_memory\": \"2MiB\", \"quantity\": {\"name\": \"seconds\"}, "
+    "\"set_up\": [\"small\"],\n"
     "  \"columns\": [\"system\", \"s\", \"m_s\", \"paper\"], \"label\": [\"system\"],\n"
     "  \"published\": {\"paper\": {\"source\": \"Fig. 1\", \"reading\": \"printed\"}},\n"
     "  \"rows\": [[\"a\", 11, 10, 7], [\"b\", 8, 20, 9], [\"c\", 30, 30, null]],\n"
@@ -124,8 +126,8 @@ static void test_errors_are_against_the_measurement(void **state)
     assert_int_equal(r->pairs, 3);
     assert_int_equal(r->alike, 2);
     assert_false(figure_point_at(r, 0, 1)->compared); /* of "u" nothing is measured */
-    assert_string_equal(r->verdict, "2 of 3 points within 10 %, mean 23.3 %, worst -60.0 % (t, b); 2 of 3 pairs are in the "
-                                    "measured order");
+    assert_string_equal(r->verdict, "2 of 3 points within 10 %, mean 23.3 %, worst -60.0 % (t, b); 2 of 3 pairs are "
+                                    "in the measured order");
     support_ran_release(&ran);
 }
 
@@ -227,8 +229,8 @@ static void test_mistakes(void **state)
         {"\"s\", \"m_s\"", "\"s\", \"steps\"", "t.json:6:30: the name 'steps' is used twice", STATUS_BAD_INPUT},
         {"[\"b\", 8, 20, 9]", "[\"b\", 8, 20]", "t.json:8:30: element 1 has 3 elements (expected 4)", STATUS_BAD_INPUT},
         {"\"own.m\"", "\"our.m\"", "t.json:10:84: character 1: unknown name 'our'", STATUS_BAD_INPUT},
-        {"\"set_up\": [\"small\"]", "\"setup\": [\"small\"]", "t.json:5:79: unknown key 'setup' (did you mean 'set_up'?)",
-         STATUS_BAD_INPUT},
+        {"\"set_up\": [\"small\"]", "\"setup\": [\"small\"]",
+         "t.json:5:79: unknown key 'setup' (did you mean 'set_up'?)", STATUS_BAD_INPUT},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -29,7 +29,8 @@ static void test_all_resolve(void **state)
     for (size_t i = 0; i < papers.count; i++) {
         const uint32_t *indexes;
         const struct figure *figure = papers.figures[i];
-        if (figure_add_runs(figure, set, &arena, &indexes, &err) != STATUS_OK) fail_msg("%s: %s", figure->path, err.text);
+        if (figure_add_runs(figure, set, &arena, &indexes, &err) != STATUS_OK)
+            fail_msg("%s: %s", figure->path, err.text);
         if (figure->set_up.count == 0 || figure->not_modelled.count == 0)
             fail_msg("%s: a figure tells its set-up and what is not modelled", figure->path);
     }
@@ -81,7 +82,8 @@ static void test_published_are_compared(void **state)
         const struct figure *figure = papers.figures[i];
         uint32_t compared = 0;
         for (uint32_t s = 0; s < figure->series_count; s++) compared += figure->series[s].published != FIGURE_NONE;
-        if (compared == 0 && figure->claim_count == 0) fail_msg("%s: neither published values nor claims", figure->path);
+        if (compared == 0 && figure->claim_count == 0)
+            fail_msg("%s: neither published values nor claims", figure->path);
     }
     cli_papers_close(&papers);
 }

@@ -1,6 +1,7 @@
 /*
- * An NCCL over the emulated runtime. A rank's part of a collective is work of its stream, which waits there until all ranks
- * have come, as kernels of the real one do. Sums have the order of a ring: the chunk of rank r begins with rank r + 1.
+ * An NCCL over the emulated runtime. A rank's part of a collective is work of its stream, which waits there until all
+ * ranks have come, as kernels of the real one do. Sums have the order of a ring: the chunk of rank r begins with rank r
+ * + 1.
  *
  * It finds what the real one answers with a hang or with wrong numbers:
  *
@@ -68,7 +69,8 @@ struct part {
 static std::mutex &lock = *new std::mutex;
 static std::condition_variable &changed = *new std::condition_variable;
 static std::vector<struct ncclComm *> &comms = *new std::vector<struct ncclComm *>;
-static std::map<int, std::vector<uint64_t>> &order = *new std::map<int, std::vector<uint64_t>>; /* of groups, by device */
+/* of groups, by device */
+static std::map<int, std::vector<uint64_t>> &order = *new std::map<int, std::vector<uint64_t>>;
 static std::map<int, cudaStream_t> &stream_of = *new std::map<int, cudaStream_t>;
 static char finding[256];
 static int broken;
@@ -166,7 +168,8 @@ static int end_life(struct ncclComm *comm, enum life life)
     comm->life = life;
     changed.notify_all();
     bool used = false;
-    for (const struct ncclComm *const other : comms) used = used || (other->life == LIVES && other->device == comm->device);
+    for (const struct ncclComm *const other : comms)
+        used = used || (other->life == LIVES && other->device == comm->device);
     if (!used) stream_of.erase(comm->device);
     if (!used) order.erase(comm->device);
     return SUCCESS;
@@ -209,7 +212,8 @@ template <typename Number> static Number sum(const struct round &round, size_t a
 template <typename Number> static void add_up(const struct round &round, std::vector<Number> *sums)
 {
     const struct call &first = round.calls[0];
-    const size_t ranks = round.calls.size(), whole = first.kind == NCCL_REDUCE_SCATTER ? ranks * first.count : first.count;
+    const size_t ranks = round.calls.size(),
+        whole = first.kind == NCCL_REDUCE_SCATTER ? ranks * first.count : first.count;
     sums->resize(whole);
     for (size_t i = 0; i < whole; i++) {
         const size_t chunk = first.kind == NCCL_REDUCE_SCATTER ? i / first.count : i * ranks / whole;
@@ -227,7 +231,8 @@ template <typename Number> static void carry_out(const struct round &round)
         for (const struct call &call : round.calls)
             values.insert(values.end(), (const Number *)call.from, (const Number *)call.from + call.count);
     else if (first.kind == NCCL_BROADCAST)
-        values.assign((const Number *)round.calls[first.root].from, (const Number *)round.calls[first.root].from + first.count);
+        values.assign((const Number *)round.calls[first.root].from,
+                      (const Number *)round.calls[first.root].from + first.count);
     else
         add_up(round, &values);
     for (size_t r = 0; r < ranks; r++) {
@@ -282,7 +287,8 @@ static int check(const struct call &call)
     const struct ncclComm &comm = *call.comm;
     if (comm.life != LIVES) return found("rank %d of a communicator is used after its end", comm.rank);
     if (emulator_stream_device(call.stream) != comm.device)
-        return found("a stream of device %d is used for a rank on device %d", emulator_stream_device(call.stream), comm.device);
+        return found("a stream of device %d is used for a rank on device %d", emulator_stream_device(call.stream),
+                     comm.device);
     if (stream_of.count(comm.device) && stream_of[comm.device] != call.stream)
         return found("device %d has collectives on two streams, which have no order", comm.device);
     if (!are_apart(call)) return found("operands of rank %d overlap", comm.rank);
@@ -350,7 +356,8 @@ static int enqueue(uint64_t group, const std::vector<std::shared_ptr<struct roun
 {
     std::vector<int> devices;
     size_t most = 0;
-    for (const std::shared_ptr<struct round> &round : rounds) most = round->calls.size() > most ? round->calls.size() : most;
+    for (const std::shared_ptr<struct round> &round : rounds)
+        most = round->calls.size() > most ? round->calls.size() : most;
     for (size_t r = 0; r < most; r++) {
         pause();
         for (const std::shared_ptr<struct round> &round : rounds) {
@@ -410,7 +417,8 @@ static int end_group()
         static uint64_t groups;
         group = groups++;
         const bool breaks = group_count++ >= broken_after;
-        failed = breaks && broken == NCCL_BREAK_GROUP ? SYSTEM : make_rounds(breaks && broken == NCCL_BREAK_REMOTE, &rounds);
+        failed = breaks && broken == NCCL_BREAK_GROUP
+                 ? SYSTEM : make_rounds(breaks && broken == NCCL_BREAK_REMOTE, &rounds);
     }
     calls->clear();
     return failed != SUCCESS ? failed : enqueue(group, rounds);
@@ -436,14 +444,15 @@ static int note(const struct call &call)
 {
     if (depth == 0) {
         const std::lock_guard<std::mutex> guard(lock);
-        return found("rank %d of a communicator of %d has a call outside of a group, which waits for ever", call.comm->rank,
-                     (int)call.comm->clique->ranks.size());
+        return found("rank %d of a communicator of %d has a call outside of a group, which waits for ever",
+                     call.comm->rank, (int)call.comm->clique->ranks.size());
     }
     calls->push_back(call);
     return SUCCESS;
 }
 
-extern "C" int ncclAllReduce(const void *from, void *to, size_t count, int type, int, struct ncclComm *comm, cudaStream_t stream)
+extern "C" int ncclAllReduce(const void *from, void *to, size_t count, int type, int, struct ncclComm *comm,
+                             cudaStream_t stream)
 {
     return note({NCCL_ALL_REDUCE, type, 0, (const char *)from, (char *)to, count, comm, stream});
 }
@@ -454,7 +463,8 @@ extern "C" int ncclReduceScatter(const void *from, void *to, size_t share, int t
     return note({NCCL_REDUCE_SCATTER, type, 0, (const char *)from, (char *)to, share, comm, stream});
 }
 
-extern "C" int ncclAllGather(const void *from, void *to, size_t share, int type, struct ncclComm *comm, cudaStream_t stream)
+extern "C" int ncclAllGather(const void *from, void *to, size_t share, int type, struct ncclComm *comm,
+                             cudaStream_t stream)
 {
     return note({NCCL_ALL_GATHER, type, 0, (const char *)from, (char *)to, share, comm, stream});
 }

@@ -61,14 +61,16 @@ static void test_the_table_is_complete(void **state)
     (void)state;
     const struct kernels *const table = kernels_cuda_table();
     assert_string_equal(table->name, "cuda");
-    /* Whatever is between the first entry and the end is a function, but for what only networks need that train on hosts. */
+    /* Whatever is between the first entry and the end is a function, but for what only networks need that train on
+     * hosts. */
     const char *at = (const char *)&table->finish;
     const char *const end = (const char *)(table + 1);
     for (; at < end; at += sizeof(void (*)(void))) {
         void (*entry)(void);
         if (at == (const char *)&table->geglu_forward || at == (const char *)&table->geglu_backward ||
             at == (const char *)&table->scale || at == (const char *)&table->attends_in_windows ||
-            at == (const char *)&table->turns_parts || at == (const char *)&table->caps || at == (const char *)&table->dropout ||
+            at == (const char *)&table->turns_parts || at == (const char *)&table->caps ||
+            at == (const char *)&table->dropout ||
             (at >= (const char *)&table->route && at <= (const char *)&table->gate_rows_backward))
             continue;
         memcpy(&entry, at, sizeof entry);

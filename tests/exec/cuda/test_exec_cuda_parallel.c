@@ -1,8 +1,8 @@
 /*
- * Parallel jobs on the CUDA back end: pipelines have the bits of one GPU, replicas of equal number each other's, and all
- * are near the host's. So are jobs that clip, tensor groups, unequal replicas, sums as a tree, best weights, offloaded
- * states and slices of tokens. Collectives of replicas go through NCCL; through host memory they have the same bits, unless
- * NCCL adds up in its own order.
+ * Parallel jobs on the CUDA back end: pipelines have the bits of one GPU, replicas of equal number each other's, and
+ * all are near the host's. So are jobs that clip, tensor groups, unequal replicas, sums as a tree, best weights,
+ * offloaded states and slices of tokens. Collectives of replicas go through NCCL; through host memory they have the
+ * same bits, unless NCCL adds up in its own order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,8 @@ enum { FAMILIES = 2, OTHERS = 1 }; /* drawn for each run: a case takes seconds *
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 static_assert(NCCL_SUCCESS == (int)ncclSuccess && NCCL_IN_PROGRESS == (int)ncclInProgress, "results");
-static_assert(NCCL_INT8 == (int)ncclInt8 && NCCL_FLOAT32 == (int)ncclFloat32 && NCCL_FLOAT64 == (int)ncclFloat64, "types");
+static_assert(NCCL_INT8 == (int)ncclInt8 && NCCL_FLOAT32 == (int)ncclFloat32 && NCCL_FLOAT64 == (int)ncclFloat64,
+              "types");
 static_assert(NCCL_SUM == (int)ncclSum, "operations");
 #endif
 #endif
@@ -125,7 +126,8 @@ static void read_norms(const char *path, double norms[STEPS])
 
 static struct parallel parallel_of(const struct setting *s)
 {
-    struct parallel p = {.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1, .pipeline = s->cut->pipeline, .data = s->data,
+    struct parallel p = {.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1, .pipeline = s->cut->pipeline,
+                         .data = s->data,
                          .zero = s->zero, .chunks = s->cut->chunks, .buckets = 1, .schedule = s->cut->schedule,
                          .recompute = s->recompute, .tree = s->tree, .offload = s->offload};
     if (s->cut->schedule == PIPELINE_TERAPIPE) {
@@ -133,11 +135,13 @@ static struct parallel parallel_of(const struct setting *s)
         p.slice_tokens[0] = 11;
         p.slice_tokens[1] = 5;
     }
-    for (uint32_t i = 0; s->replicas[0] > 0 && i < ARRAY_COUNT(s->replicas); i++) p.replicas[p.replicated++] = s->replicas[i];
+    for (uint32_t i = 0; s->replicas[0] > 0 && i < ARRAY_COUNT(s->replicas); i++)
+        p.replicas[p.replicated++] = s->replicas[i];
     return p;
 }
 
-/* The run says who carries out collectives, and that is true. Of jobs with groups, clipping and the like some are the host's. */
+/* The run says who carries out collectives, and that is true. Of jobs with groups, clipping and the like some are the
+ * host's. */
 static void assert_library(const struct setting *s, const struct plan *plan, const char *libraries)
 {
     bool collectives = false, sums = false;
@@ -147,8 +151,10 @@ static void assert_library(const struct setting *s, const struct plan *plan, con
     if (strcmp(s->backend, "cuda") != 0) return;
     const bool by_nccl = collectives && !s->staged && (s->data == 2 || s->nccl_sums || s->zero > 0 || s->data == 1);
     const bool by_host = collectives && (s->staged || (sums && s->data > 2 && !s->nccl_sums));
-    const bool plain = s->tensor <= 1 && !(s->clip > 0) && s->replicas[0] == 0 && !s->tree && s->offload == OFFLOAD_NOTHING;
-    if (plain && ((strstr(libraries, "collectives by NCCL ") != NULL) != by_nccl || (strstr(libraries, "the host") != NULL) != by_host))
+    const bool plain = s->tensor <= 1 && !(s->clip > 0) && s->replicas[0] == 0 && !s->tree &&
+                       s->offload == OFFLOAD_NOTHING;
+    if (plain && ((strstr(libraries, "collectives by NCCL ") != NULL) != by_nccl ||
+                  (strstr(libraries, "the host") != NULL) != by_host))
         fail_msg("'%s' of %u replicas, zero %u", libraries, s->data, s->zero);
 #ifdef SPILLWAY_EMULATED
     uint64_t calls = 0;
@@ -220,9 +226,10 @@ static void describe(const struct setting *s, char out[300])
 {
     char how[PARALLEL_TEXT_BYTES];
     const struct parallel p = parallel_of(s);
-    snprintf(out, 300, "%.22s..., %s, %s, %s, recompute %s, precision %u, %u microbatches, clip %g", s->config, s->backend,
-             parallel_text(&p, how), pipeline_schedule_names[s->cut->schedule], recompute_names[s->recompute], s->precision,
-             (unsigned)s->microbatches, s->clip);
+    snprintf(out, 300, "%.22s..., %s, %s, %s, recompute %s, precision %u, %u microbatches, clip %g", s->config,
+             s->backend,
+             parallel_text(&p, how), pipeline_schedule_names[s->cut->schedule], recompute_names[s->recompute],
+             s->precision, (unsigned)s->microbatches, s->clip);
 }
 
 static void assert_same(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
@@ -231,7 +238,8 @@ static void assert_same(const struct outcome *wanted, const struct outcome *foun
     describe(s, what);
     if (memcmp(wanted, found, sizeof *wanted) != 0)
         fail_msg("%s: loss %.17g and weights %llx, not %.17g and %llx", what, found->losses[STEPS - 1],
-                 (unsigned long long)found->fingerprint, wanted->losses[STEPS - 1], (unsigned long long)wanted->fingerprint);
+                 (unsigned long long)found->fingerprint, wanted->losses[STEPS - 1],
+                 (unsigned long long)wanted->fingerprint);
 }
 
 static void assert_near(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
@@ -411,7 +419,8 @@ static void test_offloaded_states(void **state)
         s.offload = random_below(seed, 6500 + n, 2) ? OFFLOAD_STATES : OFFLOAD_WEIGHTS;
         s.zero = s.offload == OFFLOAD_STATES ? (uint32_t)random_below(seed, 5600 + n, 4)
                  : random_below(seed, 5600 + n, 2) ? ZERO_WEIGHTS : ZERO_NOTHING;
-        if (s.offload == OFFLOAD_WEIGHTS && s.zero == ZERO_NOTHING) s.microbatches = s.data; /* hosts add up one gradient of each */
+        /* hosts add up one gradient of each */
+        if (s.offload == OFFLOAD_WEIGHTS && s.zero == ZERO_NOTHING) s.microbatches = s.data;
         if (random_below(seed, 5700 + n, 2)) s.clip = 0.05 + 0.5 * random_unit(seed, 5800 + n);
         check_setting(s, &other);
     }
@@ -466,7 +475,8 @@ static void plan_two(struct plan *plan)
     for (uint32_t j = 0; j < jobs.count && !status; j++) {
         jobs.jobs[j].microbatch = 1;
         jobs.jobs[j].microbatches = 4;
-        jobs.jobs[j].parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = 2, .data = 1, .chunks = 1, .buckets = 1,
+        jobs.jobs[j].parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = 2, .data = 1, .chunks = 1,
+                                                  .buckets = 1,
                                                   .schedule = PIPELINE_1F1B};
         status = parallel_check(&jobs.jobs[j], &err);
     }
@@ -479,7 +489,8 @@ static void assert_refused(const struct plan *plan, const char *what)
 {
     struct error err = {0};
     char text[200];
-    snprintf(text, sizeof text, "is parallel with %s on devices of backend 'cuda', which can be simulated, not run (expected "
+    snprintf(text, sizeof text, "is parallel with %s on devices of backend 'cuda', which can be simulated, not run "
+                                "(expected "
              "'host')", what);
     assert_int_equal(plan_runnable(plan, &err), STATUS_BAD_INPUT);
     if (!strstr(err.text, text)) fail_msg("'%s', not '%s'", err.text, text);
@@ -591,7 +602,8 @@ static enum status run_broken(const struct plan *plan, bool keep_going, struct e
     *err = (struct error){0};
     struct run_result result = {0};
     struct trace trace = {0};
-    const enum status status = run_plan(plan, &(struct run_options){.poison = true, .keep_going = keep_going}, &result, &trace, err);
+    const enum status status = run_plan(plan, &(struct run_options){.poison = true, .keep_going = keep_going}, &result,
+                                        &trace, err);
     if (!status) assert_non_null(result.jobs[0].failure);
     if (!status) snprintf(err->text, sizeof err->text, "%s", result.jobs[0].failure);
     run_result_release(&result);
@@ -628,8 +640,10 @@ static void test_failures_at_first(void **state)
         uint64_t after;
         const char *says;
     } cases[] = {
-        {NCCL_BREAK_INIT, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: no communicator: unhandled cuda error"},
-        {NCCL_BREAK_SUM, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: all-reduce: device 0 has 10 at element 0, not 9"},
+        {NCCL_BREAK_INIT, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: no communicator: unhandled cuda "
+                             "error"},
+        {NCCL_BREAK_SUM, 0, "NCCL 2.28.9 between 2 devices, the first of them 0: all-reduce: device 0 has 10 at "
+                            "element 0, not 9"},
         {NCCL_BREAK_REMOTE, 0, "all-reduce: remote process exited or there was a network error: it was told to fail"},
         {NCCL_BREAK_GROUP, 3, "all-gather: unhandled system error"},
     };
@@ -648,7 +662,8 @@ static void test_failures_at_first(void **state)
 static void test_failures_later(void **state)
 {
     (void)state;
-    static const char remote[] = "was lost: NCCL 2.28.9: remote process exited or there was a network error: it was told to fail";
+    static const char remote[] = "was lost: NCCL 2.28.9: remote process exited or there was a network error: it was "
+                                 "told to fail";
     static const struct failure {
         int what;
         uint64_t after;
@@ -667,7 +682,8 @@ static void test_failures_later(void **state)
         for (uint64_t keep_going = 0; keep_going < 2; keep_going++) {
             const bool loses = cases[i].what == NCCL_BREAK_NOTHING;
             nccl_break(cases[i].what, cases[i].after);
-            emulator_set_faults((struct emulator_faults){.loses = loses, .device = 1, .after = cases[i].after + 37 * keep_going});
+            emulator_set_faults((struct emulator_faults){.loses = loses, .device = 1,
+                                                         .after = cases[i].after + 37 * keep_going});
             assert_int_equal(run_broken(&plan, keep_going, &err), keep_going ? STATUS_OK : STATUS_DEVICE);
             assert_failure(&err, cases[i].says);
         }
@@ -685,12 +701,14 @@ int main(void)
 #endif
     const struct CMUnitTest tests[] = {
 #ifdef SPILLWAY_EMULATED
-        cmocka_unit_test(test_old_library), cmocka_unit_test(test_failures_at_first), cmocka_unit_test(test_failures_later),
+        cmocka_unit_test(test_old_library), cmocka_unit_test(test_failures_at_first),
+            cmocka_unit_test(test_failures_later),
 #endif
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_replicas),     cmocka_unit_test(test_pipelines),         cmocka_unit_test(test_clipping),
         cmocka_unit_test(test_clipped_replicas), cmocka_unit_test(test_tensor_groups), cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_unequal_replicas), cmocka_unit_test(test_offloaded_states), cmocka_unit_test(test_best_weights),
+        cmocka_unit_test(test_unequal_replicas), cmocka_unit_test(test_offloaded_states),
+        cmocka_unit_test(test_best_weights),
         cmocka_unit_test(test_slices),           cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("CUDA, parallel jobs", tests, NULL, NULL);

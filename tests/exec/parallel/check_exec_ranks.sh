@@ -38,7 +38,8 @@ begin() { # N PLAN [OPTIONS]
     ranks=()
     rm -f out.* err.* # the ranks that begin make theirs a little later
     for ((r = 0; r < n; r++)); do
-        spillway-exec run "${plans[r]:-$plan}" --rank "$r" --ranks "$n" --meet "127.0.0.1:$port" "$@" >"out.$r" 2>"err.$r" &
+        spillway-exec run "${plans[r]:-$plan}" --rank "$r" --ranks "$n" --meet "127.0.0.1:$port" "$@" \
+            >"out.$r" 2>"err.$r" &
         ranks+=($!)
         started+=($!)
     done
@@ -121,11 +122,13 @@ rm a.safetensors
 
 # A launcher that tells ranks by the environment.
 if command -v mpirun >/dev/null; then
-    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run both.json --quiet 2>messages || fail "mpirun: $(cat messages)"
+    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run both.json --quiet 2>messages ||
+        fail "mpirun: $(cat messages)"
     cmp a.safetensors both.safetensors || fail "other weights under mpirun"
     rm a.safetensors
     # The profile of a measurement has collectives between the processes, and can be planned with.
-    mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 spillway-exec measure -o between.json --budget 1s --quiet 2>messages ||
+    mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 spillway-exec measure -o between.json --budget 1s \
+        --quiet 2>messages ||
         fail "measuring under mpirun: $(cat messages)"
     [[ $(grep -c '"processes": ' between.json) == 2 ]] || fail "no collectives between processes"
     spillway check between.json >/dev/null || fail "a profile that was measured under mpirun"
@@ -147,7 +150,8 @@ for ((victim = 0; victim < 4; victim++)); do
         grep -Eq "rank $victim( \(|')|127.0.0.1:|rank 0 ended|has not come" err.$r || fail "rank $r does not name rank $victim: $(cat err.$r)"
     done
     ((SECONDS - begun <= 10)) || fail "the others ended $((SECONDS - begun)) s after rank $victim"
-    [[ -z $(ls -- *.safetensors* | grep -v -E "^($(IFS='|'; echo "${all[*]}")).safetensors$") ]] || fail "weights were written without rank $victim"
+    [[ -z $(ls -- *.safetensors* | grep -v -E "^($(IFS='|'; echo "${all[*]}")).safetensors$") ]] ||
+        fail "weights were written without rank $victim"
 done
 
 # A rank that does not answer.
@@ -181,7 +185,8 @@ plans=(both.json deep.json)
 begin 2 both.json
 for r in 0 1; do
     await $r
-    [[ $code == 2 ]] && grep -q 'the ranks have different plans: rank 0 .* has .*, rank 1 .* has ' err.$r || fail "another plan: $code $(cat err.$r)"
+    [[ $code == 2 ]] && grep -q 'the ranks have different plans: rank 0 .* has .*, rank 1 .* has ' err.$r ||
+        fail "another plan: $code $(cat err.$r)"
 done
 cmp err.0 err.1 || fail "two ranks tell different tales"
 plans=()
@@ -206,7 +211,8 @@ for options in "--checkpoint text.txt" "--checkpoint text.txt/x" "--log kept"; d
 done
 for missing in 0 1; do
     code=0
-    spillway-exec run both.json --rank $((1 - missing)) --ranks 2 --meet 127.0.0.1:$((20000 + RANDOM % 12000)) --patience 1s 2>messages || code=$?
+    spillway-exec run both.json --rank $((1 - missing)) --ranks 2 --meet 127.0.0.1:$((20000 + RANDOM % 12000)) \
+        --patience 1s 2>messages || code=$?
     [[ $code == 3 && $(wc -l <messages) == 1 ]] || fail "without rank $missing: $code $(cat messages)"
 done
 
@@ -215,7 +221,8 @@ exec {held}< <(spillway-exec run both.json --rank 0 --ranks 2 --meet 127.0.0.1:1
 sleep 0.5
 code=0
 spillway-exec run both.json --rank 0 --ranks 2 --meet 127.0.0.1:19999 --patience 1s 2>messages || code=$?
-[[ $code == 3 ]] && grep -q "cannot listen at '127.0.0.1:19999': Address already in use" messages || fail "a port in use: $code $(cat messages)"
+[[ $code == 3 ]] && grep -q "cannot listen at '127.0.0.1:19999': Address already in use" messages ||
+    fail "a port in use: $code $(cat messages)"
 cat <&"$held" >/dev/null
 
 # What cannot be.
@@ -229,6 +236,7 @@ done
 begin 5 both.json
 for ((r = 0; r < 5; r++)); do
     await $r
-    [[ $code == 2 || $code == 3 ]] && grep -q 'too few for 5 ranks' err.$r || fail "more ranks than devices: $code $(cat err.$r)"
+    [[ $code == 2 || $code == 3 ]] && grep -q 'too few for 5 ranks' err.$r ||
+        fail "more ranks than devices: $code $(cat err.$r)"
 done
 echo "all well"

@@ -70,10 +70,12 @@ whole_run() { # NETWORK PARALLEL
     mv a.safetensors whole.safetensors
     spillway-exec run a.json --quiet --checkpoint alone --checkpoint-every 5 --keep 100
     rm a.safetensors
-    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run a.json --quiet --checkpoint many --checkpoint-every 5 --keep 100
+    mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run a.json --quiet --checkpoint many \
+        --checkpoint-every 5 --keep 100
     cmp a.safetensors whole.safetensors || fail "$2: other weights with checkpoints"
     for file in alone/a/*; do
-        [[ ! -e many/a/${file##*/} ]] || { cmp "$file" "many/a/${file##*/}" || fail "$2: another checkpoint: $file"; same=$((same + 1)); }
+        [[ ! -e many/a/${file##*/} ]] ||
+            { cmp "$file" "many/a/${file##*/}" || fail "$2: another checkpoint: $file"; same=$((same + 1)); }
     done
     ((same >= 2)) && [[ -e many/a/step-0000000036.safetensors ]] || fail "$2: few checkpoints: $(ls many/a)"
     rm many/a/step-0000000036.safetensors
@@ -101,7 +103,8 @@ exec spillway-exec run a.json --quiet "$@" >"out.$rank" 2>"err.$rank"
 SH
 begin() { # OPTIONS
     rm -rf pid.? err.? kept many.log a.partial.safetensors a.safetensors
-    mpirun --allow-run-as-root --oversubscribe --enable-recovery -n 4 sh start.sh --checkpoint kept --checkpoint-every 1 --log many.log "$@" >/dev/null 2>&1 &
+    mpirun --allow-run-as-root --oversubscribe --enable-recovery -n 4 sh start.sh --checkpoint kept \
+        --checkpoint-every 1 --log many.log "$@" >/dev/null 2>&1 &
     started=$!
 }
 await_step() { # STEP
@@ -116,11 +119,12 @@ await_step 4
 kill -INT "$(cat pid.2)"
 wait $started || true
 done=$(losses many.log | wc -l)
-((done < steps)) && [[ -e kept/a/step-00000000$(printf %02d "$done").safetensors ]] || fail "after an interrupt at $done: $(ls kept/a) $(cat err.?)"
+((done < steps)) && [[ -e kept/a/step-00000000$(printf %02d "$done").safetensors ]] ||
+    fail "after an interrupt at $done: $(ls kept/a) $(cat err.?)"
 go_on kept 1 2 4
 
-# Ranks that are killed at any moment: the others end, and say who and what; a checkpoint is left that all can go on from,
-# here of shares of states.
+# Ranks that are killed at any moment: the others end, and say who and what; a checkpoint is left that all can go on
+# from, here of shares of states.
 whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "zero": 3, "schedule": "1f1b"'
 go_on many 1 2 4
 named=0

@@ -3,9 +3,9 @@
  * (tests/support/exec/support_reference_run.h).
  *
  * Random cuts, unequal replicas, microbatches, ways to recompute and numbers of updates; the runs have random pauses on
- * every stream and NaN in all memory that was released. A run that is stopped ends the updates that any stage has begun, so
- * it has the weights of a shorter run. Tensor groups have the reference's losses to rounding, and equal bits from run to
- * run. A run with checkpoints goes on from each with the bits of the run that was not interrupted.
+ * every stream and NaN in all memory that was released. A run that is stopped ends the updates that any stage has
+ * begun, so it has the weights of a shorter run. Tensor groups have the reference's losses to rounding, and equal bits
+ * from run to run. A run with checkpoints goes on from each with the bits of the run that was not interrupted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,9 +101,9 @@ static void test_no_checkpoints(void **state)
     job.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1,
                                      .schedule = PIPELINE_PIPEDREAM};
     reference_no_checkpoints(&job, reference_configs[0],
-                             "job 'job-0' has the asynchronous schedule 'pipedream' without a flush, whose stages are never in "
-                             "the same minibatch, so it has no checkpoints (expected 'flush', a run without them, or another "
-                             "schedule)");
+                             "job 'job-0' has the asynchronous schedule 'pipedream' without a flush, whose stages are "
+                             "never in the same minibatch, so it has no checkpoints (expected 'flush', a run without "
+                             "them, or another schedule)");
     job_set_release(&jobs);
 }
 

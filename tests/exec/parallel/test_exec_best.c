@@ -1,10 +1,10 @@
 /* label: medium
  * Parallel jobs keep the weights of their best evaluation.
  *
- * For every family, random stages, replicas, tensor groups, shares, offloading and precisions, with random pauses on every
- * stream and NaN in all memory that was released: the weights kept are the final weights of a run that ends with the best
- * evaluation, to the last bit; those of a pipeline are those of the job spilled on one device. A run that stops after the
- * best evaluation and goes on under another cut still keeps its weights.
+ * For every family, random stages, replicas, tensor groups, shares, offloading and precisions, with random pauses on
+ * every stream and NaN in all memory that was released: the weights kept are the final weights of a run that ends with
+ * the best evaluation, to the last bit; those of a pipeline are those of the job spilled on one device. A run that
+ * stops after the best evaluation and goes on under another cut still keeps its weights.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,9 +26,10 @@
 enum { STEPS = 6, CASES = 10 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 61, "
-    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 61, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
@@ -72,7 +73,8 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
     job->parallel = s->parallel;
     char text[PARALLEL_TEXT_BYTES], what[PARALLEL_TEXT_BYTES + 50];
     snprintf(what, sizeof what, "%.40s..., %s", s->config, spilled ? "spilled" : parallel_text(&s->parallel, text));
-    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3, .folder = folder,
+    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
+                                             .folder = folder,
                                              .delay_seed = delay_seed, .what = what};
     host_run(&hardware, &jobs, &options, &run);
     const struct run_job_result *const of = &run.result.jobs[0];
@@ -86,13 +88,16 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
 static struct setting draw(uint64_t seed, uint64_t at, const char *config)
 {
     static const uint32_t tensors[] = {1, 1, 2, 3};
-    struct parallel p = {.tensor = tensors[random_below(seed, at, 4)], .data = 1 + (uint32_t)random_below(seed, at + 1, 3),
-                         .pipeline = 1 + (uint32_t)random_below(seed, at + 2, 3), .chunks = 1, .buckets = 1, .prefetch = 1,
+    struct parallel p = {.tensor = tensors[random_below(seed, at, 4)],
+                         .data = 1 + (uint32_t)random_below(seed, at + 1, 3),
+                         .pipeline = 1 + (uint32_t)random_below(seed, at + 2, 3), .chunks = 1, .buckets = 1,
+                         .prefetch = 1,
                          .schedule = PIPELINE_1F1B};
     if (p.pipeline > 1 && random_below(seed, at + 3, 3) == 0) p.schedule = PIPELINE_ZB_H1;
     if (p.data > 1) p.zero = (uint32_t)random_below(seed, at + 4, p.schedule == PIPELINE_ZB_H1 ? 2 : 4);
     if (p.tensor == 1 && random_below(seed, at + 5, 3) == 0) p.offload = OFFLOAD_STATES;
-    if (p.pipeline > 1 && p.zero == 0 && p.offload == OFFLOAD_NOTHING && p.schedule == PIPELINE_1F1B) { /* unequal replicas */
+    /* unequal replicas */
+    if (p.pipeline > 1 && p.zero == 0 && p.offload == OFFLOAD_NOTHING && p.schedule == PIPELINE_1F1B) {
         p.replicated = p.pipeline;
         for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (p.data + i) % 3;
         p.data = 1;
@@ -120,8 +125,8 @@ static void test_the_best_weights_are_kept(void **state)
             carry_out(&shorter, NULL, 0, &until);
             early += found.best < STEPS;
             if (found.kept != until.weights || until.kept != until.weights)
-                fail_msg("%.40s..., %s: other weights than after minibatch %u", s.config, parallel_text(&s.parallel, text),
-                         (unsigned)found.best);
+                fail_msg("%.40s..., %s: other weights than after minibatch %u", s.config,
+                         parallel_text(&s.parallel, text), (unsigned)found.best);
             if (s.parallel.tensor > 1 || s.parallel.data > 1 || s.parallel.replicated > 0) continue;
             s.parallel = (struct parallel){0};
             carry_out(&s, NULL, 0, &alone);

@@ -4,7 +4,8 @@
  *
  * The reference computes the embedding, then all other layers, over all microbatches (unit_compute()). The pipeline
  * computes one microbatch after the other over its chunks (chunk_compute()), and adds up the gradients of the two
- * copies of a tied table as a JOIN does. Backward passes in two units are over all microbatches twice. Buffers that a pass must not read hold NaN.
+ * copies of a tied table as a JOIN does. Backward passes in two units are over all microbatches twice. Buffers that a
+ * pass must not read hold NaN.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -232,7 +233,8 @@ static void make_line(struct line *line, const struct job *job, const struct ref
         stage->gradient = allocate(m->gradient_bytes);
         stage->workspace = allocate(m->workspace_bytes);
         for (uint64_t b = 0; b < job->microbatches; b++) {
-            const uint64_t bytes = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32);
+            const uint64_t bytes = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence,
+                                                         PRECISION_FP32);
             stage->kept[b] = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
             stage->handover[b] = m->handover_bytes > 0 ? allocate(m->handover_bytes) : NULL;
             stage->boundary[b] = c > 0 ? allocate(bytes) : NULL;
@@ -352,7 +354,10 @@ static void check_case(const struct job *job)
         support_batch_fill(job, batch, minibatch);
         const double want = step_reference(&reference, batch, minibatch), got = step_line(&line, batch, minibatch);
         assert_true(isfinite(want));
-        if (memcmp(&got, &want, sizeof got) != 0) fail_msg("%s: cut %d, recompute %d, %d microbatches, step %d: %.17g not %.17g", job->network.name, (int)job->parallel.pipeline, (int)job->parallel.recompute, (int)job->microbatches, (int)minibatch, got, want);
+        if (memcmp(&got, &want, sizeof got) != 0) fail_msg("%s: cut %d, recompute %d, %d microbatches, step %d: %.17g "
+                                                           "not %.17g", job->network.name, (int)job->parallel.pipeline,
+                                                           (int)job->parallel.recompute, (int)job->microbatches,
+                                                           (int)minibatch, got, want);
     }
     for (uint32_t c = 0; c < line.chunks; c++) {
         struct stage *stage = &line.stages[c];
@@ -391,7 +396,9 @@ static void check_config(const char *config, uint32_t precision, uint32_t optimi
                 job->parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = cuts[cut][0], .prefetch = 1,
                                                   .chunks = cuts[cut][1], .schedule = cuts[cut][2],
                                                   .recompute = recompute};
-                print_message("%.40s precision %d optimizer %d stages %d chunks %d recompute %d microbatches %d\n", config, (int)precision, (int)optimizer, (int)cuts[cut][0], (int)cuts[cut][1], (int)recompute, (int)microbatches);
+                print_message("%.40s precision %d optimizer %d stages %d chunks %d recompute %d microbatches %d\n",
+                              config, (int)precision, (int)optimizer, (int)cuts[cut][0], (int)cuts[cut][1],
+                              (int)recompute, (int)microbatches);
                 check_case(job);
                 job_set_release(&jobs);
             }

@@ -1,10 +1,10 @@
 /* label: medium
- * Compressed boundaries and encoded gradients have the bits of a slow reference (support_reference_run.h), which rounds them
- * with other arithmetic.
+ * Compressed boundaries and encoded gradients have the bits of a slow reference (support_reference_run.h), which rounds
+ * them with other arithmetic.
  *
- * For every family, random cuts, schedules, replicas, levels of ZeRO, ways to recompute, evaluations and codes, with random
- * pauses on every stream and NaN in all memory that was released: the plan passes its check, and losses, held-out losses
- * and weights have the reference's bits.
+ * For every family, random cuts, schedules, replicas, levels of ZeRO, ways to recompute, evaluations and codes, with
+ * random pauses on every stream and NaN in all memory that was released: the plan passes its check, and losses,
+ * held-out losses and weights have the reference's bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,8 @@ static void test_numbers(void **state)
         char encoded[2 * NUMBERS_MAX + 1];
         const int spread = (int)random_below(seed, 10 * n + 1, 120);
         for (uint64_t i = 0; i < count; i++) {
-            const double size = ldexp(random_unit(seed, 100000 * n + 2 * i), (int)random_below(seed, 100000 * n + 2 * i + 1, 1 + (uint64_t)spread) - spread);
+            const double size = ldexp(random_unit(seed, 100000 * n + 2 * i),
+                                      (int)random_below(seed, 100000 * n + 2 * i + 1, 1 + (uint64_t)spread) - spread);
             x[i] = (float)(random_below(seed, 100000 * n + 2 * i + 50001, 2) ? -size : size);
             if (fabsf(x[i]) < 0x1p-126f) x[i] = 0;
         }
@@ -60,9 +61,10 @@ static void test_numbers(void **state)
         kernels_decode(code, in_place, in_place, count);
         kernels_code_round(code, x, count);
         for (uint64_t i = 0; i < count; i++)
-            if (memcmp(&x[i], &found[i], sizeof *x) || memcmp(&x[i], &in_place[i], sizeof *x) || !(x[i] <= wanted[i] && x[i] >= wanted[i]))
-                fail_msg("code %u: number %u of %u is %.9g, %.9g or %.9g (expected %.9g)", code, (unsigned)i, (unsigned)count,
-                         (double)x[i], (double)found[i], (double)in_place[i], (double)wanted[i]);
+            if (memcmp(&x[i], &found[i], sizeof *x) || memcmp(&x[i], &in_place[i], sizeof *x) ||
+                !(x[i] <= wanted[i] && x[i] >= wanted[i]))
+                fail_msg("code %u: number %u of %u is %.9g, %.9g or %.9g (expected %.9g)", code, (unsigned)i,
+                         (unsigned)count, (double)x[i], (double)found[i], (double)in_place[i], (double)wanted[i]);
     }
 }
 
@@ -131,8 +133,8 @@ static void test_bits_of_codes(void **state)
             test_network_jobs(&jobs, 1, reference_configs[c], 1);
             const struct job job = draw_codes(seed, c * CASES + n, &jobs.jobs[0]);
             print_message("  boundaries %g from %u, gradients %g, %s\n", job.compression[COMPRESSION_BOUNDARIES].ratio,
-                          (unsigned)job.compression[COMPRESSION_BOUNDARIES].from, job.compression[COMPRESSION_GRADIENTS].ratio,
-                          precision_names[job.gradients]);
+                          (unsigned)job.compression[COMPRESSION_BOUNDARIES].from,
+                          job.compression[COMPRESSION_GRADIENTS].ratio, precision_names[job.gradients]);
             reference_compare(&job, reference_configs[c], n % 3 == 0 ? 0 : seed + n);
             job_set_release(&jobs);
         }

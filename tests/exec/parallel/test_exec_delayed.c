@@ -1,12 +1,12 @@
 /* label: medium
  * Delayed updates (ZeRO-Offload) have the bits of a slow reference that keeps every version of the weights
- * (tests/support/exec/support_reference_run.h): a minibatch computes with the weights before the last update, which the host
- * makes meanwhile, but for the first minibatch after a flush.
+ * (tests/support/exec/support_reference_run.h): a minibatch computes with the weights before the last update, which the
+ * host makes meanwhile, but for the first minibatch after a flush.
  *
- * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes, evaluations and states in
- * storage; the runs have random pauses on every stream and NaN in all memory that was released. Tensor groups, and shares that clip, have the
- * reference's losses to rounding, and equal bits from run to run. A stopped run has the weights of a shorter run. A run with
- * checkpoints goes on from each with the bits of the run that was not interrupted.
+ * Random cuts of all networks, schedules, replicas that split nothing to all, clipping, flushes, evaluations and states
+ * in storage; the runs have random pauses on every stream and NaN in all memory that was released. Tensor groups, and
+ * shares that clip, have the reference's losses to rounding, and equal bits from run to run. A stopped run has the
+ * weights of a shorter run. A run with checkpoints goes on from each with the bits of the run that was not interrupted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,8 @@ static struct job draw(uint64_t seed, uint64_t n, const char *config, const stru
     const bool replicated = random_below(seed, key++, 3) > 0;
     const struct job_cut *cut = replicated ? &job_cuts_replicated[random_below(seed, key++, JOB_CUTS_REPLICATED)]
                                            : &job_cuts[random_below(seed, key++, JOB_CUTS)];
-    struct parallel p = {.tensor = 1, .prefetch = 1, .pipeline = cut->pipeline, .chunks = cut->chunks, .buckets = cut->buckets,
+    struct parallel p = {.tensor = 1, .prefetch = 1, .pipeline = cut->pipeline, .chunks = cut->chunks,
+                         .buckets = cut->buckets,
                          .schedule = cut->schedule, .data = cut->data, .offload = OFFLOAD_STATES, .delayed = true};
     p.zero = (uint32_t)random_below(seed, key++, 4);
     p.prefetch = 1 + (uint32_t)random_below(seed, key++, 2);
@@ -46,10 +47,12 @@ static struct job draw(uint64_t seed, uint64_t n, const char *config, const stru
     job.precision = random_below(seed, key++, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
     job.optimizer.learning_rate = 0.01;
     job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
-    const bool clips = cut_job_clips(config) && random_below(seed, key++, 2) && (!exactly || p.zero == 0 || p.data == 1);
+    const bool clips = cut_job_clips(config) && random_below(seed, key++, 2) &&
+                       (!exactly || p.zero == 0 || p.data == 1);
     if (clips) job.optimizer.clip = 0.05 + 0.5 * random_unit(seed, key++);
     if (random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key++, 5);
-    if (random_below(seed, key++, 3) == 0) job.evaluation = (struct job_evaluation){.every = 1 + random_below(seed, key++, 4)};
+    if (random_below(seed, key++, 3) == 0)
+        job.evaluation = (struct job_evaluation){.every = 1 + random_below(seed, key++, 4)};
     if (job.evaluation.every > 0) job.evaluation.minibatches = 1 + random_below(seed, key++, 2);
     job.parallel = p;
     return job;
@@ -99,7 +102,8 @@ static void test_stop(void **state)
     }
 }
 
-/* Without a flush the devices never have the newest weights, so no checkpoint has the weights that a minibatch begins with. */
+/* Without a flush the devices never have the newest weights, so no checkpoint has the weights that a minibatch begins
+ * with. */
 static void test_no_checkpoints(void **state)
 {
     (void)state;
@@ -109,8 +113,9 @@ static void test_no_checkpoints(void **state)
     job.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 2, .chunks = 1, .prefetch = 1, .delayed = true,
                                      .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES};
     reference_no_checkpoints(&job, cut_job_configs[0],
-                             "job 'job-0' has delayed updates without a flush, whose minibatches never begin with the newest "
-                             "weights, so it has no checkpoints (expected 'flush', a run without them, or no 'delayed')");
+                             "job 'job-0' has delayed updates without a flush, whose minibatches never begin with the "
+                             "newest weights, so it has no checkpoints (expected 'flush', a run without them, or no "
+                             "'delayed')");
     job_set_release(&jobs);
 }
 

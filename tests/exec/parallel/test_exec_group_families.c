@@ -1,8 +1,9 @@
 /* label: medium
  * Every family in the common cuts, against one device.
  *
- * Tensor groups and replicas that split everything have its losses to a relative 1e-6, and their weights went its way to a
- * thousandth of each tensor's way; pipelines have its bits. With and without clipping. Random cuts: test_exec_groups.c.
+ * Tensor groups and replicas that split everything have its losses to a relative 1e-6, and their weights went its way
+ * to a thousandth of each tensor's way; pipelines have its bits. With and without clipping. Random cuts:
+ * test_exec_groups.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,11 +32,14 @@ struct cut {
 static const struct cut cuts[] = {
     {"tp=2", {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B}, false},
     {"tp=2,sp",
-     {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B, .sequence = true}, false},
+     {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B, .sequence = true},
+     false},
     {"pp=3", {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B}, true},
-    {"tp=2,pp=2", {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B}, false},
+    {"tp=2,pp=2", {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
+     false},
     {"dp=2,zero=3",
-     {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 3, .prefetch = 1, .zero = ZERO_WEIGHTS, .schedule = PIPELINE_1F1B}, false},
+     {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 3, .prefetch = 1, .zero = ZERO_WEIGHTS,
+      .schedule = PIPELINE_1F1B}, false},
 };
 
 /* Carries a job out, with checkpoints of all steps in a new `folder`. */
@@ -48,8 +52,8 @@ static void carry_out(const struct cut_job *s, char folder[SUPPORT_FOLDER_BYTES]
     cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, out);
 }
 
-static void compare(const struct cut *cut, const struct cut_job *s, const struct cut_job_outcome *wanted, const char *folder,
-                    const struct job *job)
+static void compare(const struct cut *cut, const struct cut_job *s, const struct cut_job_outcome *wanted,
+                    const char *folder, const struct job *job)
 {
     struct cut_job_outcome found;
     char own[SUPPORT_FOLDER_BYTES], what[128];
@@ -73,7 +77,8 @@ static void check_family(const char *config)
     uint64_t fingerprints[2];
     test_network_jobs(&jobs, 1, config, STEPS);
     for (uint32_t clips = 0; clips < (cut_job_clips(config) ? 2 : 1); clips++) {
-        const struct cut_job s = {.config = config, .microbatches = 4, .steps = STEPS, .rate = 0.2, .clip = clips ? 0.5 : 0,
+        const struct cut_job s = {.config = config, .microbatches = 4, .steps = STEPS, .rate = 0.2,
+                                  .clip = clips ? 0.5 : 0,
                                   .optimizer = OPTIMIZER_MOMENTUM};
         struct cut_job_outcome wanted;
         char folder[SUPPORT_FOLDER_BYTES];

@@ -3,11 +3,11 @@
  *
  * Groups that cut the rows of norms and sums (sequence parallelism) have the bits of those that do not.
  *
- * For every family, random numbers of members, stages, replicas, schedules, microbatches and ways to recompute, with random
- * pauses on every stream and NaN in all memory that was released: the plan passes its check, the memory that it counts is
- * what the executor hands out, and the run has the losses and the last checkpoint of the job spilled on one device, to
- * rounding; a second run with other pauses has the same bits. Checkpoints do not show the groups: a job that stopped under
- * one cut goes on under another.
+ * For every family, random numbers of members, stages, replicas, schedules, microbatches and ways to recompute, with
+ * random pauses on every stream and NaN in all memory that was released: the plan passes its check, the memory that it
+ * counts is what the executor hands out, and the run has the losses and the last checkpoint of the job spilled on one
+ * device, to rounding; a second run with other pauses has the same bits. Checkpoints do not show the groups: a job that
+ * stopped under one cut goes on under another.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,25 +30,28 @@
 enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX, CASES = 5 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 61, "
-    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 61, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
-    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
-    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"head_dim\": 4, \"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, "
+    "\"vocab_size\": 67}",
     "{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
     "\"rotary_pct\": 0.5, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"phi\", \"num_hidden_layers\": 4, \"hidden_size\": 96, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 40}",
-    "{\"model_type\": \"gemma2\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
-    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"sliding_window\": 5, "
-    "\"final_logit_softcapping\": 2, \"vocab_size\": 67}",
-    "{\"model_type\": \"opt\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, \"ffn_dim\": 36, "
-    "\"word_embed_proj_dim\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"dropout\": 0.1}",
+    "{\"model_type\": \"gemma2\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"head_dim\": 4, \"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, "
+    "\"sliding_window\": 5, \"final_logit_softcapping\": 2, \"vocab_size\": 67}",
+    "{\"model_type\": \"opt\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
+    "\"ffn_dim\": 36, \"word_embed_proj_dim\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"dropout\": 0.1}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"architectures\": [\"BertForMaskedLM\"]}",
@@ -101,14 +104,16 @@ static bool divides_tokens(const struct rough_job *s)
 static struct rough_job draw(uint64_t seed, uint64_t n, const char *config)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
-    const uint32_t pipeline = 1 + (uint32_t)random_below(seed, 10 * n, 2), interleaved = random_below(seed, 10 * n + 1, 3) == 0;
+    const uint32_t pipeline = 1 + (uint32_t)random_below(seed, 10 * n, 2),
+        interleaved = random_below(seed, 10 * n + 1, 3) == 0;
     struct rough_job s = {.config = config, .last = STEPS};
     s.parallel = (struct parallel){.tensor = 2 + (uint32_t)random_below(seed, 10 * n + 2, 3),
                                    .pipeline = pipeline,
                                    .data = 1 + (uint32_t)random_below(seed, 10 * n + 3, 2),
                                    .prefetch = 1,
                                    .chunks = pipeline > 1 && interleaved ? 2 : 1,
-                                   .buckets = pipeline > 1 && !interleaved && random_below(seed, 10 * n + 4, 3) == 0 ? 2 : 1,
+                                   .buckets = pipeline > 1 && !interleaved && random_below(seed, 10 * n + 4, 3) == 0
+                                              ? 2 : 1,
                                    .recompute = recompute[random_below(seed, 10 * n + 5, 4)],
                                    .blocking = random_below(seed, 10 * n + 6, 4) == 0};
     s.parallel.schedule = pipeline > 1 && interleaved ? PIPELINE_INTERLEAVED
@@ -148,7 +153,8 @@ static void test_one_device(void **state)
             rough_job_run(&alone, one, 0, &wanted);
             rough_job_run(&s, many, n % 3 == 0 ? 0 : seed + n, &found);
             whole.parallel.sequence = false;
-            whole.parallel.scatter = s.encodes && s.parallel.scatter; /* else whole boundaries are sent, with the same bits */
+            whole.parallel.scatter = s.encodes && s.parallel.scatter; /* else whole boundaries are sent, with the same
+                                                                         bits */
             whole.parallel.storage = s.parallel.offload != OFFLOAD_NOTHING;
             rough_job_run(&whole, NULL, seed + 1000 + n, &again);
             rough_job_compare(&s, &wanted, &found);
@@ -184,9 +190,11 @@ static void test_other_cuts_go_on(void **state)
     const struct parallel cuts[] = {
         {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .sequence = true},
         {.tensor = 0},
-        {.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES, .schedule = PIPELINE_1F1B,
+        {.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES,
+         .schedule = PIPELINE_1F1B,
          .sequence = true},
-        {.tensor = 3, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS, .offload = OFFLOAD_STATES},
+        {.tensor = 3, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS,
+         .offload = OFFLOAD_STATES},
         {.tensor = 3, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
         {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1},
     };

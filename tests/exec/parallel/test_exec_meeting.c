@@ -54,7 +54,8 @@ static void *attend_all(void *argument)
         pause_at_random(crowd->seed + one->member, i);
         atomic_fetch_add(&crowd->came[i], 1);
         if (!meeting_attend(&crowd->meeting, count, crowd)) atomic_fetch_add(&crowd->faults, 1);
-        if (atomic_load(&crowd->came[i]) != (i == 0 ? crowd->members : crowd->waiting)) atomic_fetch_add(&crowd->faults, 1);
+        if (atomic_load(&crowd->came[i]) != (i == 0 ? crowd->members : crowd->waiting))
+            atomic_fetch_add(&crowd->faults, 1);
     }
     return NULL;
 }
@@ -73,7 +74,8 @@ static void meet_all(uint64_t seed, uint32_t members, uint32_t waiting, bool loo
         meeting_arrive(&crowd.meeting, count, &crowd);
     }
     for (uint32_t m = 0; m < waiting; m++) pthread_join(ones[m].thread, NULL);
-    if (atomic_load(&crowd.faults) > 0) fail_msg("seed %llu: %u faults", (unsigned long long)seed, atomic_load(&crowd.faults));
+    if (atomic_load(&crowd.faults) > 0)
+        fail_msg("seed %llu: %u faults", (unsigned long long)seed, atomic_load(&crowd.faults));
     assert_int_equal(crowd.ended, MEETINGS);
     meeting_release(&crowd.meeting);
 }
@@ -105,7 +107,8 @@ static void cancellation_ends_waiting(void **state)
         struct crowd crowd = {.members = 4};
         pthread_t threads[3];
         assert_true(meeting_init(&crowd.meeting, 4, looks));
-        for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, attend_until_cancelled, &crowd), 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, attend_until_cancelled, &crowd), 0);
         usleep(2000);
         meeting_cancel(&crowd.meeting);
         for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);

@@ -2,8 +2,9 @@
  * Failures of parallel jobs beside other jobs.
  *
  * Of two jobs, on devices of their own, the first fails: its data cannot be read, or its loss is not finite. Pipelines,
- * replicas that split states, tensor groups and asynchronous pipelines, with random pauses on every stream and NaN in all
- * memory that was released: with keep_going the other job ends with the bits that it has by itself, whatever on_nan says.
+ * replicas that split states, tensor groups and asynchronous pipelines, with random pauses on every stream and NaN in
+ * all memory that was released: with keep_going the other job ends with the bits that it has by itself, whatever on_nan
+ * says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,8 +26,8 @@
 enum { STEPS = 9 };
 
 static const char config[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 61, "
-    "\"tie_word_embeddings\": false}";
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 61, \"tie_word_embeddings\": false}";
 
 static const struct parallel ways[] = {
     {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
@@ -114,7 +115,8 @@ static void compare(const struct outcome *alone, const struct outcome *found, si
 {
     if (alone->minibatches[0] != STEPS || found->minibatches[1] != STEPS ||
         memcmp(alone->losses, found->losses, sizeof alone->losses) != 0 || alone->fingerprint != found->fingerprint)
-        fail_msg("way %u: the other job has other bits, %u of %u minibatches, losses %g and %g, %g and %g", (unsigned)way,
+        fail_msg("way %u: the other job has other bits, %u of %u minibatches, losses %g and %g, %g and %g",
+                 (unsigned)way,
                  (unsigned)found->minibatches[1], STEPS, alone->losses[0], found->losses[0], alone->losses[STEPS - 1],
                  found->losses[STEPS - 1]);
 }

@@ -1,14 +1,14 @@
 /* label: medium
  * Jobs that stop and go on elsewhere, in another layout.
  *
- * Random pieces of a training, each spilled, resident, a pipeline, of replicas that split states, or of a tensor group, on
- * devices of its own, while another job trains on the others; with random pauses on every stream and NaN in all memory
- * that was released. Where all layouts keep one device's bits, the last piece has the losses and weights of the job
- * spilled on one device in one piece; else they are near. A training that is stopped within a piece, or fails there, does
- * not go on.
+ * Random pieces of a training, each spilled, resident, a pipeline, of replicas that split states, or of a tensor group,
+ * on devices of its own, while another job trains on the others; with random pauses on every stream and NaN in all
+ * memory that was released. Where all layouts keep one device's bits, the last piece has the losses and weights of the
+ * job spilled on one device in one piece; else they are near. A training that is stopped within a piece, or fails
+ * there, does not go on.
  *
- * Some pieces have a range of host memory, which they share with pieces before and after them: their states wait in files.
- * Some have their states in storage, and some trainings keep the weights of their best evaluation.
+ * Some pieces have a range of host memory, which they share with pieces before and after them: their states wait in
+ * files. Some have their states in storage, and some trainings keep the weights of their best evaluation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,9 +39,10 @@
 enum { STEPS = 6, DEVICES = 4, CASES = 8, PIECES_MOST = 4 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 61, "
-    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 61, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
@@ -59,9 +60,12 @@ static const struct way ways[] = {
     {.devices = 1, .keeps_bits = true},
     {.devices = 2, .keeps_bits = true},
     {.devices = 1, .resident = true, .keeps_bits = true},
-    {.devices = 2, .parallel = {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B}, .keeps_bits = true},
-    {.devices = 2, .parallel = {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_ZB_V}, .keeps_bits = true},
-    {.devices = 3, .parallel = {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_GPIPE}, .keeps_bits = true},
+    {.devices = 2, .parallel = {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B},
+     .keeps_bits = true},
+    {.devices = 2, .parallel = {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_ZB_V},
+     .keeps_bits = true},
+    {.devices = 3, .parallel = {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_GPIPE},
+     .keeps_bits = true},
     {.devices = 2, .parallel = {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2}},
     {.devices = 2, .parallel = {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2, .zero = 3}},
     {.devices = 2, .parallel = {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1}},
@@ -109,7 +113,8 @@ static void make_machine(struct hardware *out, uint32_t devices)
 static struct planner_options options_of(const struct piece *piece)
 {
     const struct way *way = piece->way;
-    return (struct planner_options){.policy = way->parallel.tensor > 0 ? NULL : way->resident ? "model-parallel" : "spill-sequential",
+    return (struct planner_options){.policy = way->parallel.tensor > 0 ? NULL : way->resident
+                                              ? "model-parallel" : "spill-sequential",
                                     .host = piece->turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO,
                                     .storage = piece->stored ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_NONE,
                                     .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
@@ -143,14 +148,16 @@ static void make_plan(const struct setting *s, struct plan *plan)
             job->first_minibatch = s->pieces[i].first;
             job->minibatches = s->pieces[i].count;
         }
-        const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = other ? &devices[DEVICES - 1] : devices,
+        const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1,
+                                              .devices = other ? &devices[DEVICES - 1] : devices,
                                               .device_count = way->devices};
         const struct planner_options options = options_of(other ? &(struct piece){.way = way} : &s->pieces[i]);
-        if (subproblem_plan(&hardware, jobs.jobs, &subproblem, way->parallel.tensor > 0 ? &way->parallel : NULL, 1e9, &options, &plans[i],
-                            &err))
+        if (subproblem_plan(&hardware, jobs.jobs, &subproblem, way->parallel.tensor > 0 ? &way->parallel : NULL, 1e9,
+                            &options, &plans[i], &err))
             fail_msg("%s", err.text);
         subplans[i] = (struct merge_subplan){.plan = &plans[i], .jobs = &numbers[i], .devices = subproblem.devices,
-                                             .follows = other || i == 0 ? PLAN_NONE : i - 1, .begin_s = other ? 0 : free_s,
+                                             .follows = other || i == 0 ? PLAN_NONE : i - 1,
+                                             .begin_s = other ? 0 : free_s,
                                              .end_s = (other ? 0 : free_s) + plans[i].estimated_makespan_s};
         if (!other) free_s = subplans[i].end_s;
     }
@@ -169,7 +176,8 @@ static void make_alone(const struct setting *s, uint64_t minibatches, struct pla
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
-    const struct planner_options options = {.policy = "spill-sequential", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct planner_options options = {.policy = "spill-sequential", .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO};
     make_machine(&hardware, 1);
     test_network_jobs(&jobs, 1, s->config, (uint32_t)minibatches);
     fill_job(s, &jobs.jobs[0]);
@@ -257,12 +265,15 @@ static void test_pieces_are_one_training(void **state)
             for (uint32_t i = 0; i < STEPS; i++)
                 if (keeping ? memcmp(&wanted.losses[i], &found.losses[i], sizeof(double)) != 0
                             : !(fabs(found.losses[i] / wanted.losses[i] - 1) <= tolerance))
-                    fail_msg("%s: loss %u is %.17g, not %.17g", pieces_text(&s, text), i, found.losses[i], wanted.losses[i]);
-            if (keeping && wanted.fingerprint != found.fingerprint) fail_msg("%s: other weights", pieces_text(&s, text));
+                    fail_msg("%s: loss %u is %.17g, not %.17g", pieces_text(&s, text), i, found.losses[i],
+                             wanted.losses[i]);
+            if (keeping && wanted.fingerprint != found.fingerprint)
+                fail_msg("%s: other weights", pieces_text(&s, text));
             assert_true(found.evaluations >= wanted.evaluations); /* the end of each piece is evaluated */
             if (keeping && wanted.kept != found.kept) fail_msg("%s: other best weights", pieces_text(&s, text));
             assert_true((found.kept != 0) == s.keeps_best);
-            if (keeping && s.every > 0) assert_memory_equal(&found.last_evaluation, &wanted.last_evaluation, sizeof(double));
+            if (keeping && s.every > 0)
+                assert_memory_equal(&found.last_evaluation, &wanted.last_evaluation, sizeof(double));
         }
 }
 
@@ -297,7 +308,8 @@ static enum status estimated(void *context, const struct plan *plan, double *sec
 
 enum { TOGETHER = 4 };
 
-static void make_together(const char *config, double host_bytes, uint32_t devices, struct hardware *hardware, struct job_set *jobs)
+static void make_together(const char *config, double host_bytes, uint32_t devices, struct hardware *hardware,
+                          struct job_set *jobs)
 {
     test_hardware(hardware, devices, 1 << 24, host_bytes);
     hardware->backend = "host";
@@ -307,7 +319,8 @@ static void make_together(const char *config, double host_bytes, uint32_t device
     for (uint32_t j = 0; j < TOGETHER; j++) jobs->jobs[j].microbatch = jobs->jobs[j].microbatches = 2;
 }
 
-/* Saturn's jobs on several devices each, in host memory that holds the states of two or fewer of them, train as alone. */
+/* Saturn's jobs on several devices each, in host memory that holds the states of two or fewer of them, train as
+ * alone. */
 static void test_saturn_in_little_memory(void **state)
 {
     (void)state;
@@ -318,9 +331,11 @@ static void test_saturn_in_little_memory(void **state)
         struct error err = {0};
         struct plan plan = {0}, alone = {0};
         struct saturn_report report = {0};
-        const struct planner_options automatic = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 50};
+        const struct planner_options automatic = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                                  .iterations = 50};
         const struct saturn_clock clock = {.time = estimated};
-        const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = SATURN_RULE_MAX, .interval_s = -1, .restart_s = -1};
+        const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = SATURN_RULE_MAX,
+                                           .interval_s = -1, .restart_s = -1};
         make_together(configs[c], 1e9, 3, &hardware, &jobs);
         const double room = 2.5 * (double)job_state(&jobs.jobs[0], 0, jobs.jobs[0].network.layer_count).bytes + 65536;
         hardware.host_bytes.value = room;
@@ -339,15 +354,16 @@ static void test_saturn_in_little_memory(void **state)
         if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
         trace_release(&trace);
         make_together(configs[c], 1e9, 1, &hardware, &jobs);
-        if (planner_plan(&hardware, &jobs, &(struct planner_options){.policy = "spill-sequential", .activations = PLANNER_AUTO,
+        if (planner_plan(&hardware, &jobs,
+                         &(struct planner_options){.policy = "spill-sequential", .activations = PLANNER_AUTO,
                                                                     .optimizer = PLANNER_AUTO}, &alone, &err))
             fail_msg("%s", err.text);
         if (run_plan(&alone, &(struct run_options){.poison = true}, &wanted, &trace, &err)) fail_msg("%s", err.text);
         for (uint32_t j = 0; j < TOGETHER; j++)
             for (uint32_t i = 0; i < 3; i++)
                 if (!(fabs(result.jobs[j].losses[i] / wanted.jobs[j].losses[i] - 1) <= 1e-4))
-                    fail_msg("%.28s..., job %u: loss %u is %.17g, not %.17g", configs[c], j, i, result.jobs[j].losses[i],
-                             wanted.jobs[j].losses[i]);
+                    fail_msg("%.28s..., job %u: loss %u is %.17g, not %.17g", configs[c], j, i,
+                             result.jobs[j].losses[i], wanted.jobs[j].losses[i]);
         trace_release(&trace);
         run_result_release(&result);
         run_result_release(&wanted);
@@ -364,7 +380,8 @@ static void *stop_later(void *argument)
     return NULL;
 }
 
-/* A training that is stopped at any time, also while its state waits in a file, keeps the weights of its last minibatch. */
+/* A training that is stopped at any time, also while its state waits in a file, keeps the weights of its last
+ * minibatch. */
 static void test_stopped_anywhere(void **state)
 {
     (void)state;
@@ -388,7 +405,8 @@ static void test_stopped_anywhere(void **state)
         struct run_result result = {0};
         struct trace trace = {0};
         struct error err = {0};
-        const struct run_options options = {.poison = true, .delay_seed = 1 + n, .stop = &stopped, .storage = {.folder = BINARY_DIR}};
+        const struct run_options options = {.poison = true, .delay_seed = 1 + n, .stop = &stopped,
+                                            .storage = {.folder = BINARY_DIR}};
         if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", pieces_text(&s, text), err.text);
         pthread_join(stopper, NULL);
         uint32_t last = 0;

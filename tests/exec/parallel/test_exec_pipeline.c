@@ -35,7 +35,8 @@ static void check_bits(uint64_t seed, uint64_t n, const char *config)
     cut_job_plan(&alone, &plan);
     cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
     cut_job_plan(&s, &plan);
-    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true}, &found);
+    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                             .record_spans = true}, &found);
     cut_job_same(&wanted, &found, &s);
 }
 
@@ -75,7 +76,8 @@ static void test_bits_of_equal_replicas(void **state)
             s.cut = &job_cuts_replicated[i];
             s.recompute = random_below(seed, 100 * c + i, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + i, .record_spans = true}, &found);
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + i, .record_spans = true},
+                        &found);
             if (replicas != s.cut->data) {
                 replicas = s.cut->data;
                 first = found;
@@ -100,8 +102,10 @@ static void test_bits_of_trees(void **state)
             const uint64_t draws = 1000 + 16 * (c * TREES + n);
             const uint32_t pipeline = 1 + (uint32_t)random_below(seed, draws, 3);
             const bool interleaved = pipeline == 2 && random_below(seed, draws + 1, 2);
-            struct job_cut cut = {.pipeline = pipeline, .buckets = 1, .data = 1 + (uint32_t)random_below(seed, draws + 2, 4),
-                              .chunks = interleaved || pipeline == 1 ? 1 + (uint32_t)random_below(seed, draws + 3, 3) : 1,
+            struct job_cut cut = {.pipeline = pipeline, .buckets = 1,
+                                  .data = 1 + (uint32_t)random_below(seed, draws + 2, 4),
+                              .chunks = interleaved || pipeline == 1
+                                        ? 1 + (uint32_t)random_below(seed, draws + 3, 3) : 1,
                               .schedule = interleaved ? PIPELINE_INTERLEAVED : PIPELINE_1F1B};
             if (interleaved && cut.chunks == 1) cut.chunks = 2;
             if (pipeline * cut.data > CUT_JOB_DEVICES) cut.data = 2;
@@ -118,7 +122,8 @@ static void test_bits_of_trees(void **state)
             s.cut = &cut;
             s.recompute = random_below(seed, draws + 8, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + n, .record_spans = true}, &found);
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + n, .record_spans = true},
+                        &found);
             cut_job_same(&wanted, &found, &s);
         }
 }
@@ -128,9 +133,11 @@ static void test_losses_that_are_not_finite(void **state)
 {
     (void)state;
     static const enum run_on_nan ways[] = {RUN_NAN_STOP, RUN_NAN_STOP, RUN_NAN_SKIP};
-    const struct job_cut *const those[] = {&job_cuts[3], &job_cuts[5], &job_cuts_replicated[2], &job_cuts_replicated[6]};
+    const struct job_cut *const those[] = {&job_cuts[3], &job_cuts[5], &job_cuts_replicated[2],
+                                           &job_cuts_replicated[6]};
     for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
-        struct cut_job s = {.config = cut_job_configs[0], .microbatches = 8, .diverges = true, .clip = w == 0 ? 0 : 1e20};
+        struct cut_job s = {.config = cut_job_configs[0], .microbatches = 8, .diverges = true,
+                            .clip = w == 0 ? 0 : 1e20};
         struct cut_job_outcome wanted, found;
         struct plan plan = {0};
         cut_job_plan(&s, &plan);

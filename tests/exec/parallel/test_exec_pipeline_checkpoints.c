@@ -1,6 +1,6 @@
 /* label: medium
- * Checkpoints do not show how a job was cut: those of a pipeline equal the spilled job's byte for byte, and each goes on
- * under another cut, level of shares or place of the optimizer with the same bits.
+ * Checkpoints do not show how a job was cut: those of a pipeline equal the spilled job's byte for byte, and each goes
+ * on under another cut, level of shares or place of the optimizer with the same bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,13 +60,15 @@ static void copy_folder(const char *from, const char *to)
 static void check_shared_checkpoints(void)
 {
     static const struct job_cut shared[] = {
-        {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2}, {2, 1, 2, PIPELINE_1F1B, 2}};
+        {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2},
+        {2, 1, 2, PIPELINE_1F1B, 2}};
     struct cut_job s = {.config = cut_job_configs[0], .microbatches = 2, .precision = PRECISION_BF16_WEIGHTS};
     struct cut_job_outcome wanted, found;
     struct plan plan = {0};
     char own[64], other[64];
     for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS; zero++) {
-        const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100, .each = true};
+        const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100,
+                                                    .each = true};
         s.cut = &shared[zero];
         s.zero = zero;
         s.offload = zero > ZERO_NOTHING;
@@ -124,11 +126,13 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
         cut_job_same(&wanted, &found, &s);
     }
     for (uint32_t i = 0; i < 2; i++) { /* replicas: whole under one cut, then from the middle under another */
-        const struct run_checkpoints checkpoints = {.folder = folder(98, own), .every_steps = 1, .keep = 100, .each = true};
+        const struct run_checkpoints checkpoints = {.folder = folder(98, own), .every_steps = 1, .keep = 100,
+                                                    .each = true};
         s.cut = &job_cuts_replicated[2 * i];
         s.first = i;
         cut_job_plan(&s, &plan);
-        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, i == 0 ? &wanted : &found);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints},
+                    i == 0 ? &wanted : &found);
     }
     cut_job_same(&wanted, &found, &s);
     check_shared_checkpoints();

@@ -1,8 +1,8 @@
 /* label: medium
- * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas, unequal ones,
- * shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes, with random pauses on
- * every stream and NaN in all memory that was released. Then encoded gradients, and products in pieces. The measured trace
- * has the same operations, in the same order.
+ * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
+ * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
+ * with random pauses on every stream and NaN in all memory that was released. Then encoded gradients, and products in
+ * pieces. The measured trace has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,8 +40,8 @@ static void look_at_trace(const struct trace *trace, struct rank_outcome *out)
     out->in_order = trace->stream_count <= ARRAY_COUNT(ends_s);
     for (uint64_t i = 0; out->in_order && i < trace->span_count; i++) {
         const struct trace_span *const span = &trace->spans[i];
-        const uint64_t words[] = {span->number, span->bytes, span->minibatch, span->stream, span->job, span->shard, span->kind,
-                                  span->pass, span->op_index};
+        const uint64_t words[] = {span->number, span->bytes, span->minibatch, span->stream, span->job, span->shard,
+                                  span->kind, span->pass, span->op_index};
         for (size_t w = 0; w < ARRAY_COUNT(words); w++) out->hash = random_mix(out->hash ^ words[w]);
         if (span->start_s < ends_s[span->stream] || span->end_s < span->start_s || span->end_s > RANK_PATIENCE_S)
             out->in_order = false;
@@ -49,8 +49,8 @@ static void look_at_trace(const struct trace *trace, struct rank_outcome *out)
     }
 }
 
-/* Carries the plan out as one of several processes, or without `options` in one. Returns 0 unless the run failed, with the
- * reason in *err. */
+/* Carries the plan out as one of several processes, or without `options` in one. Returns 0 unless the run failed, with
+ * the reason in *err. */
 static int run_rank(const struct plan *plan, const struct ranks_options *options, uint64_t delay_seed,
                     struct rank_outcome *told, struct error *err)
 {
@@ -59,7 +59,8 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
     struct trace trace = {0};
     struct ranks *ranks = NULL;
     enum status status = options ? ranks_join(options, &ranks, err) : STATUS_OK;
-    const struct run_options of_run = {.ranks = ranks, .poison = true, .delay_seed = delay_seed, .stall_s = RANK_PATIENCE_S,
+    const struct run_options of_run = {.ranks = ranks, .poison = true, .delay_seed = delay_seed,
+                                       .stall_s = RANK_PATIENCE_S,
                                        .record_spans = !options || options->rank == 0};
     if (status == STATUS_OK) status = run_plan(plan, &of_run, &result, &trace, err);
     if (status == STATUS_OK) {
@@ -76,8 +77,8 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
     return (int)status;
 }
 
-/* Carries the plan out in several processes, or in one for a `count` of 1. All are children, because threads of kernels do
- * not survive a fork. All must end well, and each must know all losses. */
+/* Carries the plan out in several processes, or in one for a `count` of 1. All are children, because threads of kernels
+ * do not survive a fork. All must end well, and each must know all losses. */
 static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, struct rank_outcome *found)
 {
     char meet[64];
@@ -117,7 +118,8 @@ static void check_same(const struct rank_outcome *wanted, const struct rank_outc
     assert_true(wanted->spans > 0);
     assert_int_equal(found->spans, wanted->spans);
     assert_true(found->hash == wanted->hash);
-    if (!wanted->in_order || !found->in_order) fail_msg("spans overlap: in one process %d, in several %d", !wanted->in_order, !found->in_order);
+    if (!wanted->in_order || !found->in_order)
+        fail_msg("spans overlap: in one process %d, in several %d", !wanted->in_order, !found->in_order);
 }
 
 /* A way to carry a job out over several devices. */
@@ -130,14 +132,16 @@ enum way_kind { WAY_PIPELINE, WAY_UNEQUAL, WAY_ASYNCHRONOUS, WAY_SLICES, WAY_KIN
 
 static void draw_pipeline(uint64_t seed, uint64_t *key, struct way *w)
 {
-    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1, PIPELINE_ZB_H2,
-                                         PIPELINE_ZB_V};
+    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1,
+                                         PIPELINE_ZB_H2, PIPELINE_ZB_V};
     struct parallel *const p = &w->parallel;
     p->pipeline = 1 + (uint32_t)random_below(seed, (*key)++, 3);
-    p->data = p->pipeline == 1 ? 2 + (uint32_t)random_below(seed, (*key)++, 3) : 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    p->data = p->pipeline == 1
+              ? 2 + (uint32_t)random_below(seed, (*key)++, 3) : 1 + (uint32_t)random_below(seed, (*key)++, 2);
     p->schedule = schedules[random_below(seed, (*key)++, p->pipeline == 1 ? 2 : ARRAY_COUNT(schedules))];
     p->chunks = p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_V ? 2 : 1;
-    if (p->pipeline > 1 && p->chunks == 1 && !pipeline_has_halves(p->schedule)) p->buckets = 1 + (uint32_t)random_below(seed, (*key)++, 2);
+    if (p->pipeline > 1 && p->chunks == 1 && !pipeline_has_halves(p->schedule))
+        p->buckets = 1 + (uint32_t)random_below(seed, (*key)++, 2);
     w->job.microbatches = p->data * p->pipeline * (1 + random_below(seed, (*key)++, 2));
     const uint64_t each = w->job.microbatches / p->data;
     p->tree = random_below(seed, (*key)++, 2) && !pipeline_has_halves(p->schedule) && (each & (each - 1)) == 0;
@@ -165,7 +169,8 @@ static void draw_asynchronous(uint64_t seed, uint64_t *key, struct way *w)
     p->schedule = random_below(seed, (*key)++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
     p->data = 1 + (uint32_t)random_below(seed, (*key)++, 2);
     w->job.steps = CUT_JOB_STEPS_MOST;
-    w->job.microbatches = p->data * (p->schedule == PIPELINE_PIPEDREAM ? 1 : p->pipeline + random_below(seed, (*key)++, 3));
+    w->job.microbatches = p->data *
+                          (p->schedule == PIPELINE_PIPEDREAM ? 1 : p->pipeline + random_below(seed, (*key)++, 3));
     if (random_below(seed, (*key)++, 2)) {
         p->replicated = p->pipeline;
         p->data = 1;
@@ -211,7 +216,8 @@ static void draw_offload(uint64_t seed, uint64_t *key, struct way *w)
 {
     struct parallel *const p = &w->parallel;
     const bool whole = p->data > 1 && p->zero == ZERO_NOTHING;
-    if (p->replicated > 0 || p->tree || pipeline_is_asynchronous(p->schedule) || random_below(seed, (*key)++, 2)) return;
+    if (p->replicated > 0 || p->tree || pipeline_is_asynchronous(p->schedule) || random_below(seed, (*key)++, 2))
+        return;
     p->offload = p->schedule == PIPELINE_TERAPIPE ? OFFLOAD_STATES : 1 + (uint32_t)random_below(seed, (*key)++, 2);
     if (p->offload != OFFLOAD_WEIGHTS) return;
     if (pipeline_has_halves(p->schedule) || (p->zero > 0 && p->data > 1 && p->zero < ZERO_WEIGHTS) ||
@@ -229,7 +235,8 @@ static bool is_tied(const char *config)
 static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *w)
 {
     static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
-    static void (*const draws[])(uint64_t seed, uint64_t *key, struct way *w) = {draw_pipeline, draw_unequal, draw_asynchronous,
+    static void (*const draws[])(uint64_t seed, uint64_t *key, struct way *w) = {draw_pipeline, draw_unequal,
+                                                                                 draw_asynchronous,
                                                                                 draw_slices};
     uint64_t key = 100 * n;
     enum way_kind kind = (enum way_kind)(n % WAY_KINDS);
@@ -246,7 +253,8 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
         w->job.clip = 0.05 + 0.5 * random_unit(seed, key++);
     draws[kind](seed, &key, w);
     draw_shares(seed, &key, w);
-    if (random_below(seed, key++, 2) && kind != WAY_SLICES && parallel_devices(&w->parallel) <= 6) draw_tensor(seed, &key, w);
+    if (random_below(seed, key++, 2) && kind != WAY_SLICES && parallel_devices(&w->parallel) <= 6)
+        draw_tensor(seed, &key, w);
     draw_offload(seed, &key, w);
     w->job.parallel = &w->parallel;
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);
@@ -266,7 +274,8 @@ static void test_bits_of_several_processes(void **state)
             const uint32_t most = w.job.devices < RANKS_MOST ? w.job.devices : RANKS_MOST;
             const uint32_t ranks = 2 + (uint32_t)random_below(seed, 100000 + n, most - 1);
             char how[PARALLEL_TEXT_BYTES];
-            print_message("%.25s..., %s, %s, clip %g, %u processes\n", w.job.config, pipeline_schedule_names[w.parallel.schedule],
+            print_message("%.25s..., %s, %s, clip %g, %u processes\n", w.job.config,
+                          pipeline_schedule_names[w.parallel.schedule],
                           parallel_text(&w.parallel, how), w.job.clip, ranks);
             cut_job_plan(&w.job, &plan);
             run_ranks(&plan, 1, 0, &wanted);
@@ -288,14 +297,18 @@ static void test_codes_of_several_processes(void **state)
     const uint64_t seed = support_seed("codes in processes");
     for (uint32_t n = 0; n < 4 * ARRAY_COUNT(ways); n++) {
         const struct parallel *const p = &ways[n / 4];
-        const struct cut_job job = {.config = cut_job_configs[n % 2], .parallel = p, .devices = (uint32_t)parallel_devices(p),
-                                    .microbatches = 2 * p->data, .precision = n % 4 < 2 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
-                                    .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32, .ratio = n % 4 < 2 ? 0 : 3.75};
+        const struct cut_job job = {.config = cut_job_configs[n % 2], .parallel = p,
+                                    .devices = (uint32_t)parallel_devices(p),
+                                    .microbatches = 2 * p->data,
+                                    .precision = n % 4 < 2 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                                    .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32,
+                                    .ratio = n % 4 < 2 ? 0 : 3.75};
         struct rank_outcome wanted, found;
         struct plan plan = {0};
         cut_job_plan(&job, &plan);
         run_ranks(&plan, 1, 0, &wanted);
-        run_ranks(&plan, 2 + (uint32_t)random_below(seed, n, job.devices < RANKS_MOST ? job.devices - 1 : RANKS_MOST - 1), seed,
+        run_ranks(&plan, 2 + (uint32_t)random_below(seed, n,
+                                                    job.devices < RANKS_MOST ? job.devices - 1 : RANKS_MOST - 1), seed,
                   &found);
         check_same(&wanted, &found, &job);
         plan_release(&plan);
@@ -306,12 +319,15 @@ static void test_codes_of_several_processes(void **state)
 static void test_pieces_of_several_processes(void **state)
 {
     (void)state;
-    static const char config[] = "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, \"num_attention_heads\": 8, "
-                                 "\"intermediate_size\": 40, \"max_position_embeddings\": 16, \"vocab_size\": 67}";
+    static const char config[] = "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 32, "
+                                 "\"num_attention_heads\": 8, \"intermediate_size\": 40, "
+                                 "\"max_position_embeddings\": 16, \"vocab_size\": 67}";
     const uint64_t seed = support_seed("pieces in processes");
     for (uint32_t ranks = 2; ranks <= RANKS_MOST; ranks++) {
-        struct parallel parallel = {.tensor = 4, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .tensor_pieces = 8};
-        const struct cut_job job = {.config = config, .parallel = &parallel, .devices = 4, .microbatches = 2, .clip = 0.3};
+        struct parallel parallel = {.tensor = 4, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1,
+                                    .tensor_pieces = 8};
+        const struct cut_job job = {.config = config, .parallel = &parallel, .devices = 4, .microbatches = 2,
+                                    .clip = 0.3};
         struct rank_outcome wanted, found;
         struct plan plan = {0};
         cut_job_plan(&job, &plan);

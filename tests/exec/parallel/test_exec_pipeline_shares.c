@@ -1,9 +1,10 @@
 /* label: long
- * Replicas that split states, gradients or weights, and hosts that update them, change where a job is computed, not what.
+ * Replicas that split states, gradients or weights, and hosts that update them, change where a job is computed, not
+ * what.
  *
- * For every family, random levels, replicas, cuts and schedules, with random pauses on every stream and NaN in all memory
- * that was released: all levels that add up in one order have the same bits; clipped shares differ by rounding, and the
- * same shares have the same bits.
+ * For every family, random levels, replicas, cuts and schedules, with random pauses on every stream and NaN in all
+ * memory that was released: all levels that add up in one order have the same bits; clipped shares differ by rounding,
+ * and the same shares have the same bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,8 @@
 
 enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16, SWAPPED = 10 };
 
-/* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if `halves`. */
+/* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if
+ * `halves`. */
 static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_t each, bool halves)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED};
@@ -36,8 +38,10 @@ static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data, uint64_
         cut.chunks = cut.schedule == PIPELINE_ZB_V ? 2 : 1;
         return cut;
     }
-    if (cut.pipeline > 1 && cut.schedule == PIPELINE_INTERLEAVED && each % cut.pipeline != 0) cut.schedule = PIPELINE_1F1B;
-    if (cut.schedule == PIPELINE_INTERLEAVED) cut.chunks = cut.pipeline == 3 ? 2 : 2 + (uint32_t)random_below(seed, n + 2, 2);
+    if (cut.pipeline > 1 && cut.schedule == PIPELINE_INTERLEAVED && each % cut.pipeline != 0)
+        cut.schedule = PIPELINE_1F1B;
+    if (cut.schedule == PIPELINE_INTERLEAVED)
+        cut.chunks = cut.pipeline == 3 ? 2 : 2 + (uint32_t)random_below(seed, n + 2, 2);
     else if (cut.pipeline == 1) cut.chunks = 1 + (uint32_t)random_below(seed, n + 2, 4);
     else cut.buckets = 1 + (uint32_t)random_below(seed, n + 2, 2);
     return cut;
@@ -80,7 +84,8 @@ static void test_bits_of_shares(void **state)
             s.recompute = random_below(seed, at + 11, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             s.blocking = random_below(seed, at + 12, 4) == 0;
             cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                                     .record_spans = true},
                 &found);
             cut_job_same(&wanted, &found, &s);
         }
@@ -111,18 +116,20 @@ static void run_with_norms(struct plan *plan, struct run_options options, struct
     unlink(path);
 }
 
-static void assert_near(const struct cut_job_outcome *wanted, const struct cut_job_outcome *found, const struct cut_job *s, double most)
+static void assert_near(const struct cut_job_outcome *wanted, const struct cut_job_outcome *found,
+                        const struct cut_job *s, double most)
 {
     for (uint32_t i = 0; i < CUT_JOB_STEPS; i++)
-        if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= most) || !(fabs(found->norms[i] / wanted->norms[i] - 1) <= most))
-            fail_msg("%.60s..., %u stages, %u chunks, %u replicas, %s, zero %u, clip %g: loss %u is %.9g (one device: %.9g), "
-                     "norm %.9g (%.9g)", s->config, s->cut->pipeline, s->cut->chunks, s->cut->data,
-                     pipeline_schedule_names[s->cut->schedule], s->zero, s->clip, i, found->losses[i], wanted->losses[i],
-                     found->norms[i], wanted->norms[i]);
+        if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= most) ||
+            !(fabs(found->norms[i] / wanted->norms[i] - 1) <= most))
+            fail_msg("%.60s..., %u stages, %u chunks, %u replicas, %s, zero %u, clip %g: loss %u is %.9g (one device: "
+                     "%.9g), norm %.9g (%.9g)", s->config, s->cut->pipeline, s->cut->chunks, s->cut->data,
+                     pipeline_schedule_names[s->cut->schedule], s->zero, s->clip, i, found->losses[i],
+                     wanted->losses[i], found->norms[i], wanted->norms[i]);
 }
 
-/* Clipped replicas with shares have the losses and norms of one device, to rounding: a share cuts tensors, whose squares
- * are added up in another order. Other ways to compute with the same shares have the same bits. */
+/* Clipped replicas with shares have the losses and norms of one device, to rounding: a share cuts tensors, whose
+ * squares are added up in another order. Other ways to compute with the same shares have the same bits. */
 static void test_clipped_shares(void **state)
 {
     (void)state;
@@ -130,7 +137,8 @@ static void test_clipped_shares(void **state)
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
         for (uint64_t n = 0; n < CLIPPED && cut_job_clips(cut_job_configs[c]); n++) {
             const uint64_t at = 20 * (c * CLIPPED + n);
-            const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3), zero = 1 + (uint32_t)random_below(seed, at + 1, 3);
+            const uint32_t data = 2 + (uint32_t)random_below(seed, at, 3),
+                zero = 1 + (uint32_t)random_below(seed, at + 1, 3);
             const uint64_t each = 1 + random_below(seed, at + 2, 4);
             const struct job_cut cut = draw_cut(seed, at + 3, data, each, true);
             struct cut_job s = {.config = cut_job_configs[c], .microbatches = data * each};
@@ -151,7 +159,8 @@ static void test_clipped_shares(void **state)
                 s.blocking = random_below(seed, at + 16 + way, 4) == 0;
                 s.offload = random_below(seed, at + 18 + way, 2);
                 cut_job_plan(&s, &plan);
-                run_with_norms(&plan, (struct run_options){.poison = true, .delay_seed = way == 0 ? 0 : seed + n, .record_spans = true},
+                run_with_norms(&plan, (struct run_options){.poison = true, .delay_seed = way == 0 ? 0 : seed + n,
+                                                           .record_spans = true},
                                way == 0 ? &found : &again);
             }
             assert_near(&alone, &found, &s, s.precision == PRECISION_FP32 ? 1e-5 : 1e-2);
@@ -160,8 +169,8 @@ static void test_clipped_shares(void **state)
         }
 }
 
-/* Weights that come up for each pass, whole or in shares, and gradients that hosts add up, have the bits of the same job
- * without offloading. */
+/* Weights that come up for each pass, whole or in shares, and gradients that hosts add up, have the bits of the same
+ * job without offloading. */
 static void test_bits_of_weights_below(void **state)
 {
     (void)state;
@@ -169,7 +178,8 @@ static void test_bits_of_weights_below(void **state)
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
         for (uint64_t n = 0; n < BELOW; n++) {
             const uint64_t at = 20 * (c * BELOW + n);
-            const uint32_t data = 1 + (uint32_t)random_below(seed, at, 4), zero = n % 2 == 0 ? ZERO_NOTHING : ZERO_WEIGHTS;
+            const uint32_t data = 1 + (uint32_t)random_below(seed, at, 4),
+                zero = n % 2 == 0 ? ZERO_NOTHING : ZERO_WEIGHTS;
             const uint64_t each = data > 1 && zero == ZERO_NOTHING ? 1 : 1 + random_below(seed, at + 1, 4);
             const struct job_cut cut = draw_cut(seed, at + 2, data, each, false);
             struct cut_job s = {.config = cut_job_configs[c], .cut = &cut, .zero = zero, .microbatches = data * each};
@@ -179,7 +189,8 @@ static void test_bits_of_weights_below(void **state)
             s.moments = random_below(seed, at + 7, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
             s.every = random_below(seed, at + 8, 3);
             s.held_out = s.every > 0 ? 1 + random_below(seed, at + 9, 2) : 0;
-            if (cut_job_clips(s.config) && random_below(seed, at + 10, 3) == 0) s.clip = 0.02 + 0.4 * random_unit(seed, at + 11);
+            if (cut_job_clips(s.config) && random_below(seed, at + 10, 3) == 0)
+                s.clip = 0.02 + 0.4 * random_unit(seed, at + 11);
             s.tree = zero == ZERO_NOTHING && (each == 1 || each == 2) && random_below(seed, at + 12, 3) == 0;
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
@@ -189,7 +200,8 @@ static void test_bits_of_weights_below(void **state)
             s.recompute = random_below(seed, at + 14, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             s.blocking = random_below(seed, at + 15, 4) == 0;
             cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                                     .record_spans = true},
                         &found);
             cut_job_same(&wanted, &found, &s);
         }
@@ -206,7 +218,8 @@ static struct places places_of(const struct job *job)
     const uint32_t chunks = parallel_chunks(&job->parallel);
     struct places places = {0};
     for (uint32_t c = 0; c < chunks; c++) {
-        const uint64_t bytes = size_align(chunk_memory(job, parallel_layers(job, c)).activation_bytes, MEMORY_ALIGNMENT);
+        const uint64_t bytes = size_align(chunk_memory(job, parallel_layers(job, c)).activation_bytes,
+                                          MEMORY_ALIGNMENT);
         if (bytes == 0 || (c + 1 == chunks && bytes > places.each)) continue;
         if (bytes > places.each) places.each = bytes;
         places.count++;
@@ -226,8 +239,8 @@ static void count_ways(const struct plan *plan, uint32_t *swapped, uint32_t *rec
     }
 }
 
-/* Activations that leave for the host and come back, on devices too small for all, and chunks that are recomputed instead
- * by the planner's choice, change nothing. */
+/* Activations that leave for the host and come back, on devices too small for all, and chunks that are recomputed
+ * instead by the planner's choice, change nothing. */
 static void test_bits_of_swapping(void **state)
 {
     (void)state;
@@ -237,8 +250,10 @@ static void test_bits_of_swapping(void **state)
         for (uint64_t n = 0; n < SWAPPED; n++) {
             const uint64_t at = 20 * (c * SWAPPED + n);
             const uint32_t data = 1 + (uint32_t)random_below(seed, at, 3);
-            const struct job_cut cut = {.pipeline = 1, .chunks = 4 + (uint32_t)random_below(seed, at + 1, 3), .buckets = 1,
-                                        .schedule = random_below(seed, at + 2, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE, .data = data};
+            const struct job_cut cut = {.pipeline = 1, .chunks = 4 + (uint32_t)random_below(seed, at + 1, 3),
+                                        .buckets = 1,
+                                        .schedule = random_below(seed, at + 2, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE,
+                                        .data = data};
             struct cut_job s = {.config = cut_job_configs[c], .cut = &cut, .microbatches = data, .weights_below = true};
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
@@ -246,7 +261,8 @@ static void test_bits_of_swapping(void **state)
             s.precision = random_below(seed, at + 4, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
             s.every = random_below(seed, at + 5, 3);
             s.held_out = s.every > 0 ? 1 : 0;
-            if (cut_job_clips(s.config) && random_below(seed, at + 6, 3) == 0) s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
+            if (cut_job_clips(s.config) && random_below(seed, at + 6, 3) == 0)
+                s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             s.swaps = true;
@@ -261,7 +277,8 @@ static void test_bits_of_swapping(void **state)
             s.chooses = s.recompute == RECOMPUTE_NONE && random_below(seed, at + 11, 2);
             cut_job_plan(&s, &plan);
             count_ways(&plan, &swapped, &recomputed);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                                     .record_spans = true},
                         &found);
             cut_job_same(&wanted, &found, &s);
         }

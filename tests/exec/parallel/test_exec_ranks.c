@@ -137,7 +137,8 @@ static void test_sums_in_the_order_of_members(void **state)
         g.members = g.ranks + (uint32_t)random_below(seed, 50 * n + 1, MEMBERS_MOST - RANKS_MOST + 1);
         g.count = counts[random_below(seed, 50 * n + 2, 6)];
         for (uint32_t m = 0; m < g.members; m++) { /* in order, or any */
-            g.ranks_of[m] = m < 2 ? m : n % 2 ? (uint32_t)random_below(seed, 50 * n + 3 + m, g.ranks) : 1 + m * (g.ranks - 1) / g.members;
+            g.ranks_of[m] = m < 2 ? m : n % 2
+                            ? (uint32_t)random_below(seed, 50 * n + 3 + m, g.ranks) : 1 + m * (g.ranks - 1) / g.members;
             float *const values = malloc(g.count * sizeof *values);
             for (uint64_t i = 0; i < g.count; i++) values[i] = value(&g, m, i);
             ones[g.ranks_of[m]].values[m] = values;
@@ -174,10 +175,12 @@ static void *cross(void *pointer)
     for (uint32_t r = 0; r < count; r++)
         if (r != one->rank) ranks_send(one->ranks, r, 7, one->rank, words, WORDS * sizeof *words, &sent[r]);
     for (uint32_t r = 0; r < count; r++)
-        if (r != one->rank) ranks_receive(one->ranks, r, 7, r, words + (1 + r) * WORDS, WORDS * sizeof *words, &received[r]);
+        if (r != one->rank)
+        ranks_receive(one->ranks, r, 7, r, words + (1 + r) * WORDS, WORDS * sizeof *words, &received[r]);
     for (uint32_t r = 0; r < count; r++) {
         if (r == one->rank) continue;
-        if (!ranks_await(one->ranks, &received[r]) || !ranks_await(one->ranks, &sent[r])) one->err.status = STATUS_DEVICE;
+        if (!ranks_await(one->ranks, &received[r]) || !ranks_await(one->ranks, &sent[r]))
+            one->err.status = STATUS_DEVICE;
         for (uint64_t i = 0; i < WORDS; i++)
             if (words[(1 + r) * WORDS + i] != r * 1000000 + i) one->err.status = STATUS_CHECK;
     }
@@ -267,9 +270,11 @@ static void measure_over(uint32_t ranks, enum measure_case which)
     }
     for (uint32_t r = 0; r < ranks; r++) {
         pthread_join(all[r].one.thread, NULL);
-        const enum status wanted = which == MEASURE_WELL ? STATUS_OK : which == MEASURE_STOPPED ? STATUS_INTERRUPTED : STATUS_DEVICE;
+        const enum status wanted = which == MEASURE_WELL ? STATUS_OK : which == MEASURE_STOPPED
+                                   ? STATUS_INTERRUPTED : STATUS_DEVICE;
         if (all[r].one.err.status != wanted) fail_msg("case %d, rank %u: %s", (int)which, r, all[r].one.err.text);
-        if (which == MEASURE_WITH_A_FAILURE && !strstr(all[r].one.err.text, "its fan is broken")) fail_msg("%s", all[r].one.err.text);
+        if (which == MEASURE_WITH_A_FAILURE && !strstr(all[r].one.err.text, "its fan is broken"))
+            fail_msg("%s", all[r].one.err.text);
     }
     const struct device_type *const type = &all[0].machine.types[0];
     assert_int_equal(type->collective_count, which == MEASURE_WELL ? 2 : 0);

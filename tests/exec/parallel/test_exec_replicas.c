@@ -1,11 +1,11 @@
 /* label: medium
  * Stages with unequal numbers of replicas have one device's losses and weights to rounding.
  *
- * For every family, random numbers of replicas of each stage, schedules, microbatches that do not divide evenly, buckets,
- * tensor groups, ways to recompute, clipping and evaluations, with random pauses on every stream and NaN in all memory that
- * was released: the plan passes its check, and the run has the losses and the last checkpoint of the job spilled on one
- * device, to rounding. Another synchronous schedule with the same replicas has the same bits. Checkpoints do not show the
- * replicas: a job that stopped under one cut goes on under another, or spilled.
+ * For every family, random numbers of replicas of each stage, schedules, microbatches that do not divide evenly,
+ * buckets, tensor groups, ways to recompute, clipping and evaluations, with random pauses on every stream and NaN in
+ * all memory that was released: the plan passes its check, and the run has the losses and the last checkpoint of the
+ * job spilled on one device, to rounding. Another synchronous schedule with the same replicas has the same bits.
+ * Checkpoints do not show the replicas: a job that stopped under one cut goes on under another, or spilled.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,10 @@
 enum { STEPS = 4, CASES = 8, STAGES_MAX = 3 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, \"vocab_size\": 61, "
-    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, "
+    "\"vocab_size\": 61, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
@@ -54,7 +55,8 @@ static struct rough_job draw(uint64_t seed, uint64_t n, const char *config)
     struct parallel *p = &s.parallel;
     uint64_t least = 1;
     *p = (struct parallel){.tensor = random_below(seed, at, 4) == 0 ? 2 : 1,
-                           .pipeline = 1 + (uint32_t)random_below(seed, at + 1, STAGES_MAX), .data = 1, .prefetch = 1, .chunks = 1};
+                           .pipeline = 1 + (uint32_t)random_below(seed, at + 1, STAGES_MAX), .data = 1, .prefetch = 1,
+                           .chunks = 1};
     p->replicated = p->pipeline;
     for (uint32_t i = 0; i < p->pipeline; i++) {
         p->replicas[i] = 1 + (uint32_t)random_below(seed, at + 2 + i, 4);
@@ -100,7 +102,8 @@ static void test_other_cuts_go_on(void **state)
     (void)state;
     const struct parallel cuts[] = {
         {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .replicated = 2, .replicas = {2, 1}},
-        {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES, .schedule = PIPELINE_1F1B},
+        {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = ZERO_STATES,
+         .schedule = PIPELINE_1F1B},
         {.tensor = 2, .pipeline = 3, .data = 1, .chunks = 1, .prefetch = 1, .replicated = 3, .replicas = {1, 3, 2},
          .schedule = PIPELINE_1F1B},
         {.tensor = 0},

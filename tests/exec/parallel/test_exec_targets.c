@@ -86,7 +86,8 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
     const bool spilled = s->parallel.tensor == 0;
     host_run_machine(&hardware, spilled ? 1 : (uint32_t)parallel_devices(&s->parallel), 1);
     make_job(s, &jobs);
-    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3, .folder = folder,
+    const struct host_run_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
+                                             .folder = folder,
                                              .delay_seed = delay_seed, .what = how_of(s, how)};
     host_run(&hardware, &jobs, &options, &run);
     const struct run_job_result *const of = &run.result.jobs[0];
@@ -97,7 +98,8 @@ static void carry_out(const struct setting *s, const char *folder, uint64_t dela
     host_run_release(&run);
 }
 
-/* Returns true if both settings train on the same labels: a microbatch in which no word would be chosen has one more. */
+/* Returns true if both settings train on the same labels: a microbatch in which no word would be chosen has one
+ * more. */
 static bool have_equal_labels(const struct setting *a, const struct setting *b)
 {
     int32_t batches[2][SAMPLES * 3 * SEQUENCE];
@@ -120,7 +122,8 @@ static bool have_equal_labels(const struct setting *a, const struct setting *b)
 static struct parallel draw(uint64_t seed, uint64_t at, uint32_t kind, uint64_t microbatches)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_ZB_H1};
-    struct parallel p = {.tensor = 1, .pipeline = 1 + (uint32_t)random_below(seed, at, 3), .data = 1, .chunks = 1, .prefetch = 1};
+    struct parallel p = {.tensor = 1, .pipeline = 1 + (uint32_t)random_below(seed, at, 3), .data = 1, .chunks = 1,
+                         .prefetch = 1};
     if (random_below(seed, at + 1, 6) == 0) return (struct parallel){0};
     if (kind > 0 && random_below(seed, at + 11, 4) == 0) {
         p.pipeline = 2;
@@ -134,7 +137,8 @@ static struct parallel draw(uint64_t seed, uint64_t at, uint32_t kind, uint64_t 
     if (random_below(seed, at + 3, 3) == 0) p.tensor = 2;
     if (random_below(seed, at + 4, 2) && p.schedule != PIPELINE_ZB_H1) { /* unequal replicas */
         p.replicated = p.pipeline;
-        for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (uint32_t)random_below(seed, at + 5 + i, microbatches < 4 ? 2 : 3);
+        for (uint32_t i = 0; i < p.pipeline; i++)
+            p.replicas[i] = 1 + (uint32_t)random_below(seed, at + 5 + i, microbatches < 4 ? 2 : 3);
         return p;
     }
     p.data = random_below(seed, at + 8, 2) ? 2 : 1;
@@ -149,13 +153,13 @@ static void compare(const struct setting *s, const struct outcome *wanted, const
     const char *how = how_of(s, text);
     for (uint64_t i = 0; i < STEPS; i++)
         if (!(fabs(found->losses[i] / wanted->losses[i] - 1) <= 1e-5))
-            fail_msg("%s, %u microbatches: loss %u is %.9g (expected %.9g)", how, (unsigned)s->microbatches, (unsigned)i,
-                     found->losses[i], wanted->losses[i]);
+            fail_msg("%s, %u microbatches: loss %u is %.9g (expected %.9g)", how, (unsigned)s->microbatches,
+                     (unsigned)i, found->losses[i], wanted->losses[i]);
     assert_int_equal(found->evaluation_count, wanted->evaluation_count);
     for (uint64_t i = 0; i < found->evaluation_count; i++)
         if (!(fabs(found->evaluations[i].loss / wanted->evaluations[i].loss - 1) <= 1e-5))
-            fail_msg("%s, %u microbatches: evaluation %u is %.9g (expected %.9g)", how, (unsigned)s->microbatches, (unsigned)i,
-                     found->evaluations[i].loss, wanted->evaluations[i].loss);
+            fail_msg("%s, %u microbatches: evaluation %u is %.9g (expected %.9g)", how, (unsigned)s->microbatches,
+                     (unsigned)i, found->evaluations[i].loss, wanted->evaluations[i].loss);
 }
 
 static void test_microbatches_of_one_minibatch(void **state)

@@ -27,9 +27,11 @@
 enum { STEPS = 3, RANKS_MAX = 4, MICROBATCHES = 2 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, \"vocab_size\": 40, "
-    "\"n_inner\": 36, \"tie_word_embeddings\": false, \"embd_pdrop\": 0.1, \"resid_pdrop\": 0.2, \"attn_pdrop\": 0.15}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "
+    "\"vocab_size\": 40, \"n_inner\": 36, \"tie_word_embeddings\": false, \"embd_pdrop\": 0.1, \"resid_pdrop\": 0.2, "
+    "\"attn_pdrop\": 0.15}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
@@ -37,10 +39,12 @@ static const char *const configs[] = {
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
     "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, \"head_dim\": 4, "
-    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gemma\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, \"head_dim\": 4, "
-    "\"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"head_dim\": 4, \"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gemma\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"head_dim\": 4, \"num_key_value_heads\": 12, \"intermediate_size\": 36, \"max_position_embeddings\": 16, "
+    "\"vocab_size\": 67}",
     "{\"model_type\": \"gpt_neox\", \"num_hidden_layers\": 2, \"hidden_size\": 48, \"num_attention_heads\": 12, "
     "\"rotary_pct\": 0.5, \"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"phi\", \"num_hidden_layers\": 2, \"hidden_size\": 96, \"num_attention_heads\": 24, "
@@ -101,7 +105,8 @@ static void make_group(struct group *g, const struct job *job, struct arena *are
         rank->state = allocate(m->state_bytes);
         rank->gradient = allocate(m->gradient_bytes);
         rank->workspace = allocate(m->workspace_bytes);
-        for (uint32_t b = 0; b < MICROBATCHES; b++) rank->kept[b] = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
+        for (uint32_t b = 0; b < MICROBATCHES; b++)
+            rank->kept[b] = m->activation_bytes > 0 ? allocate(m->activation_bytes) : NULL;
         g->first_gradients[r] = allocate(m->gradient_bytes);
     }
     for (uint32_t s = 0; s < STEPS; s++) {
@@ -126,7 +131,8 @@ static void free_group(struct group *g)
 }
 
 /* Returns how often a member exchanged these bytes. Two of a loss's numbers for each row are exchanged together. */
-static uint64_t take_exchanges(const struct group *g, const struct rank *rank, const struct parallel_collective *planned)
+static uint64_t take_exchanges(const struct group *g, const struct rank *rank,
+                               const struct parallel_collective *planned)
 {
     const uint64_t statistics = g->job->microbatch * network_tokens(&g->job->network, g->job->sequence) * sizeof(float);
     const enum collective_kind kind = (enum collective_kind)planned->kind;
@@ -135,8 +141,8 @@ static uint64_t take_exchanges(const struct group *g, const struct rank *rank, c
     return count + 2 * unit_group_take(g->exchange, rank->split.rank, kind, 2 * statistics).count;
 }
 
-/* Compares the exchanges of a member's last pass with those that are planned. On the member's thread: the first difference is
- * kept. */
+/* Compares the exchanges of a member's last pass with those that are planned. On the member's thread: the first
+ * difference is kept. */
 static void check_exchanges(const struct group *g, struct rank *rank, uint32_t pass)
 {
     const struct parallel_layers all = {0, g->job->network.layer_count};
@@ -153,13 +159,15 @@ static void check_exchanges(const struct group *g, struct rank *rank, uint32_t p
     }
     const uint64_t more = unit_group_take(g->exchange, rank->split.rank, COLLECTIVE_ALL_REDUCE, 0).count;
     if (more > 0 && rank->wrong[0] == '\0')
-        snprintf(rank->wrong, sizeof rank->wrong, "pass %u has %u exchanges that are not planned", pass, (unsigned)more);
+        snprintf(rank->wrong, sizeof rank->wrong, "pass %u has %u exchanges that are not planned", pass,
+                 (unsigned)more);
 }
 
 static void pass_over(const struct group *g, struct rank *rank, uint32_t pass, uint32_t step, uint32_t b)
 {
     const struct chunk_tables *tables = &rank->tables;
-    struct chunk_arguments a = {.job = g->job, .tables = tables, .split = rank->splits ? &rank->split : NULL, .pass = pass,
+    struct chunk_arguments a = {.job = g->job, .tables = tables, .split = rank->splits ? &rank->split : NULL,
+                                .pass = pass,
                                 .minibatch = step, .microbatch = {.alone = true, .adds = b > 0, .index = b},
                                 .state = rank->state, .batch = g->batches[step], .workspace = rank->workspace,
                                 .activations = rank->kept[b]};
@@ -271,10 +279,12 @@ static void compare(const char *what, const char *name, const struct tensor_shar
         difference += pow((double)joined[i] - (double)whole[i], 2);
         norm += pow((double)whole[i], 2);
     }
-    if (!(sqrt(difference) <= tolerance * sqrt(norm) + 1e-7)) /* a bias of keys has a gradient of nothing but rounding */
+    if (!(sqrt(difference) <= tolerance * sqrt(norm) + 1e-7)) /* a bias of keys has a gradient of nothing but
+                                                                 rounding */
         fail_msg("%s of %s differs by %g of %g", what, name, sqrt(difference), sqrt(norm));
     for (uint32_t r = 1; r < members && !share->cut; r++)
-        if (memcmp(parts[r], parts[0], count * sizeof *joined) != 0) fail_msg("%s of %s: rank %u has other bits", what, name, r);
+        if (memcmp(parts[r], parts[0], count * sizeof *joined) != 0)
+        fail_msg("%s of %s: rank %u has other bits", what, name, r);
     free(joined);
 }
 
@@ -286,8 +296,8 @@ static void compare_weights(struct group *whole, struct group *parts, uint32_t i
     compare("the weight", name, share, value_of(&whole->ranks[0], index, STATE_WEIGHTS), found, parts->members, 1e-5);
 }
 
-static void compare_gradients(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
-                              const char *name)
+static void compare_gradients(struct group *whole, struct group *parts, uint32_t index,
+                              const struct tensor_share *share, const char *name)
 {
     const float *found[RANKS_MAX];
     const struct memory_table *own = &whole->ranks[0].tables.parameters;
@@ -295,8 +305,8 @@ static void compare_gradients(struct group *whole, struct group *parts, uint32_t
         const struct memory_table *slice = &parts->ranks[r].tables.parameters;
         found[r] = parts->first_gradients[r] + slice->entries[index].offset_bytes / sizeof(float);
     }
-    compare("the gradient", name, share, whole->first_gradients[0] + own->entries[index].offset_bytes / sizeof(float), found,
-            parts->members, 1e-5);
+    compare("the gradient", name, share, whole->first_gradients[0] + own->entries[index].offset_bytes / sizeof(float),
+            found, parts->members, 1e-5);
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */

@@ -2,9 +2,9 @@
  * Tensor groups that compute products in pieces ("tensor_pieces") have the same bits for any number of devices.
  *
  * Random jobs of every causal family, pieces, stages, replicas, schedules, ways to recompute, optimizers, clipping and
- * evaluations, with random pauses and NaN in all memory that was released: each number of devices that divides the pieces, one
- * included, has the same losses, weights and checkpoints. A job goes on under another number, too. Jobs without pieces have
- * other bits.
+ * evaluations, with random pauses and NaN in all memory that was released: each number of devices that divides the
+ * pieces, one included, has the same losses, weights and checkpoints. A job goes on under another number, too. Jobs
+ * without pieces have other bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,11 +25,13 @@
 
 enum { CASES = 3, STEPS = 3, PIECES_MOST = 8 };
 
-#define SIZES "\"num_hidden_layers\": 4, \"hidden_size\": 32, \"intermediate_size\": 40, \"max_position_embeddings\": 16, "
+#define SIZES \
+    "\"num_hidden_layers\": 4, \"hidden_size\": 32, \"intermediate_size\": 40, \"max_position_embeddings\": 16, "
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_positions\": 16, \"vocab_size\": 67}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_positions\": 16, \"vocab_size\": 40, "
-    "\"tie_word_embeddings\": false}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_positions\": 16, "
+    "\"vocab_size\": 40, \"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", " SIZES "\"num_attention_heads\": 16, \"num_key_value_heads\": 8, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
     "{\"model_type\": \"mistral\", \"sliding_window\": 5, " SIZES "\"num_attention_heads\": 8, \"vocab_size\": 67}",
@@ -42,7 +44,8 @@ static const char *const configs[] = {
     "{\"model_type\": \"phi\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"vocab_size\": 67}",
     "{\"model_type\": \"gptj\", \"n_layer\": 4, \"n_embd\": 32, \"n_head\": 8, \"n_inner\": 40, \"n_positions\": 16, "
     "\"rotary_dim\": 2, \"vocab_size\": 67}",
-    "{\"model_type\": \"gemma3_text\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, \"head_dim\": 4, "
+    "{\"model_type\": \"gemma3_text\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, "
+                                               "\"head_dim\": 4, "
     "\"sliding_window\": 4, \"sliding_window_pattern\": 3, \"final_logit_softcapping\": 2, \"vocab_size\": 67}",
     "{\"model_type\": \"gpt_neox\", " SIZES "\"num_attention_heads\": 8, \"use_parallel_residual\": false, "
     "\"vocab_size\": 67}",
@@ -78,8 +81,10 @@ static struct setting draw(uint64_t seed, uint64_t n, const char *config)
     return s;
 }
 
-/* Carries the job out on groups of `tensor` devices; 0: without pieces on one. Checkpoints of each step go to `folder`. */
-static void carry_out(const struct setting *s, uint32_t tensor, const char *folder, uint64_t delays, struct cut_job_outcome *out)
+/* Carries the job out on groups of `tensor` devices; 0: without pieces on one. Checkpoints of each step go to
+ * `folder`. */
+static void carry_out(const struct setting *s, uint32_t tensor, const char *folder, uint64_t delays,
+                      struct cut_job_outcome *out)
 {
     struct cut_job job = s->job;
     struct parallel p = s->parallel;
@@ -89,7 +94,8 @@ static void carry_out(const struct setting *s, uint32_t tensor, const char *fold
     if (tensor == 0) p.tensor_pieces = 0;
     job.parallel = &p;
     cut_job_plan(&job, &plan);
-    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = delays, .checkpoints = folder ? &checkpoints : NULL},
+    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = delays,
+                                             .checkpoints = folder ? &checkpoints : NULL},
                 out);
 }
 
@@ -124,10 +130,12 @@ static void check_case(uint64_t seed, uint64_t n, const char *config)
 {
     struct setting s = draw(seed, n, config);
     struct cut_job_outcome wanted, found, plain;
-    char one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES], how[PARALLEL_TEXT_BYTES], what[PARALLEL_TEXT_BYTES + 160];
+    char one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES], how[PARALLEL_TEXT_BYTES],
+        what[PARALLEL_TEXT_BYTES + 160];
     support_folder_make(one);
     carry_out(&s, 1, one, 0, &wanted);
-    snprintf(what, sizeof what, "%.40s..., %s, %s, recompute %s, clip %g, %u microbatches", config, parallel_text(&s.parallel, how),
+    snprintf(what, sizeof what, "%.40s..., %s, %s, recompute %s, clip %g, %u microbatches", config,
+             parallel_text(&s.parallel, how),
              pipeline_schedule_names[s.parallel.schedule], recompute_names[s.parallel.recompute], s.job.clip,
              (unsigned)s.job.microbatches);
     print_message("%s\n", what);
@@ -165,7 +173,8 @@ static void test_other_groups_go_on(void **state)
     static const uint32_t groups[STEPS] = {2, 4, 1};
     for (size_t c = 0; c < ARRAY_COUNT(configs); c += 3) {
         struct setting s = {.job = {.config = configs[c], .microbatches = 2, .rate = 0.05, .steps = STEPS, .clip = 0.5},
-                            .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .tensor_pieces = 4,
+                            .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1,
+                                         .tensor_pieces = 4,
                                          .schedule = PIPELINE_1F1B}};
         struct cut_job_outcome wanted, found = {0};
         char one[SUPPORT_FOLDER_BYTES], many[SUPPORT_FOLDER_BYTES];

@@ -3,10 +3,10 @@
  *
  * For GPT-2 and Llama, random unequal slices, stages, replicas, shares, tensor groups, microbatches, ways to recompute,
  * places of states and weights, sums and evaluations, with random pauses on every stream and NaN in all memory that was
- * released: the plan passes its check, and the run has the losses, also the held-out ones, of the job spilled on one device,
- * to rounding. Gradients are added up slice by slice, the last slice of a microbatch first: the bits depend on the slices,
- * not on stages, recomputation, offloading or pauses. They are those of one stage that passes over all slices one after the
- * other. Sums as a tree have the bits of one replica.
+ * released: the plan passes its check, and the run has the losses, also the held-out ones, of the job spilled on one
+ * device, to rounding. Gradients are added up slice by slice, the last slice of a microbatch first: the bits depend on
+ * the slices, not on stages, recomputation, offloading or pauses. They are those of one stage that passes over all
+ * slices one after the other. Sums as a tree have the bits of one replica.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,8 @@ static void compare_with_whole(const struct cut_job *s, const struct cut_job_out
     cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
     for (uint32_t i = 0; i < CUT_JOB_STEPS; i++)
         if (!(fabs(found->losses[i] / wanted.losses[i] - 1) <= tolerance))
-            fail_msg("%.25s..., %u slices, %u stages, %u replicas, precision %u: loss %u is %.9g, of one device %.9g", s->config,
+            fail_msg("%.25s..., %u slices, %u stages, %u replicas, precision %u: loss %u is %.9g, of one device %.9g",
+                     s->config,
                      s->slices, s->cut->pipeline, s->cut->data, s->precision, i, found->losses[i], wanted.losses[i]);
     assert_int_equal(found->evaluation_count, wanted.evaluation_count);
     for (uint32_t i = 0; i < found->evaluation_count; i++)
@@ -114,14 +115,17 @@ static void test_bits_of_slices(void **state)
             const struct cut_job whole = reference(&s, &one);
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
-            print_message("%u stages, %u replicas, %u in a group, zero %u, %u slices, recompute %s, %u microbatches, precision "
-                          "%u%s%s%s, clip %g\n", cut.pipeline, cut.data, s.tensor, s.zero, s.slices, recompute_names[s.recompute],
-                          (unsigned)s.microbatches, s.precision, s.tree ? ", tree" : "", s.every > 0 ? ", evaluated" : "",
+            print_message("%u stages, %u replicas, %u in a group, zero %u, %u slices, recompute %s, %u microbatches, "
+                          "precision %u%s%s%s, clip %g\n", cut.pipeline, cut.data, s.tensor, s.zero, s.slices,
+                          recompute_names[s.recompute],
+                          (unsigned)s.microbatches, s.precision, s.tree ? ", tree" : "",
+                          s.every > 0 ? ", evaluated" : "",
                           s.weights_below ? ", weights below" : s.offload ? ", states below" : "", s.clip);
             cut_job_plan(&whole, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                                     .record_spans = true},
                         &found);
             cut_job_same(&wanted, &found, &s);
             compare_with_whole(&s, &found);
@@ -133,7 +137,8 @@ static void test_chosen_slices(void **state)
 {
     (void)state;
     static const struct job_cut cut = {3, 1, 1, PIPELINE_TERAPIPE, 1};
-    const struct cut_job s = {.config = cut_job_configs[0], .cut = &cut, .optimizer = OPTIMIZER_MOMENTUM, .microbatches = 2};
+    const struct cut_job s = {.config = cut_job_configs[0], .cut = &cut, .optimizer = OPTIMIZER_MOMENTUM,
+                              .microbatches = 2};
     struct plan plan = {0};
     struct cut_job_outcome found;
     cut_job_plan(&s, &plan);

@@ -16,7 +16,8 @@
 #include "models/cost/kernel_model.h"
 #include "tests/support/support_seed.h"
 
-static const struct kernel_rates rates = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .launch_s = 3e-6, .frameworks = true};
+static const struct kernel_rates rates = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .launch_s = 3e-6,
+                                          .frameworks = true};
 
 static struct kernel_model model_of(double multiprocessors, double depth)
 {
@@ -70,11 +71,13 @@ static void scores_have_products_and_bytes(void **state)
     const double tile = 2.0 * 256 * 128 / 200e12, rows = 54.0 * 256;
     /* weighing: 128 x 64 tiles, 4 of each head in 2 waves of a quarter at 0.75, are slower than one wave of large
      * ones */
-    const double products = 108 * tile * 128 * (1 + 32.0 / 128) + 108 * fmin(1, fmin(0.5 / 0.92, 2 * 0.25 / 0.75)) * tile * 256 * (1 + 32.0 / 256);
+    const double products = 108 * tile * 128 * (1 + 32.0 / 128) +
+                            108 * fmin(1, fmin(0.5 / 0.92, 2 * 0.25 / 0.75)) * tile * 256 * (1 + 32.0 / 256);
     const struct work_item forward = {KERNEL_ATTENTION_HALF_FORWARD, 1, 54, 256, 128};
     const struct work_item backward = {KERNEL_ATTENTION_HALF_BACKWARD, 1, 54, 256, 128};
     check_close(seconds(&model, forward), 8 * 3e-6 + products + (8 * rows * 128 + 4 * rows + 7 * rows * 256) / 1.5e12);
-    check_close(seconds(&model, backward), 12 * 3e-6 + 2 * products + (16 * rows * 128 + 4 * rows + 11 * rows * 256) / 1.5e12);
+    check_close(seconds(&model, backward),
+                12 * 3e-6 + 2 * products + (16 * rows * 128 + 4 * rows + 11 * rows * 256) / 1.5e12);
 }
 
 static void a_loss_passes_over_its_logits_as_often_as_said(void **state)
@@ -95,7 +98,8 @@ static void hosts_of_frameworks_dispatch_kernels(void **state)
     struct kernel_model model = model_of(108, 0);
     model.dispatch_latency.value = 40e-6;
     model.score_bytes_forward.value = 1;
-    const struct work_item gelu = {KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0}, scores = {KERNEL_ATTENTION_HALF_FORWARD, 1, 1, 8, 8};
+    const struct work_item gelu = {KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0},
+        scores = {KERNEL_ATTENTION_HALF_FORWARD, 1, 1, 8, 8};
     check_close(seconds(&model, gelu), 5 * 40e-6);
     check_close(seconds(&model, scores), 8 * 40e-6);
     check_close(seconds(&model, (struct work_item){KERNEL_GELU_FORWARD, 5, 10, 10, 0}), 5 * 40e-6);
@@ -132,7 +136,8 @@ static void passes_over_activations_are_as_many_as_said(void **state)
     model.elementwise_passes.value = 2.5;
     check_close(seconds(&model, (struct work_item){KERNEL_NORM_HALF_FORWARD, 1, 4096, 2048, 1}),
                 3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
-    check_close(seconds(&model, (struct work_item){KERNEL_NORM_FORWARD, 1, 4096, 2048, 0}), 3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
+    check_close(seconds(&model, (struct work_item){KERNEL_NORM_FORWARD, 1, 4096, 2048, 0}),
+                3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
     check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 4096, 8192, 8}),
                 3e-6 + 2 * (4096.0 * 8 + 8 * 8192.0 + 4096.0 * 8192) / 1.5e12);
 }
@@ -143,12 +148,14 @@ static void power_limits_full_waves(void **state)
 {
     (void)state;
     const struct kernel_model model = model_of(100, 0);
-    const struct kernel_rates sustained = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .sustained_flops_per_s = 190e12};
+    const struct kernel_rates sustained = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12,
+                                           .sustained_flops_per_s = 190e12};
     const struct work_item full = {KERNEL_MATMUL_HALF_INPUT, 1, 2560, 1280, 1000};
     const struct work_item part = {KERNEL_MATMUL_HALF_INPUT, 1, 1280, 1280, 1000};
     check_close(kernel_model_seconds(&model, sustained, &full).device_s, 2.0 * 2560 * 1280 * 1000 / 190e12);
     /* 10 x 10 tiles of 128 x 128, a wave of halves at 0.92, which is 184 */
-    check_close(kernel_model_seconds(&model, sustained, &part).device_s, 0.5 / 0.92 * 2.0 * 2560 * 1280 * 1000 / 200e12);
+    check_close(kernel_model_seconds(&model, sustained, &part).device_s,
+                0.5 / 0.92 * 2.0 * 2560 * 1280 * 1000 / 200e12);
 }
 
 /* Rows of 50257 halves are no whole 16 bytes, rows of 50264 are, in any of the three products. In fp32 without
@@ -163,7 +170,8 @@ static void misaligned_products_have_a_part_of_their_rate(void **state)
                                          {KERNEL_MATMUL_HALF_WEIGHT, 1, 50257, 2048, 8192}};
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         struct work_item aligned = products[i];
-        aligned.m += aligned.m == 50257 ? 7 : 0, aligned.n += aligned.n == 50257 ? 7 : 0, aligned.k += aligned.k == 50257 ? 7 : 0;
+        aligned.m += aligned.m == 50257 ? 7 : 0, aligned.n += aligned.n == 50257 ? 7 : 0,
+            aligned.k += aligned.k == 50257 ? 7 : 0;
         check_close(seconds(&model, products[i]) - 3e-6, (seconds(&plain, products[i]) - 3e-6) / 0.4);
         check_close(seconds(&model, aligned), seconds(&plain, aligned));
     }
@@ -195,7 +203,8 @@ static void no_shape_is_past_the_rates(void **state)
         double least = fmax(work_item_flops(&item) / rates.flops_per_s, work_item_bytes(&item, 4) / rates.bytes_per_s);
         struct work_item more[3] = {item, item, item};
         more[0].m++, more[1].n++, more[2].k++;
-        if (!(s >= least)) fail_msg("%" PRIu64 " x %" PRIu64 " x %" PRIu64 " in %g, below %g", item.m, item.n, item.k, s, least);
+        if (!(s >= least))
+            fail_msg("%" PRIu64 " x %" PRIu64 " x %" PRIu64 " in %g, below %g", item.m, item.n, item.k, s, least);
         for (int w = 0; w < 3; w++) assert_true(seconds(&model, more[w]) >= s * (1 - 1e-12));
     }
 }
@@ -219,7 +228,8 @@ static void check_collectives(const struct hardware *h)
 {
     const double dispatch_s = h->types[0].kernel_model.dispatch_latency.value;
     const double waits_s = fmin(KERNEL_MODEL_AHEAD * dispatch_s, h->types[0].collective_latency.value);
-    const struct work_item pass[] = {{KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    const struct work_item pass[] = {{KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0},
+                                     {.kernel = KERNEL_COLLECTIVE, .count = 7}};
     assert_true(waits_s > dispatch_s);
     check_close(cost_work_s(h, 0, pass, 2, NULL), 400 * dispatch_s - 7 * (waits_s - dispatch_s));
     check_close(cost_work_s(h, 0, &pass[1], 1, NULL), 0);
@@ -236,9 +246,11 @@ static void collectives_between_others_take_nothing(void **state)
     if (hardware_find("v100-sxm2-32gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
     h.stack = STACK_FRAMEWORKS;
     const double dispatch_s = h.types[0].kernel_model.dispatch_latency.value;
-    const struct work_item wide[] = {{KERNEL_MATMUL_FORWARD, 3, 512, 384, 640}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    const struct work_item wide[] = {{KERNEL_MATMUL_FORWARD, 3, 512, 384, 640},
+                                     {.kernel = KERNEL_COLLECTIVE, .count = 7}};
     const struct work_item given[] = {{KERNEL_FIXED, 2, 5000, 0, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
-    const struct work_item half[] = {{KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    const struct work_item half[] = {{KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0},
+                                     {.kernel = KERNEL_COLLECTIVE, .count = 7}};
     assert_true(dispatch_s > 0 && !(h.types[0].collective_latency.value > 0));
     check_close(cost_work_s(&h, 0, wide, 2, NULL), cost_item_s(&h, 0, &wide[0]));
     check_close(cost_work_s(&h, 0, given, 2, NULL), 2 * 5000e-9);
@@ -259,7 +271,8 @@ static void presets_of_the_a100_have_one(void **state)
     const struct work_item item = {KERNEL_MATMUL_HALF_FORWARD, 2, 4096, 6144, 2048};
     const struct kernel_rates own = {.flops_per_s = type->peak_bf16.value * type->matmul_efficiency.value,
                                      .bytes_per_s = type->memory_bandwidth.value * type->memory_efficiency.value,
-                                     .sustained_flops_per_s = type->peak_bf16.value * type->kernel_model.matmul_sustained.value,
+                                     .sustained_flops_per_s = type->peak_bf16.value *
+                                                              type->kernel_model.matmul_sustained.value,
                                      .launch_s = type->launch_latency.value, .frameworks = true};
     const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, own, &item);
     check_close(cost_item_s(&h, 0, &item), took.device_s);

@@ -218,8 +218,10 @@ static const struct copy_point of_four[] = {{1 << 10, 6e-6, 0}, {1 << 20, 2.4e-4
 static const struct copy_point not_read[] = {{1 << 10, 1, 0}};
 static const struct collective_rate measured[] = {
     {.kind = COLLECTIVE_ALL_REDUCE, .members = 4, .points = of_four, .point_count = ARRAY_COUNT(of_four)},
-    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .computing = 1, .points = not_read, .point_count = ARRAY_COUNT(not_read)},
-    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .processes = 3, .points = not_read, .point_count = ARRAY_COUNT(not_read)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .computing = 1, .points = not_read,
+     .point_count = ARRAY_COUNT(not_read)},
+    {.kind = COLLECTIVE_ALL_REDUCE, .members = 3, .processes = 3, .points = not_read,
+     .point_count = ARRAY_COUNT(not_read)},
     {.kind = COLLECTIVE_ALL_REDUCE, .members = 2, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
     {.kind = COLLECTIVE_SEND, .members = 2, .points = of_two, .point_count = ARRAY_COUNT(of_two)},
 };
@@ -251,8 +253,8 @@ static double seconds_of(const struct hardware *h, uint32_t members, enum collec
     return seconds;
 }
 
-/* On points their seconds; between sizes along a line of logarithms; between groups in proportion; above the largest size
- * at its rate; whatever the algorithm. */
+/* On points their seconds; between sizes along a line of logarithms; between groups in proportion; above the largest
+ * size at its rate; whatever the algorithm. */
 static void measured_collectives_count(void **state)
 {
     (void)state;

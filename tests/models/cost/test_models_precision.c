@@ -96,10 +96,12 @@ static void wider_numbers_are_never_faster(void **state)
         double half_s = step_s(on, &half, &launches[0]), wide_s = step_s(on, &wide, &launches[1]);
         double hidden_s = KERNEL_MODEL_AHEAD * on->types[0].kernel_model.dispatch_latency.value;
         if (!(wide_s + hidden_s >= half_s))
-            fail_msg("%s on %s, C %" PRIu64 " F %" PRIu64 " V %" PRIu64 " L %" PRIu64 " b %" PRIu64 " s %" PRIu64 " t %" PRIu32
-                     ": %g s in fp32, %g in bf16", half.network.name, on->name, half.network.width, half.network.ff_width,
-                     half.network.vocabulary, half.network.blocks, half.microbatch, half.sequence, half.parallel.tensor, wide_s,
-                     half_s);
+            fail_msg("%s on %s, C %" PRIu64 " F %" PRIu64 " V %" PRIu64 " L %" PRIu64 " b %" PRIu64 " s %" PRIu64
+                     " t %" PRIu32
+                     ": %g s in fp32, %g in bf16", half.network.name, on->name, half.network.width,
+                     half.network.ff_width,
+                     half.network.vocabulary, half.network.blocks, half.microbatch, half.sequence, half.parallel.tensor,
+                     wide_s, half_s);
     }
     for (size_t m = 0; m < ARRAY_COUNT(machines); m++) hardware_release(&h[m]);
 }

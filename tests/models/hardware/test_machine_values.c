@@ -91,18 +91,19 @@ static void one_value_moves_alone(void **state)
 /* A measured quantity has a place for each point; here 2 of a kernel, 1 copy each way, and a profile's interference. */
 static const char measured[] =
     "{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"host\","
-    " \"host\": {\"memory\": {\"value\": 8, \"unit\": \"GiB\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"cores\": 2},"
-    " \"device_types\": [{\"name\": \"t\","
+    " \"host\": {\"memory\": {\"value\": 8, \"unit\": \"GiB\", \"kind\": \"measured\", \"source\": \"s\", "
+    "\"as_of\": \"2026\"}, \"cores\": 2}, \"device_types\": [{\"name\": \"t\","
     "  \"memory\": {\"value\": 1, \"unit\": \"GiB\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"},"
-    "  \"peak_fp32\": {\"value\": 90, \"unit\": \"GFLOP/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"},"
-    "  \"memory_bandwidth\": {\"value\": 12, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"},"
-    "  \"profiles\": [{\"threads\": 1, \"kernels\": {\"matmul_forward\": [[64, 64, 64, 0.001, 0.02], [128, 64, 64, 0.0019, 0.03]]},"
-    "   \"interference\": {\"compute_by_copy\": {\"value\": 0.2, \"unit\": \"ratio\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}}}],"
-    "  \"h2d\": [[1048576, 0.0002, 0.05]], \"d2h\": [[1048576, 0.0003, 0.04]],"
-    "  \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": [[64, 0.001, 0], [128, 0.002, 0.1]]},"
-    "   {\"kind\": \"all-reduce\", \"members\": 2, \"points\": [[64, 0.001, 0]]}]}],"
-    " \"links\": [{\"name\": \"l\", \"bandwidth\": {\"value\": 5, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"duplex\": true}],"
-    " \"devices\": [{\"type\": \"t\", \"path\": [\"l\"]}]}";
+    "  \"peak_fp32\": {\"value\": 90, \"unit\": \"GFLOP/s\", \"kind\": \"measured\", \"source\": \"s\", "
+    "\"as_of\": \"2026\"},  \"memory_bandwidth\": {\"value\": 12, \"unit\": \"GB/s\", \"kind\": \"measured\", "
+    "\"source\": \"s\", \"as_of\": \"2026\"},  \"profiles\": [{\"threads\": 1, "
+    "\"kernels\": {\"matmul_forward\": [[64, 64, 64, 0.001, 0.02], [128, 64, 64, 0.0019, 0.03]]}, "
+    "  \"interference\": {\"compute_by_copy\": {\"value\": 0.2, \"unit\": \"ratio\", \"kind\": \"measured\", "
+    "\"source\": \"s\", \"as_of\": \"2026\"}}}],  \"h2d\": [[1048576, 0.0002, 0.05]], \"d2h\": [[1048576, 0.0003, "
+    "0.04]],  \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": [[64, 0.001, 0], [128, 0.002, "
+    "0.1]]},   {\"kind\": \"all-reduce\", \"members\": 2, \"points\": [[64, 0.001, 0]]}]}], "
+    "\"links\": [{\"name\": \"l\", \"bandwidth\": {\"value\": 5, \"unit\": \"GB/s\", \"kind\": \"measured\", "
+    "\"source\": \"s\", \"as_of\": \"2026\"}, \"duplex\": true}], \"devices\": [{\"type\": \"t\", \"path\": [\"l\"]}]}";
 
 static uint32_t count_of(const struct list *list, enum machine_value what)
 {

@@ -92,7 +92,8 @@ static void build(const struct case_gpus *c, struct hardware *out)
 
 static const struct hardware_detected_gpu a100 = {.name = "NVIDIA A100-SXM4-40GB", .total_bytes = (uint64_t)40960 << 20,
                                                   .free_bytes = (uint64_t)40000 << 20, .pcie = 4, .lanes = 16};
-static const struct hardware_detected_gpu rtx_3090 = {.name = "NVIDIA GeForce RTX 3090", .total_bytes = (uint64_t)24268 << 20,
+static const struct hardware_detected_gpu rtx_3090 = {.name = "NVIDIA GeForce RTX 3090",
+                                                      .total_bytes = (uint64_t)24268 << 20,
                                                       .free_bytes = (uint64_t)23700 << 20, .pcie = 4, .lanes = 8};
 
 static void assert_near(double value, double expected)
@@ -144,7 +145,8 @@ static void known_gpus_are_the_catalogues(void **state)
     for (uint32_t a = 0; a < 4; a++)
         for (uint32_t b = 0; b < 4; b++) {
             if (a == b) continue;
-            const struct p2p_route ours = hardware_p2p_route(&hardware, a, b), theirs = hardware_p2p_route(&named, a, b);
+            const struct p2p_route ours = hardware_p2p_route(&hardware, a, b),
+                theirs = hardware_p2p_route(&named, a, b);
             assert_true(hardware_p2p_pair(&hardware, a, b));
             assert_memory_equal(ours.links, theirs.links, (ours.up_count + ours.down_count) * sizeof *ours.links);
         }

@@ -199,7 +199,8 @@ static void repetitions_and_excess_are_refused(void **state)
          "too many points (limit is 512)"},
         {", \"profiles\": [MANY]}", "", LINKS, "too many profiles (limit is 256)"},
         {", \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": [[1, 1, 0]]}, "
-         "{\"kind\": \"send\", \"members\": 2, \"points\": [[2, 1, 0]]}]}", "", LINKS, "two lists of send among 2 members"},
+         "{\"kind\": \"send\", \"members\": 2, \"points\": [[2, 1, 0]]}]}", "", LINKS,
+         "two lists of send among 2 members"},
         {", \"collectives\": [{\"kind\": \"send\", \"members\": 2, \"points\": []}]}", "", LINKS,
          "a collective has no points (expected 1 to 256)"},
     };
@@ -256,7 +257,8 @@ static void bad_points_are_refused(void **state)
     static const struct {
         const char *kernels, *message;
     } rows[] = {
-        {"\"matmul\": []", "test:4:30: unknown key 'matmul' (did you mean 'matmul_forward', 'matmul_input', 'matmul_weight', "
+        {"\"matmul\": []", "test:4:30: unknown key 'matmul' (did you mean 'matmul_forward', 'matmul_input', "
+                           "'matmul_weight', "
                             "'matmul_bf16_forward' or 5 more?)"},
         {"\"loss\": [[3, 5, 0, 1e-6]]", "test:4:39: element 0 has 4 elements (expected 5)"},
         {"\"loss\": [[3, 5, 0, 0, 0]]", "test:4:49: element 3 is 0 (expected 1e-12 to 1000000)"},
@@ -314,9 +316,10 @@ static void collectives_are_read_and_written(void **state)
     static const char text[] =
         HEAD "\"device_types\": [{\"name\": \"core\", \"memory\": " SOURCED_VALUE("8", "GiB")
              ",\"peak_fp32\": " SOURCED_VALUE("2", "GFLOP/s") ", \"memory_bandwidth\": " SOURCED_VALUE("1", "GB/s")
-             ", \"collectives\": [{\"kind\": \"broadcast\", \"members\": 8, \"computing\": 3, \"points\": [[9, 4, 0.5], [5, 3, 0]]},"
-             "{\"kind\": \"all-gather\", \"members\": 2, \"points\": [[7, 2, 0]]},"
-             "{\"kind\": \"all-gather\", \"members\": 2, \"processes\": 2, \"points\": [[7, 2, 0]]}]}],\n" LINKS DEVICES;
+             ", \"collectives\": [{\"kind\": \"broadcast\", \"members\": 8, \"computing\": 3, \"points\": [[9, 4, "
+             "0.5], [5, 3, 0]]},{\"kind\": \"all-gather\", \"members\": 2, \"points\": [[7, 2, 0]]},"
+             "{\"kind\": \"all-gather\", \"members\": 2, \"processes\": 2, \"points\": [[7, 2, 0]]}]}],\n"
+             LINKS DEVICES;
     struct hardware h = {0};
     struct error err = {0};
     if (support_hardware(text, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -473,8 +476,10 @@ static void a_dilated_machine_is_slower(void **state)
         if (kernel == KERNEL_FIXED || kernel == KERNEL_COLLECTIVE) continue; /* the same on every device */
         const double s = cost_item_s(&h, 0, &item), slow_s = cost_item_s(&slow, 5, &item);
         if (fabs(slow_s - 8 * s) > 1e-9 * slow_s) fail_msg("kernel %u: %g, %g", kernel, slow_s, 8 * s);
-        const double host_s = cost_item_s(&h, hardware_cpu(&h), &item), slow_host_s = cost_item_s(&slow, hardware_cpu(&slow), &item);
-        if (fabs(slow_host_s - 8 * host_s) > 1e-9 * slow_host_s) fail_msg("kernel %u: %g, %g", kernel, slow_host_s, 8 * host_s);
+        const double host_s = cost_item_s(&h, hardware_cpu(&h), &item),
+            slow_host_s = cost_item_s(&slow, hardware_cpu(&slow), &item);
+        if (fabs(slow_host_s - 8 * host_s) > 1e-9 * slow_host_s)
+            fail_msg("kernel %u: %g, %g", kernel, slow_host_s, 8 * host_s);
     }
     assert_true(cost_copy_s(&slow, 3, COPY_H2D, 1 << 20) == cost_copy_s(&h, 0, COPY_H2D, 1 << 20));
     assert_int_equal(hardware_check(&slow, &err), STATUS_OK);

@@ -184,7 +184,8 @@ static void a_node_may_have_a_fit_of_its_own(void **state)
     assert_float_equal(fitted->memory_efficiency.value, hardware_default_memory_efficiency.value, 0);
     assert_float_equal(fitted->launch_latency.value, 5e-6, 0); /* neither is fitted: the defaults stay */
     /* a fit to products of 16 bits says nothing about products in fp32 */
-    const struct work_item wide = {KERNEL_MATMUL_FORWARD, 3, 4096, 1024, 1024}, half = {KERNEL_MATMUL_HALF_FORWARD, 3, 4096, 1024, 1024};
+    const struct work_item wide = {KERNEL_MATMUL_FORWARD, 3, 4096, 1024, 1024},
+        half = {KERNEL_MATMUL_HALF_FORWARD, 3, 4096, 1024, 1024};
     assert_true(cost_item_s(&node, 0, &wide) == cost_item_s(&board, 0, &wide));
     assert_true(cost_item_s(&node, 0, &half) > cost_item_s(&board, 0, &half));
     hardware_release(&node);
@@ -203,7 +204,8 @@ static void a_stated_efficiency_holds(void **state)
         struct error err = {0};
         const struct hardware_options options = {.matmul_efficiency = shares[i]};
         support_machine("a100-sxm4-80gb", &h);
-        assert_true(h.types[0].kernel_model.matmul_sustained.value > 0.7 && h.types[0].kernel_model.matmul_sustained.value < 0.8);
+        assert_true(h.types[0].kernel_model.matmul_sustained.value > 0.7 &&
+                    h.types[0].kernel_model.matmul_sustained.value < 0.8);
         assert_int_equal(hardware_adjust(&h, &options, &err), STATUS_OK);
         double seconds = cost_item_s(&h, 0, &large);
         assert_true(seconds < before_s && seconds >= work_item_flops(&large) / (shares[i] * 312e12));
@@ -313,14 +315,15 @@ static void unknown_names_are_refused(void **state)
                  "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                     "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
-        {"v100-sxm2", "'v100-sxm2' does not say which machine is meant (expected one of v100-sxm2-32gb, v100-sxm2-16gb)"},
+        {"v100-sxm2", "'v100-sxm2' does not say which machine is meant (expected one of v100-sxm2-32gb, "
+                      "v100-sxm2-16gb)"},
         {"a100 80gb", "'a100 80gb' does not say which machine is meant (expected one of a100-sxm4-80gb, "
                       "a100-pcie-80gb, dgx-a100-80gb)"},
         {"4 x a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                      "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"quadro-t4", "unknown machine 'quadro-t4' (did you mean 't4-16gb'?)"},
-        {"tesla v100", "'tesla v100' does not say which machine is meant (expected one of v100-pcie-16gb, v100-sxm2-32gb, "
-                       "v100-sxm2-16gb, v100-pcie-32gb)"},
+        {"tesla v100", "'tesla v100' does not say which machine is meant (expected one of v100-pcie-16gb, "
+                       "v100-sxm2-32gb, v100-sxm2-16gb, v100-pcie-32gb)"},
         {"nvidia-a100", "'nvidia-a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                         "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"4 a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
@@ -331,15 +334,18 @@ static void unknown_names_are_refused(void **state)
         {"gtx-1080", "unknown machine 'gtx-1080' (did you mean 'gtx-1080-ti-11gb'?)"},
         {"l40", "unknown machine 'l40' (did you mean 'l40s-48gb'?)"},
         {"2 dgx", "'dgx' does not say which machine is meant (expected one of dgx-a100-80gb, dgx-h100, dgx-1v, dgx-2)"},
-        {"aws:p3", "'aws:p3' does not say which machine is meant (expected one of p3.16xlarge, p3.2xlarge, p3.8xlarge)"},
-        {"aws:", "'aws:' does not say which machine is meant (expected one of p4d.24xlarge, p3dn.24xlarge, p3.16xlarge, "
-                 "p4de.24xlarge, p5.48xlarge, p5en.48xlarge, p6-b200.48xlarge, p3.2xlarge and 14 more; see "
-                 "'spillway hardware list')"},
+        {"aws:p3", "'aws:p3' does not say which machine is meant (expected one of p3.16xlarge, p3.2xlarge, "
+                   "p3.8xlarge)"},
+        {"aws:", "'aws:' does not say which machine is meant (expected one of p4d.24xlarge, p3dn.24xlarge, "
+                 "p3.16xlarge, p4de.24xlarge, p5.48xlarge, p5en.48xlarge, p6-b200.48xlarge, p3.2xlarge and 14 more; "
+                 "see 'spillway hardware list')"},
         {"4x", "'4x' is a count without a machine (expected its name, as in '4x rtx-3090-24gb')"},
-        {"2x t4-16gb 2:1", "'2x t4-16gb 2:1': 't4-16gb' is a GPU, and only nodes have switches that can be oversubscribed"},
+        {"2x t4-16gb 2:1", "'2x t4-16gb 2:1': 't4-16gb' is a GPU, and only nodes have switches that can be "
+                           "oversubscribed"},
         {"2x host-2-cores", "'2x host-2-cores': 'host-2-cores' is one machine (expected it without a count; --devices "
                             "makes several devices of it)"},
-        {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
+        {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, "
+                 "dgx-h100)"},
         {"aws:dgx-2", "unknown machine 'aws:dgx-2' (did you mean 'dgx-2'?)"},
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
         {"mi300", "unknown machine 'mi300' (expected a preset such as a100-sxm4-40gb, '4x "

@@ -1,7 +1,7 @@
 /*
- * models/hardware/import/hardware_import.h: output of nvbandwidth and nccl-tests, made by hand from their known formats, lands
- * where it should; a collective takes as long as was measured; a machine that was changed is written and read back; bad
- * files have a place.
+ * models/hardware/import/hardware_import.h: output of nvbandwidth and nccl-tests, made by hand from their known
+ * formats, lands where it should; a collective takes as long as was measured; a machine that was changed is written and
+ * read back; bad files have a place.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,12 +32,14 @@ static bool near(double a, double b)
 }
 
 static const char bandwidth[] =
-    "{\"nvbandwidth\": {\"CUDA Runtime Version\": 12030, \"Driver Version\": \"535.1\", \"git_version\": \"v0.4\", \"testcases\": [\n"
-    "{\"name\": \"host_to_device_memcpy_ce\", \"status\": \"Passed\", \"bandwidth_description\": \"memcpy CE CPU(row) -> GPU(column) "
-    "bandwidth (GB/s)\", \"bandwidth_matrix\": [[\"24.50\", \"26.03\"]], \"sum\": 50.53},\n"
-    "{\"name\": \"device_to_host_memcpy_ce\", \"status\": \"Passed\", \"bandwidth_matrix\": [[\"25.10\", \"22.00\"]]},\n"
-    "{\"name\": \"device_to_device_memcpy_read_ce\", \"status\": \"Passed\", \"bandwidth_matrix\": [[\"N/A\", \"243.5\"], "
-    "[\"241.5\", \"N/A\"]], \"min\": 0},\n"
+    "{\"nvbandwidth\": {\"CUDA Runtime Version\": 12030, \"Driver Version\": \"535.1\", \"git_version\": \"v0.4\", "
+    "\"testcases\": [\n"
+    "{\"name\": \"host_to_device_memcpy_ce\", \"status\": \"Passed\", \"bandwidth_description\": \"memcpy CE CPU(row) "
+    "-> GPU(column) bandwidth (GB/s)\", \"bandwidth_matrix\": [[\"24.50\", \"26.03\"]], \"sum\": 50.53},\n"
+    "{\"name\": \"device_to_host_memcpy_ce\", \"status\": \"Passed\", \"bandwidth_matrix\": [[\"25.10\", "
+    "\"22.00\"]]},\n"
+    "{\"name\": \"device_to_device_memcpy_read_ce\", \"status\": \"Passed\", \"bandwidth_matrix\": [[\"N/A\", "
+    "\"243.5\"], [\"241.5\", \"N/A\"]], \"min\": 0},\n"
     "{\"name\": \"all_to_host_memcpy_ce\", \"status\": \"Passed\", \"bandwidth_matrix\": [[\"1\"]]}]}}\n";
 
 static void nvbandwidth_sets_links_and_curves(void **state)
@@ -106,9 +108,12 @@ static const char table[] =
     "#  Rank  0 Group  0 Pid 1 on host device  0 [0x10] A100\n#  Rank  1 Group  0 Pid 1 on host device  1 [0x11] A100\n"
     "#  Rank  2 Group  0 Pid 1 on host device  2 [0x12] A100\n#  Rank  3 Group  0 Pid 1 on host device  3 [0x13] A100\n"
     "#                                        out-of-place                       in-place\n"
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
-    "       65536         16384     float     sum      -1    30.00    2.18    3.28      0    29.9    2.19    3.29      0\n"
-    "  1073741824     268435456     float     sum      -1  7000.00  153.39  230.09      0  6999.0  153.41  230.12      0\n"
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+    "#wrong\n"
+    "       65536         16384     float     sum      -1    30.00    2.18    3.28      0    29.9    2.19    3.29     "
+    " 0\n"
+    "  1073741824     268435456     float     sum      -1  7000.00  153.39  230.09      0  6999.0  153.41  230.12     "
+    " 0\n"
     "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 116.7\n";
 
 /* 4 ranks: 6 steps of a quarter of the size. */
@@ -151,9 +156,10 @@ static void nccl_json_is_the_same(void **state)
     struct hardware h;
     struct error err = {0};
     if (import("4x a100-sxm4-40gb",
-               "{\"version\": 3, \"nccl_version\": \"2.28\", \"devices\": [{}, {}, {}, {}], \"results\": [{\"size\": 1048576, \"count\": 1, "
-               "\"type\": \"float\", \"redop\": \"none\", \"root\": -1, \"out_of_place\": {\"time\": 60.0, \"alg_bw\": 17.476, "
-               "\"bus_bw\": 13.107, \"nwrong\": \"N/A\"}, \"in_place\": {\"time\": 61, \"alg_bw\": 17, \"bus_bw\": 13, \"nwrong\": 0}}]}",
+               "{\"version\": 3, \"nccl_version\": \"2.28\", \"devices\": [{}, {}, {}, {}], "
+               "\"results\": [{\"size\": 1048576, \"count\": 1, \"type\": \"float\", \"redop\": \"none\", "
+               "\"root\": -1, \"out_of_place\": {\"time\": 60.0, \"alg_bw\": 17.476, \"bus_bw\": 13.107, "
+               "\"nwrong\": \"N/A\"}, \"in_place\": {\"time\": 61, \"alg_bw\": 17, \"bus_bw\": 13, \"nwrong\": 0}}]}",
                &h, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(h.types[0].ring[0].bytes, 262144);
@@ -167,19 +173,23 @@ static void bad_files_have_a_place(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"{\"nvbandwidth\": {\"testcases\": [{\"name\": \"host_to_device_memcpy_ce\", \"bandwidth_matrix\": [[\"1\", \"x\"]]}]}}",
+        {"{\"nvbandwidth\": {\"testcases\": [{\"name\": \"host_to_device_memcpy_ce\", \"bandwidth_matrix\": [[\"1\", "
+         "\"x\"]]}]}}",
          "m:1:96: the cell is 'x' (expected GB/s such as \"26.03\", or \"N/A\")"},
         {"{\"nvbandwidth\": {\"testcases\": [{\"name\": \"a\"}]}}",
          "m:1:31: no test case can be used (expected one of host_to_device_memcpy_ce, device_to_host_memcpy_ce, "
          "device_to_device_memcpy_read_ce)"},
-        {"{\"other\": 1}", "m:1:1: neither nvbandwidth's nor nccl-tests' (expected the key 'nvbandwidth' or 'results')"},
+        {"{\"other\": 1}", "m:1:1: neither nvbandwidth's nor nccl-tests' (expected the key 'nvbandwidth' or "
+                           "'results')"},
         {"", "m:1:1: neither JSON nor a table of nccl-tests with results"},
         {"# Rank 0 x\n 8 2 float sum -1 fast 1 1\n", "m:2:19: time is 'fast' (expected a number)"},
-        {"# Rank 0 x\n 8 2 float\n", "m:2:1: no row of nccl-tests (expected size, count, type, redop, root, time, algbw, busbw)"},
+        {"# Rank 0 x\n 8 2 float\n", "m:2:1: no row of nccl-tests (expected size, count, type, redop, root, time, "
+                                     "algbw, busbw)"},
         {" 8 2 float sum -1 5 1 1\n", "m:1:1: the table names no ranks (expected lines '#  Rank  0 ...')"},
         {"# Rank 0 x\n# Rank 1 x\n 1024 2 float sum -1 5 1 0.7\n",
          "m:3:1: neither an all-reduce nor an all-gather of 2 ranks by its bandwidths"},
-        {"# Rank 0 x\n# Rank 1 x\n# Rank 2 x\n 8 2 float sum -1 5 1 1\n", "m:4:1: 3 ranks (expected 2 to the 2 devices of the machine)"},
+        {"# Rank 0 x\n# Rank 1 x\n# Rank 2 x\n 8 2 float sum -1 5 1 1\n",
+         "m:4:1: 3 ranks (expected 2 to the 2 devices of the machine)"},
         {"Running host_to_device_memcpy_ce.\nmemcpy CE\n 0 1\n 0 24.5 fast\n",
          "m:4:1: the cell is 'fast' (expected GB/s such as 26.03, or N/A)"},
         {"Running host_to_device_memcpy_ce.\nmemcpy CE\n 0\n 0 24.5\n",

@@ -22,7 +22,8 @@ static void both_headers_are_read(void **state)
     (void)state;
     struct price_list list;
     struct error err = {0};
-    assert_int_equal(parse("InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region\n"
+    assert_int_equal(parse("InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,"
+                           "Region\n"
                            "p4d.24xlarge,A100,8,96,1152,\"{'Gpus': \"\"8\"\", x}\",21.96,7.5,us-east-1\r\n"
                            "p4d.24xlarge,A100,8,96,1152,,20.16,,eu-north-1\n"
                            "\n"
@@ -50,16 +51,21 @@ static void bad_files_have_a_place(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"", "p.csv:1:1: not the header of a price list (expected the columns InstanceType or AcceleratorName, and Price)"},
-        {"InstanceType,Cost\n", "p.csv:1:1: not the header of a price list (expected the columns InstanceType or AcceleratorName, and Price)"},
+        {"", "p.csv:1:1: not the header of a price list (expected the columns InstanceType or AcceleratorName, and "
+             "Price)"},
+        {"InstanceType,Cost\n", "p.csv:1:1: not the header of a price list (expected the columns InstanceType or "
+                                "AcceleratorName, and Price)"},
         {"InstanceType,Price,Price\n", "p.csv:1:20: two columns 'Price'"},
         {"InstanceType,Price\na,1\nb,\n\"c\",-2\n", "p.csv:4:5: Price is '-2' (expected a number above 0)"},
         {"InstanceType,Price\na,nan\n", "p.csv:2:3: Price is 'nan' (expected a number above 0)"},
         {"InstanceType,Price\na,1,2\n", "p.csv:2:1: the row has 3 fields (expected 2, as the header)"},
-        {"InstanceType,Price\n,1\n", "p.csv:2:1: the row names no machine (expected an InstanceType or an AcceleratorName)"},
-        {"InstanceType,Price,as_of\na,1,2026-13\n", "p.csv:2:5: as_of is '2026-13' (expected a date such as 2026-09-25)"},
+        {"InstanceType,Price\n,1\n", "p.csv:2:1: the row names no machine (expected an InstanceType or an "
+                                     "AcceleratorName)"},
+        {"InstanceType,Price,as_of\na,1,2026-13\n", "p.csv:2:5: as_of is '2026-13' (expected a date such as "
+                                                    "2026-09-25)"},
         {"InstanceType,Price\n\"a,1\n", "p.csv:2:1: the quote is not closed (expected '\"')"},
-        {"InstanceType,Price\n\"a\"b,1\n", "p.csv:2:4: text after a closing quote (expected ',' or the end of the line)"},
+        {"InstanceType,Price\n\"a\"b,1\n", "p.csv:2:4: text after a closing quote (expected ',' or the end of the "
+                                           "line)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct price_list list;

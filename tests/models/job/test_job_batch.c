@@ -33,8 +33,8 @@ static enum status parse_text(const char *text, struct job_set *jobs, struct err
 static enum status parse(const char *defaults, const char *keys, struct job_set *jobs, struct error *err)
 {
     char text[512];
-    snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"defaults\": {\"sequence\": 8%s}, \"jobs\": [{\"network\": \"gpt2\","
-                                " \"minibatches\": 2, %s}]}", defaults, keys);
+    snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"defaults\": {\"sequence\": 8%s}, "
+                                "\"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, %s}]}", defaults, keys);
     return parse_text(text, jobs, err);
 }
 
@@ -50,19 +50,23 @@ static void words_of_others_mean_what_they_mean_there(void **state)
     } rows[] = {
         {"", "\"per_device_train_batch_size\": 4, \"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
-        {"", "\"micro_batch\": 4, \"grad_accum\": 5", 4, 5, "4 samples x 5 accumulated = 20 a minibatch, in 5 microbatches"},
+        {"", "\"micro_batch\": 4, \"grad_accum\": 5", 4, 5, "4 samples x 5 accumulated = 20 a minibatch, in 5 "
+                                                            "microbatches"},
         /* DeepSpeed: each two of three, all three, and a single one */
         {"", "\"train_batch_size\": 60, \"train_micro_batch_size_per_gpu\": 4" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
         {"", "\"train_batch_size\": 60, \"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
-        {"", "\"train_batch_size\": 60, \"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
+        {"", "\"train_batch_size\": 60, \"train_micro_batch_size_per_gpu\": 4, "
+             "\"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
-        {"", "\"train_batch_size\": 60" DATA_3, 20, 3, "20 samples x 1 accumulated x 3 replicas = 60 a minibatch, in 3 microbatches"},
+        {"", "\"train_batch_size\": 60" DATA_3, 20, 3, "20 samples x 1 accumulated x 3 replicas = 60 a minibatch, in "
+                                                       "3 microbatches"},
         /* Megatron-LM */
         {"", "\"global_batch_size\": 60, \"micro_batch_size\": 2" DATA_3, 2, 30,
          "2 samples x 10 accumulated x 3 replicas = 60 a minibatch, in 30 microbatches"},
-        {"", "\"global_batch\": 7, \"microbatch_size\": 7", 7, 1, "7 samples x 1 accumulated = 7 a minibatch, in 1 microbatch"},
+        {"", "\"global_batch\": 7, \"microbatch_size\": 7", 7, 1,
+         "7 samples x 1 accumulated = 7 a minibatch, in 1 microbatch"},
         /* our own keys count all replicas, and need no other key */
         {"", "\"microbatch\": 4, \"microbatches\": 15" DATA_3, 4, 15, ""},
         {"", "\"microbatch\": 4, \"microbatches\": 15, \"grad_accum\": 5" DATA_3, 4, 15,
@@ -101,13 +105,14 @@ static void contradictions_are_refused(void **state)
         {"\"global_batch\": 64, \"grad_accum\": 5" DATA_3,
          "test:1:114: 'train_batch_size' is 64 (expected a multiple of 15: accumulated 5 x 3 replicas)"},
         {"\"microbatches\": 5, \"grad_accum\": 5" DATA_3,
-         "test:1:131: 'microbatches' is 5 for all replicas together, but 'gradient_accumulation_steps' 5 x 3 replicas makes 15"},
+         "test:1:131: 'microbatches' is 5 for all replicas together, but 'gradient_accumulation_steps' 5 x 3 replicas "
+         "makes 15"},
         {"\"grad_accum\": 5, \"parallel\": {\"replicas\": [2, 1]}",
-         "test:1:112: 'gradient_accumulation_steps' counts for each replica, and 'replicas' gives stages different numbers of "
-         "replicas (expected 'microbatches', which counts for all of them)"},
+         "test:1:112: 'gradient_accumulation_steps' counts for each replica, and 'replicas' gives stages different "
+         "numbers of replicas (expected 'microbatches', which counts for all of them)"},
         {"\"grad_accum\": 1048576" DATA_3,
-         "test:1:112: 'gradient_accumulation_steps': 3145728 microbatches of 1 x 8 tokens are too many for one minibatch "
-         "(limit is 1048576 microbatches, 2147483648 tokens)"},
+         "test:1:112: 'gradient_accumulation_steps': 3145728 microbatches of 1 x 8 tokens are too many for one "
+         "minibatch (limit is 1048576 microbatches, 2147483648 tokens)"},
         {"\"grad_accum\": 2, \"gradient_accumulation_steps\": 2",
          "test:1:112: 'grad_accum' is another name of 'gradient_accumulation_steps', which is given as well"},
     };
@@ -127,12 +132,14 @@ static void the_identity_holds(void **state)
     const uint64_t seed = support_seed("job_batch: the_identity_holds");
     for (uint64_t i = 0; i < 400; i++) {
         uint64_t each = 1 + random_below(seed, 4 * i, 40), steps = 1 + random_below(seed, 4 * i + 1, 40);
-        uint64_t data = 1 + random_below(seed, 4 * i + 2, 40), samples = each * steps * data, left = random_below(seed, 4 * i + 3, 4);
+        uint64_t data = 1 + random_below(seed, 4 * i + 2, 40), samples = each * steps * data,
+            left = random_below(seed, 4 * i + 3, 4);
         char keys[256];
         size_t used = (size_t)snprintf(keys, sizeof keys, "\"parallel\": {\"data\": %" PRIu64 "}", data);
         if (left != 0) used += (size_t)snprintf(keys + used, sizeof keys - used, ", \"microbatch\": %" PRIu64, each);
         if (left != 1) used += (size_t)snprintf(keys + used, sizeof keys - used, ", \"grad_accum\": %" PRIu64, steps);
-        if (left != 2) used += (size_t)snprintf(keys + used, sizeof keys - used, ", \"global_batch\": %" PRIu64, samples);
+        if (left != 2)
+            used += (size_t)snprintf(keys + used, sizeof keys - used, ", \"global_batch\": %" PRIu64, samples);
         struct job_set jobs = {0}, again = {0};
         struct error err = {0};
         size_t length;

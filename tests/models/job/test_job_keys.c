@@ -40,7 +40,8 @@ static const struct {
     [JOB_KEY_OPTIMIZER] = {GPT2, "'optimizer': {'lr': 0.002}", "'optimizer': {'lr': 0.003}"},
     [JOB_KEY_PRECISION] = {GPT2, "", "'precision': 'bf16-weights'"},
     [JOB_KEY_GRADIENTS] = {BF16_PAIR, "", "'gradients': 'bf16'"},
-    [JOB_KEY_DROPOUT] = {"'network': {'model_type': 'gpt2', 'n_layer': 1, 'n_embd': 8, 'n_head': 2, 'attn_pdrop': 0.1}, 'sequence': 32",
+    [JOB_KEY_DROPOUT] = {"'network': {'model_type': 'gpt2', 'n_layer': 1, 'n_embd': 8, 'n_head': 2, 'attn_pdrop': "
+                         "0.1}, 'sequence': 32",
                          "", "'dropout': false"},
     [JOB_KEY_SEED] = {GPT2, "'seed': 5", "'seed': 7"},
     [JOB_KEY_DATA] = {GPT2, "", "'data': 'corpus.txt'"},
@@ -56,7 +57,8 @@ static const struct {
     [JOB_KEY_ADAPTER] = {GPT2, "'adapter': {'rank': 4}", "'adapter': {'rank': 4, 'alpha': 5}"},
     [JOB_KEY_PARALLEL] = {GPT2 ", 'microbatches': 2", "", "'parallel': {'data': 2}"},
     [JOB_KEY_DEVICES] = {GPT2, "", "'devices': [1]"},
-    [JOB_KEY_COMPRESSION] = {BF16_PAIR, "", "'compression': {'gradients': {'ratio': 2, 'encode': '1GB/s', 'decode': '1GB/s'}}"},
+    [JOB_KEY_COMPRESSION] = {BF16_PAIR, "", "'compression': {'gradients': {'ratio': 2, 'encode': '1GB/s', 'decode': "
+                                            "'1GB/s'}}"},
     [JOB_KEY_COPIES] = {GPT2, "", "'count': 2"},
 };
 
@@ -67,8 +69,8 @@ static void parse(const char *rest, const char *own, struct job_set *set)
     struct error err = {0};
     struct json_input *in;
     const bool minibatches = strstr(own, "'minibatches'") || strstr(own, "'epochs'");
-    snprintf(text, sizeof text, "{'spillway_jobs': 1, 'jobs': [{%s%s%s%s%s}]}", rest, *own ? ", " : "", own, minibatches ? "" : ", ",
-             minibatches ? "" : both);
+    snprintf(text, sizeof text, "{'spillway_jobs': 1, 'jobs': [{%s%s%s%s%s}]}", rest, *own ? ", " : "", own,
+             minibatches ? "" : ", ", minibatches ? "" : both);
     for (char *c = text; *c; c++)
         if (*c == '\'') *c = '"';
     if (json_input_parse("jobs", text, strlen(text), &in, &err) != STATUS_OK ||
@@ -91,7 +93,8 @@ static struct checkpoint_identity *identify(const struct job_set *set)
     struct checkpoint_identity *identity = NULL;
     struct error err = {0};
     const struct checkpoint_subject subject = {.job = &set->jobs[0]}; /* its data has no tokens */
-    if (checkpoint_identify(&subject, &identity, &err) != STATUS_OK) assert_int_equal(set->jobs[0].network.family, NETWORK_CNN);
+    if (checkpoint_identify(&subject, &identity, &err) != STATUS_OK)
+        assert_int_equal(set->jobs[0].network.family, NETWORK_CNN);
     return identity;
 }
 
@@ -113,14 +116,16 @@ static void each_key_changes_what_its_row_says(void **state)
         struct job_set before = {0}, after = {0};
         char quoted[64];
         snprintf(quoted, sizeof quoted, "'%s':", row->name);
-        if (!changes[key].rest || !strstr(changes[key].after, quoted)) fail_msg("there is no change of the key '%s' here", row->name);
+        if (!changes[key].rest || !strstr(changes[key].after, quoted))
+            fail_msg("there is no change of the key '%s' here", row->name);
         parse(changes[key].rest, changes[key].before, &before);
         parse(changes[key].rest, changes[key].after, &after);
         if ((fingerprint(&before) != fingerprint(&after)) != row->in_fingerprint)
-            fail_msg("the fingerprint %s by '%s': see add_job() in planner/plan.c", row->in_fingerprint ? "is not changed" : "is changed",
-                     row->name);
+            fail_msg("the fingerprint %s by '%s': see add_job() in planner/plan.c",
+                     row->in_fingerprint ? "is not changed" : "is changed", row->name);
         if (identities_differ(&before, &after) != row->in_identity)
-            fail_msg("the identity %s by '%s': see checkpoint_identify()", row->in_identity ? "is not changed" : "is changed", row->name);
+            fail_msg("the identity %s by '%s': see checkpoint_identify()",
+                     row->in_identity ? "is not changed" : "is changed", row->name);
         job_set_release(&before);
         job_set_release(&after);
     }

@@ -306,7 +306,8 @@ static const char *read_one(const char *folder, const char *keys)
     write_file(folder, "jobs.json", text, strlen(text));
     if (job_set_read(path, &set, &err) == STATUS_OK) err.text[0] = '\0';
     job_set_release(&set);
-    snprintf(message, sizeof message, "%s", strncmp(err.text, path, strlen(path)) == 0 ? err.text + strlen(path) : err.text);
+    snprintf(message, sizeof message, "%s",
+             strncmp(err.text, path, strlen(path)) == 0 ? err.text + strlen(path) : err.text);
     return message;
 }
 
@@ -340,8 +341,8 @@ static void bytes_are_tokens_only_when_meant(void **state)
          ":2:72: the bytes of 'a.txt' would be tokens 0 to 255 of the 50257 of network 'gpt2' (expected tokens in a "
          ".bin file of llm.c or nanoGPT, or \"tokens\": \"bytes\" if bytes are meant)"},
         {BYTE_NETWORK ", \"data\": \"a.jsonl\"",
-         ":2:96: 'a.jsonl' holds JSON lines by its name: make rows of it by 'spillway tokenize a.jsonl --rows --tokenizer "
-         "FOLDER -o a.rows' (or \"tokens\": \"bytes\" if bytes are meant)"},
+         ":2:96: 'a.jsonl' holds JSON lines by its name: make rows of it by 'spillway tokenize a.jsonl --rows "
+         "--tokenizer FOLDER -o a.rows' (or \"tokens\": \"bytes\" if bytes are meant)"},
         {BYTE_NETWORK ", \"data\": \"A.CSV\"",
          ":2:96: 'A.CSV' holds a table by its name, and its bytes would be the tokens " WANTED
          ", or \"tokens\": \"bytes\" if bytes are meant)"},

@@ -31,11 +31,13 @@ static const char *write_text(const char *text)
 static void same_jobs_as_by_the_tree(void **state)
 {
     static const char text[] =
-        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", \"count\": 3, \"weights_out\": \"/w/{name}\"},\n"
+        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", \"count\": 3, "
+        "\"weights_out\": \"/w/{name}\"},\n"
         "  {\"network\": {\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
         "    \"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4, \"repeat\": 5}]}, \"seed\": 9},\n"
         "  {\"name\": \"b\", \"seq_len\": 64}],\n"
-        " \"defaults\": {\"network\": \"gpt2-xl\", \"minibatches\": 7, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.5}}}";
+        " \"defaults\": {\"network\": \"gpt2-xl\", \"minibatches\": 7, \"optimizer\": {\"kind\": \"sgd\", "
+        "\"momentum\": 0.5}}}";
     struct job_set tree = {0}, stream = {0};
     struct error err = {0};
     (void)state;
@@ -71,18 +73,21 @@ static void places_are_those_of_the_file(void **state)
     assert_refused("{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1},\n"
                    "  {\"network\": \"gpt2\",\n    \"minibatches\": 0}]}",
                    "3:20: 'minibatches' is 0 (expected 1 to 1000000000)");
-    assert_refused("{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 1},\n 7], \"defaults\": {\"network\": \"gpt2\"}}",
+    assert_refused("{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 1},\n 7], "
+                   "\"defaults\": {\"network\": \"gpt2\"}}",
                    "2:2: found a number (expected a job object)");
     /* a job is not right with what all have */
     assert_refused("{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 1}],\n"
                    " \"defaults\": {\n  \"network\": \"gpt2\", \"sequence\": 1025}}",
                    "3:34: 'sequence' 1025 is longer than the 1024 positions of network 'gpt2'");
     assert_refused("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 1},\n"
-                   " \"jobs\": [{\"count\": 16000},\n  {\"count\": 300, \"name\": \"b\"}, {\"count\": 300, \"name\": \"c\"}]}",
+                   " \"jobs\": [{\"count\": 16000},\n  {\"count\": 300, \"name\": \"b\"}, {\"count\": 300, "
+                   "\"name\": \"c\"}]}",
                    "3:32: too many jobs (limit is 16384)");
     assert_refused("{\"spillway_jobs\": 1, \"jobs\": [ ]}", "1:30: 'jobs' is empty (expected at least one job)");
     assert_refused("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 1},\n"
-                   " \"jobs\": [{\"name\": \"a\", \"weights_out\": \"/w\"},\n {\"name\": \"b\", \"weights_out\": \"/w\"}]}",
+                   " \"jobs\": [{\"name\": \"a\", \"weights_out\": \"/w\"},\n {\"name\": \"b\", "
+                   "\"weights_out\": \"/w\"}]}",
                    "3:31: jobs 'a' and 'b' would both write '/w' (use {name} in it)");
 }
 

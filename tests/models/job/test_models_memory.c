@@ -352,8 +352,8 @@ static void check_workspace(const struct network *n, uint64_t first, uint64_t co
     arena_release(&arena);
 }
 
-/* B 2, T 96, R 192; tiles of 64 rows for all 24 heads. Bytes of the stream, of scores, of a block's gradients, of logits
- * and of a block's kept activations. */
+/* B 2, T 96, R 192; tiles of 64 rows for all 24 heads. Bytes of the stream, of scores, of a block's gradients, of
+ * logits and of a block's kept activations. */
 enum {
     STREAM = 192 * 768 * 4,
     SCORES = 2 * 64 * 96 * 24 * 4,

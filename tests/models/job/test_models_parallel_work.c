@@ -440,7 +440,8 @@ static void stages_go_forward_again(void **state)
 /* Neither a product, nor what follows the columns of one. */
 static bool is_norm(const struct work_item *item)
 {
-    return work_item_flops(item) == 0 && kernel_wide(item->kernel) != KERNEL_BIAS_BACKWARD && item->kernel != KERNEL_ROUND;
+    return work_item_flops(item) == 0 && kernel_wide(item->kernel) != KERNEL_BIAS_BACKWARD &&
+           item->kernel != KERNEL_ROUND;
 }
 
 /* Each of t devices computes 1 / t of the products of blocks and words, where t divides these. With sequence

@@ -68,9 +68,11 @@ static const struct {
      "\"model_type\": \"qwen3\", \"num_hidden_layers\": 36, \"num_key_value_heads\": 8, \"intermediate_size\": 12288",
      8190735360},
     {"qwen3-30b-a3b", "shapes",
-     "\"model_type\": \"qwen3_moe\", \"num_hidden_layers\": 48, \"head_dim\": 128, \"mlp_only_layers\": []", 30532122624},
+     "\"model_type\": \"qwen3_moe\", \"num_hidden_layers\": 48, \"head_dim\": 128, \"mlp_only_layers\": []",
+     30532122624},
     {"qwen1.5-moe-a2.7b", "metadata",
-     "\"model_type\": \"qwen2_moe\", \"rope_theta\": 1000000.0, \"shared_expert_intermediate_size\": 5632", 14315784192},
+     "\"model_type\": \"qwen2_moe\", \"rope_theta\": 1000000.0, \"shared_expert_intermediate_size\": 5632",
+     14315784192},
     /* 2 614 341 888 in the file, and the shapes of the other two */
     {"gemma-2-2b", "metadata", "\"model_type\": \"gemma2\"", 2614341888},
     {"gemma-2-9b", "metadata",
@@ -78,10 +80,12 @@ static const struct {
      "\"num_key_value_heads\": 8, \"intermediate_size\": 14336", 9241705984},
     {"gemma-2-27b", "metadata",
      "\"model_type\": \"gemma2\", \"hidden_size\": 4608, \"num_hidden_layers\": 46, \"num_attention_heads\": 32, "
-     "\"num_key_value_heads\": 16, \"head_dim\": 128, \"intermediate_size\": 36864, \"query_pre_attn_scalar\": 144", 27227128320},
+     "\"num_key_value_heads\": 16, \"head_dim\": 128, \"intermediate_size\": 36864, \"query_pre_attn_scalar\": 144",
+     27227128320},
     {"gemma-3-1b", "metadata",
-     "\"model_type\": \"gemma3_text\", \"sliding_window\": 512, \"hidden_size\": 1152, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, "
-     "\"intermediate_size\": 6912, \"vocab_size\": 262144, \"max_position_embeddings\": 32768", 999885952},
+     "\"model_type\": \"gemma3_text\", \"sliding_window\": 512, \"hidden_size\": 1152, \"num_attention_heads\": 4, "
+     "\"num_key_value_heads\": 1, \"intermediate_size\": 6912, \"vocab_size\": 262144, "
+     "\"max_position_embeddings\": 32768", 999885952},
     {"gemma-2b", "shapes",
      "\"model_type\": \"gemma\", \"hidden_size\": 2048, \"num_hidden_layers\": 18, \"num_attention_heads\": 8, "
      "\"num_key_value_heads\": 1, \"intermediate_size\": 16384", 2506172416},
@@ -113,7 +117,8 @@ static void presets_are_their_configurations(void **state)
         assert_int_equal(network_layer_work(&preset, 1, PASS_FORWARD, 1, 128, (struct state_format){0}, items[1]),
                          count);
         if (work_flops(items[0], count) != work_flops(items[1], count) ||
-            memory_activation_bytes(&n, 1, 1, 1, 128, PRECISION_FP32) != memory_activation_bytes(&preset, 1, 1, 1, 128, PRECISION_FP32) ||
+            memory_activation_bytes(&n, 1, 1, 1, 128, PRECISION_FP32) !=
+            memory_activation_bytes(&preset, 1, 1, 1, 128, PRECISION_FP32) ||
             preset.rotary_width != n.rotary_width || preset.gelu_tanh != n.gelu_tanh || preset.tied_head != n.tied_head)
             fail_msg("%s is not what its config.json says", published[i].name);
     }
@@ -162,8 +167,10 @@ static void text_models_are_found(void **state)
     struct arena arena = {0};
     struct network n, alone;
     parse("\"model_type\": \"gemma3\", \"vision_config\": {\"hidden_size\": 1152}, \"text_config\": {\"model_type\": "
-          "\"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240}", &arena, &n);
-    parse("\"model_type\": \"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240",
+          "\"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240}", &arena,
+          &n);
+    parse("\"model_type\": \"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, "
+          "\"intermediate_size\": 10240",
           &arena, &alone);
     assert_non_null(strstr(n.name, ", its text model"));
     assert_int_equal(network_parameters(&n), network_parameters(&alone));
@@ -184,7 +191,8 @@ static void networks_survive_writing(void **state)
         char *text = support_network_text(&n);
         assert_non_null(text);
         if (support_network(text, &arena, &again, &err)) fail_msg("%s: %s", text, err.text);
-        if (memcmp(&n, &again, sizeof n) != 0) fail_msg("%s comes back as another network: %s", published[i].name, text);
+        if (memcmp(&n, &again, sizeof n) != 0)
+            fail_msg("%s comes back as another network: %s", published[i].name, text);
         free(text);
     }
     arena_release(&arena);
@@ -197,7 +205,8 @@ static void tensors_have_their_names(void **state)
     static const struct {
         const char *config, *first, *last;
     } cases[] = {
-        {"\"model_type\": \"opt\"", "model.decoder.layers.1.self_attn_layer_norm.weight", "model.decoder.layers.1.fc2.bias"},
+        {"\"model_type\": \"opt\"", "model.decoder.layers.1.self_attn_layer_norm.weight",
+         "model.decoder.layers.1.fc2.bias"},
         {"\"model_type\": \"gpt_neox\"", "gpt_neox.layers.1.input_layernorm.weight",
          "gpt_neox.layers.1.mlp.dense_4h_to_h.bias"},
         {"\"model_type\": \"gptj\"", "transformer.h.1.ln_1.weight", "transformer.h.1.mlp.fc_out.bias"},
@@ -247,16 +256,19 @@ static void windows_of_both_spellings_are_the_same(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {
-        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"sliding_window_pattern\": 3, \"rope_theta\": 5e5, "
-         "\"rope_local_base_freq\": 2e4, \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}",
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"sliding_window_pattern\": 3, "
+         "\"rope_theta\": 5e5, \"rope_local_base_freq\": 2e4, \"rope_scaling\": {\"rope_type\": \"linear\", "
+         "\"factor\": 8.0}",
          "\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"_sliding_window_pattern\": 6, \"layer_types\": "
-         "[\"sliding_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\"], \"rope_parameters\": "
-         "{\"full_attention\": {\"rope_theta\": 5e5, \"rope_type\": \"linear\", \"factor\": 8}, "
+         "[\"sliding_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\"], "
+         "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 5e5, \"rope_type\": \"linear\", \"factor\": 8}, "
          "\"sliding_attention\": {\"rope_theta\": 2e4, \"rope_type\": \"default\"}}"},
-        {"\"model_type\": \"gemma2\", \"num_hidden_layers\": 3", "\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, "
+        {"\"model_type\": \"gemma2\", \"num_hidden_layers\": 3",
+         "\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, "
          "\"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\"]"},
         {"\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"sliding_window\": null",
-         "\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", \"full_attention\"]"},
+         "\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\", "
+         "\"full_attention\"]"},
         {"\"model_type\": \"qwen2\", \"num_hidden_layers\": 3, \"use_sliding_window\": true, \"max_window_layers\": 1",
          "\"model_type\": \"qwen2\", \"num_hidden_layers\": 3, \"use_sliding_window\": true, \"layer_types\": "
          "[\"full_attention\", \"sliding_attention\", \"sliding_attention\"]"},
@@ -274,7 +286,8 @@ static void windows_of_both_spellings_are_the_same(void **state)
     for (uint64_t block = 0; block < 4; block++) {
         const struct network_rope rope = network_block_rope(&old, block + 1);
         assert_int_equal(network_block_window(&old, block + 1), windows[block]);
-        assert_true(rope.theta == (windows[block] ? 2e4 : 5e5) && rope.kind == (windows[block] ? ROPE_DEFAULT : ROPE_LINEAR));
+        assert_true(rope.theta == (windows[block] ? 2e4 : 5e5) &&
+                    rope.kind == (windows[block] ? ROPE_DEFAULT : ROPE_LINEAR));
     }
     arena_release(&arena);
 }
@@ -291,10 +304,12 @@ static void what_would_be_another_network_is_refused(void **state)
          "test:1:65: 'layer_types' has 1 layers (expected 4)"},
         {"{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]}",
          "test:1:71: attention of kind 'linear_attention' (expected 'full_attention' or 'sliding_attention')"},
-        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, \"layer_types\": [\"sliding_attention\", \"full_attention\", "
-         "\"full_attention\"]}",
-         "test:1:105: blocks with windows follow no rule that is supported (expected all from one on, or all but every n-th one)"},
-        {"{\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\", \"factor\": 2}}}",
+        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 3, \"layer_types\": [\"sliding_attention\", "
+         "\"full_attention\", \"full_attention\"]}",
+         "test:1:105: blocks with windows follow no rule that is supported (expected all from one on, or all but "
+         "every n-th one)"},
+        {"{\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"linear\", "
+         "\"factor\": 2}}}",
          "test:1:86: rotary positions of blocks with windows are of type 'linear' (only 'default' is supported)"},
         {"{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": 0}",
          "test:1:52: 'attn_logit_softcapping' is 0 (expected 1e-6 to 1000000)"},
@@ -371,7 +386,8 @@ static void narrow_words_and_classes_have_their_products(void **state)
     assert_true(layer_flops(&n, 0, PASS_BACKWARD, 96) == 4 * r * c * e);
     assert_true(layer_flops(&n, n.layer_count - 1, PASS_FORWARD, 96) == 2 * r * e * (c + v));
     assert_true(layer_flops(&n, n.layer_count - 1, PASS_BACKWARD, 96) == 4 * r * e * (c + v));
-    parse("\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 7", &arena, &n);
+    parse("\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 7", &arena,
+          &n);
     assert_true(layer_flops(&n, n.layer_count - 1, PASS_FORWARD, 96) == 2 * 768.0 * (768 + 7));
     assert_true(layer_flops(&n, n.layer_count - 1, PASS_BACKWARD, 96) == 4 * 768.0 * (768 + 7));
     arena_release(&arena);
@@ -396,7 +412,8 @@ static void parallel_blocks_keep_less(void **state)
     parse(text, &arena, &neox);
     snprintf(text, sizeof text, "%s\"model_type\": \"phi\", \"intermediate_size\": 1024", shape);
     parse(text, &arena, &phi);
-    uint64_t two = memory_activation_bytes(&opt, 1, 1, 2, 64, PRECISION_FP32), none = memory_activation_bytes(&neox, 1, 1, 2, 64, PRECISION_FP32);
+    uint64_t two = memory_activation_bytes(&opt, 1, 1, 2, 64, PRECISION_FP32),
+        none = memory_activation_bytes(&neox, 1, 1, 2, 64, PRECISION_FP32);
     uint64_t one = memory_activation_bytes(&phi, 1, 1, 2, 64, PRECISION_FP32);
     assert_int_equal(two - none, rows * width * 4);          /* middle */
     assert_int_equal(none - one, rows * (width + 2) * 4);    /* norm2 and its statistics */
@@ -433,7 +450,8 @@ static void every_family_is_planned(void **state)
         "\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"moe_intermediate_size\": 32, \"num_experts\": 16, "
         "\"num_key_value_heads\": 4, \"shared_expert_intermediate_size\": 48, \"decoder_sparse_step\": 2, "
         "\"intermediate_size\": 80, \"mlp_only_layers\": [1], ",
-        "\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"intermediate_size\": 192, \"use_parallel_residual\": false, ",
+        "\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"intermediate_size\": 192, "
+        "\"use_parallel_residual\": false, ",
         "\"model_type\": \"gemma2\", \"hidden_size\": 64, \"head_dim\": 32, \"num_key_value_heads\": 2, "
         "\"intermediate_size\": 192, ",
         "\"model_type\": \"gemma3_text\", \"hidden_size\": 64, \"head_dim\": 32, \"num_key_value_heads\": 2, "

@@ -191,7 +191,8 @@ static void encoders_have_the_names_of_their_files(void **state)
 static void tokens_per_sample(void **state)
 {
     (void)state;
-    struct network gpt2 = support_preset("gpt2"), vit = support_preset("vit-huge"), hydra = support_preset("hydra-vit-1b");
+    struct network gpt2 = support_preset("gpt2"), vit = support_preset("vit-huge"),
+        hydra = support_preset("hydra-vit-1b");
     assert_int_equal(network_tokens(&gpt2, 77), 77);
     assert_int_equal(network_tokens(&vit, 77), 257); /* (224 / 14)^2 + 1 */
     assert_int_equal(network_tokens(&hydra, 0), 17);
@@ -367,17 +368,21 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{}", "test:1:1: missing key 'model_type'"},
         {"{\n  \"model_type\": \"basilisk\"\n}",
          "test:2:17: unknown model_type 'basilisk' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, "
+         "resnet or profile)"},
         {"{\"model_type\": \"GPT-NeoX\"}", "test:1:16: unknown model_type 'GPT-NeoX' (did you mean 'gpt_neox'?)"},
-        {"{\"model_type\": \"phi3\"}", "test:1:16: unknown model_type 'phi3': nearest is 'llama', but queries, keys and "
-                                       "values are one matrix, and so are gate and up"},
-        {"{\"model_type\": \"mamba\"}", "test:1:16: unknown model_type 'mamba': none of the supported types is near, because its "
+        {"{\"model_type\": \"phi3\"}", "test:1:16: unknown model_type 'phi3': nearest is 'llama', but queries, keys "
+                                       "and values are one matrix, and so are gate and up"},
+        {"{\"model_type\": \"mamba\"}", "test:1:16: unknown model_type 'mamba': none of the supported types is near, "
+                                        "because its "
                                       "blocks are state spaces, not attention"},
-        {"{\"model_type\": \"glm4\"}", "test:1:16: unknown model_type 'glm4': nearest is 'llama', but half of each head has rotary "
+        {"{\"model_type\": \"glm4\"}", "test:1:16: unknown model_type 'glm4': nearest is 'llama', but half of each "
+                                       "head has rotary "
                                      "positions, blocks have two more norms, and gate and up are one matrix"},
         {"{\"model_type\": \"lama\"}",
          "test:1:16: unknown model_type 'lama' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, gemma2, t5, mt5, umt5, cnn, "
+         "resnet or profile)"},
         {"{\"model_type\": \"llama\", \"attention_bias\": true}",
          "test:1:43: 'attention_bias' is true (only false is supported)"},
         {"{\"model_type\": \"llama\", \"mlp_bias\": true}",
@@ -575,8 +580,10 @@ static void check_found(const char *name, const char *expected)
 static void names_are_read_as_people_spell_them(void **state)
 {
     (void)state;
-    static const char *const pairs[][2] = {{"ResNet50", "resnet-50"}, {"GPT-3 175B", "gpt3-175b"}, {"gpt-3", "gpt3-175b"},
-                                           {"bert_large", "bert-large"}, {"GPT-2 1.5B", "gpt2-xl"}, {"ViT-H", "vit-huge"},
+    static const char *const pairs[][2] = {{"ResNet50", "resnet-50"}, {"GPT-3 175B", "gpt3-175b"},
+                                           {"gpt-3", "gpt3-175b"},
+                                           {"bert_large", "bert-large"}, {"GPT-2 1.5B", "gpt2-xl"},
+                                           {"ViT-H", "vit-huge"},
                                            {"OPT-1.3B", "opt-1.3b"},  {"OPT-13B", "opt-13b"},      {"VGG-16", "vgg16"}};
     for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) check_found(pairs[i][0], pairs[i][1]);
     for (uint32_t i = 0; network_preset_name(i); i++) check_found(network_preset_name(i), network_preset_name(i));
@@ -588,13 +595,13 @@ static void unknown_names_get_a_suggestion(void **state)
     check_not_found("gpt-2-xxl", STATUS_BAD_INPUT,
                     "unknown network 'gpt-2-xxl' (did you mean 'gpt2-xl'?)");
     check_not_found("llama", STATUS_BAD_INPUT,
-                    "unknown network 'llama' (did you mean 'llama-2-7b', 'llama-2-13b', 'llama-2-70b', 'llama-3-8b' or 5 "
-                    "more?)");
+                    "unknown network 'llama' (did you mean 'llama-2-7b', 'llama-2-13b', 'llama-2-70b', 'llama-3-8b' "
+                    "or 5 more?)");
     check_not_found("perceiver", STATUS_BAD_INPUT,
                     "unknown network 'perceiver' (expected a preset such as gpt2-xl, or the path of a config.json)");
     check_not_found("someone/some-model", STATUS_BAD_INPUT,
-                    "'someone/some-model' is neither a file nor an ID of the Hugging Face hub that is known here (expected a "
-                    "path: save its config.json and name that file)");
+                    "'someone/some-model' is neither a file nor an ID of the Hugging Face hub that is known here "
+                    "(expected a path: save its config.json and name that file)");
     check_not_found("google/flan-t5-smal", STATUS_BAD_INPUT,
                     "there is no network 'google/flan-t5-smal' (did you mean 'google/flan-t5-small'?)");
     struct arena arena = {0};

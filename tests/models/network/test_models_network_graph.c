@@ -141,7 +141,8 @@ static void a_bottleneck_keeps_what_it_says(void **state)
     assert_int_equal(graph_boundary(n.graph, 2, SAMPLES), SAMPLES * 256 * P);
     assert_int_equal(memory_boundary_bytes(&n, 2, SAMPLES, 1, PRECISION_FP32), SAMPLES * 256 * P * 4);
     /* an output that the range's last layer makes is in the boundary after it */
-    uint64_t alone = memory_activation_bytes(&n, 2, 1, SAMPLES, 1, PRECISION_FP32), two = memory_activation_bytes(&n, 2, 2, SAMPLES, 1, PRECISION_FP32);
+    uint64_t alone = memory_activation_bytes(&n, 2, 1, SAMPLES, 1, PRECISION_FP32),
+        two = memory_activation_bytes(&n, 2, 2, SAMPLES, 1, PRECISION_FP32);
     assert_int_equal(two - 2 * alone, SAMPLES * 256 * P * 4);
 }
 

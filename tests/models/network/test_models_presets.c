@@ -21,7 +21,8 @@
  * are published. */
 #define T5_LIKE(e, d, c, i, f, w, h, v, tables) \
     (UINT64_C(e) * (4 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 2 * UINT64_C(c)) + \
-     UINT64_C(d) * (8 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 3 * UINT64_C(c)) + 2 * (32 * UINT64_C(h) + (c)) + \
+     UINT64_C(d) * (8 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 3 * UINT64_C(c)) + \
+     2 * (32 * UINT64_C(h) + (c)) + \
      UINT64_C(tables) * (v) * (c))
 /* 256384 words, and a table of positions in each of L blocks on either side, of which T5_LIKE has the first two. */
 #define UMT5_LIKE(l, c, i, f, h) (T5_LIKE(l, l, c, i, f, 3, h, 256384, 2) + 2 * ((l) - 1) * 32 * UINT64_C(h))

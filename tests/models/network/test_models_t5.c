@@ -85,8 +85,8 @@ static void published_models_have_their_parameters(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(published); i++) {
         if (network_find(published[i].name, &arena, &n, &err)) fail_msg("%s", err.text);
         if (network_parameters(&n) != published[i].parameters)
-            fail_msg("%s has %" PRIu64 " parameters, found %" PRIu64 " (%s)", published[i].name, published[i].parameters,
-                     network_parameters(&n), published[i].source);
+            fail_msg("%s has %" PRIu64 " parameters, found %" PRIu64 " (%s)", published[i].name,
+                     published[i].parameters, network_parameters(&n), published[i].source);
     }
     arena_release(&arena);
 }
@@ -299,7 +299,8 @@ static double closed_form(const struct network *n, double b, double te, double t
     double c = (double)n->width, i = (double)(n->heads * n->head_width), f = (double)n->ff_width * (n->gated ? 3 : 2);
     double encoders = (double)n->encoder_blocks, decoders = (double)(n->blocks - n->encoder_blocks);
     double encoder = 2 * b * te * c * (4 * i + f) + 4 * b * te * te * i;
-    double decoder = 2 * b * td * c * (4 * i + f) + 2 * b * td * td * i + 4 * b * c * i * (td + te) + 4 * b * td * te * i;
+    double decoder = 2 * b * td * c * (4 * i + f) + 2 * b * td * td * i + 4 * b * c * i * (td + te) +
+                     4 * b * td * te * i;
     return encoders * encoder + decoders * decoder + 2 * b * td * c * (double)n->vocabulary;
 }
 
@@ -403,7 +404,8 @@ static void blocks_keep_what_their_backward_passes_read(void **state)
     assert_int_equal(memory_activation_bytes(&n, 8, 1, b, te, PRECISION_FP32), 4 * (decoder - rd * c));
     assert_int_equal(memory_activation_bytes(&n, 7, 1, b, te, PRECISION_FP32), 4 * (decoder - rd * c + re));
     /* all blocks, of which the last has its output outside */
-    assert_int_equal(memory_activation_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * (6 * encoder + 6 * decoder - rd * c + re * c + re));
+    assert_int_equal(memory_activation_bytes(&n, 1, 12, b, te, PRECISION_FP32),
+                     4 * (6 * encoder + 6 * decoder - rd * c + re * c + re));
     /* only inputs: of five encoder blocks and of the six decoder blocks after the first */
     assert_int_equal(memory_input_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * c * (6 * re + 5 * rd + re));
     for (uint64_t layer = 0; layer + 1 < n.layer_count; layer++)
@@ -464,7 +466,8 @@ static void what_is_not_t5_is_refused(void **state)
     struct error err = {0};
     assert_int_equal(support_jobs("{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1, "
                                   "\"decoder_sequence\": 5}]}", ".", &jobs, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "test:1:89: network 'gpt2' has no encoder and therefore no separate decoder sequence");
+    assert_string_equal(err.text, "test:1:89: network 'gpt2' has no encoder and therefore no separate decoder "
+                                  "sequence");
     job_set_release(&jobs);
 }
 

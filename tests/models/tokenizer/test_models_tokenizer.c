@@ -1,6 +1,7 @@
 /*
- * Tokenizers: the tokens that the `tokenizers` library finds (tests/golden/tokenizer), byte pair encoding against a slow
- * reference on random vocabularies, an encoder that is used again against a new one, broken files with their exact message.
+ * Tokenizers: the tokens that the `tokenizers` library finds (tests/golden/tokenizer), byte pair encoding against a
+ * slow reference on random vocabularies, an encoder that is used again against a new one, broken files with their exact
+ * message.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -28,7 +29,8 @@ static struct tokenizer_encoder *encoder_of(const struct tokenizer *tokenizer)
 /* --- golden tokens ------------------------------------------------------------------------------ */
 
 /* Compares a row's tokens, by an encoder that has seen the rows before, and by a new one. */
-static void check_row(const struct tokenizer *tokenizer, struct tokenizer_encoder *used, const char *kind, int row, const char *line)
+static void check_row(const struct tokenizer *tokenizer, struct tokenizer_encoder *used, const char *kind, int row,
+                      const char *line)
 {
     struct error err = {0};
     json_t *const tree = json_loads(line, JSON_ALLOW_NUL, NULL);
@@ -36,9 +38,11 @@ static void check_row(const struct tokenizer *tokenizer, struct tokenizer_encode
     struct tokenizer_encoder *const encoders[] = {used, encoder_of(tokenizer)};
     for (size_t e = 0; e < 2; e++) {
         struct token_list list = {0};
-        assert_int_equal(tokenizer_encode(encoders[e], json_string_value(text), json_string_length(text), true, &list, &err), STATUS_OK);
+        assert_int_equal(tokenizer_encode(encoders[e], json_string_value(text), json_string_length(text), true, &list,
+                                          &err), STATUS_OK);
         bool equal = list.count == json_array_size(ids);
-        for (size_t i = 0; equal && i < list.count; i++) equal = list.ids[i] == json_integer_value(json_array_get(ids, i));
+        for (size_t i = 0; equal && i < list.count; i++)
+            equal = list.ids[i] == json_integer_value(json_array_get(ids, i));
         if (!equal) fail_msg("%s, row %d: other tokens than the reference's", kind, row);
         for (size_t i = 0; i < list.count; i++) assert_true(list.ids[i] < tokenizer_vocabulary(tokenizer));
         token_list_release(&list);
@@ -71,7 +75,8 @@ static int check_kind(const char *kind)
 static void test_golden(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"gpt2", "prefix", "gpt_neox", "llama3", "qwen2", "llama2", "metaspace", "words", "gemma", "removed", "contiguous"};
+    static const char *const kinds[] = {"gpt2", "prefix", "gpt_neox", "llama3", "qwen2", "llama2", "metaspace", "words",
+                                        "gemma", "removed", "contiguous"};
     int rows = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) rows += check_kind(kinds[i]);
     printf("%d texts have the reference's tokens\n", rows);
@@ -143,10 +148,12 @@ static size_t encode_slowly(const struct slow *slow, const char *text, uint32_t 
 static char *write_slow(const struct slow *slow)
 {
     json_t *const vocabulary = json_object(), *const merges = json_array();
-    for (uint32_t i = 0; i < LETTERS + slow->merge_count; i++) json_object_set_new(vocabulary, slow->texts[i], json_integer(i));
+    for (uint32_t i = 0; i < LETTERS + slow->merge_count; i++)
+        json_object_set_new(vocabulary, slow->texts[i], json_integer(i));
     for (uint32_t i = 0; i < slow->merge_count; i++)
         json_array_append_new(merges, json_pack("[s, s]", slow->texts[slow->left[i]], slow->texts[slow->right[i]]));
-    json_t *const root = json_pack("{s: {s: s, s: o, s: o}}", "model", "type", "BPE", "vocab", vocabulary, "merges", merges);
+    json_t *const root = json_pack("{s: {s: s, s: o, s: o}}", "model", "type", "BPE", "vocab", vocabulary, "merges",
+                                   merges);
     char *const text = json_dumps(root, 0);
     json_decref(root);
     return text;
@@ -203,7 +210,8 @@ static void test_faults(void **state)
                    "t.json:1:20: a model of kind 'Unigram' is not known (expected BPE)");
     expect_message("{\"model\": {\"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": [\"a b\"]}}",
                    "t.json:1:50: 'ab', which this merge makes, is no token");
-    expect_message("{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [[\"a\", \"c\"]]}}", "t.json:1:42: 'c' of this merge is no token");
+    expect_message("{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [[\"a\", \"c\"]]}}",
+                   "t.json:1:42: 'c' of this merge is no token");
     expect_message("{\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [\"a\"]}}",
                    "t.json:1:42: expected a merge: [\"a\", \"b\"] or \"a b\"");
     expect_message("{\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}}",
@@ -211,14 +219,20 @@ static void test_faults(void **state)
     expect_message("{\"model\": {\"vocab\": {\"a\": -1}, \"merges\": []}}",
                    "t.json:1:27: expected the number of a token, 0 to 16777215");
     expect_message("{" MODEL ", \"normalizer\": {\"type\": \"Lowercase\"}}",
-                   "t.json:1:106: a normalizer of kind 'Lowercase' is not known (expected Sequence, Replace, Prepend, NFC, NFD, NFKC or NFKD)");
+                   "t.json:1:106: a normalizer of kind 'Lowercase' is not known (expected Sequence, Replace, Prepend, "
+                   "NFC, NFD, NFKC or NFKD)");
     expect_message("{" MODEL ", \"pre_tokenizer\": {\"type\": \"Whitespace\"}}",
-                   "t.json:1:109: a pre-tokenizer of kind 'Whitespace' is not known (expected Sequence, Split, ByteLevel, Metaspace or Digits)");
-    expect_message("{" MODEL ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, \"behavior\": \"Isolated\"}}",
+                   "t.json:1:109: a pre-tokenizer of kind 'Whitespace' is not known (expected Sequence, Split, "
+                   "ByteLevel, Metaspace or Digits)");
+    expect_message("{" MODEL ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, "
+                             "\"behavior\": \"Isolated\"}}",
                    "t.json:1:139: bad expression: missing terminating ] for character class: [a");
-    expect_message("{" MODEL ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a[b]]\"}, \"behavior\": \"Isolated\"}}",
+    expect_message("{" MODEL ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a[b]]\"}, "
+                             "\"behavior\": \"Isolated\"}}",
                    "t.json:1:139: the expression has a set in a set at character 2, which is not known: [a[b]]");
-    expect_message("{" MODEL ", \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {}}}",
+    expect_message("{" MODEL ", \"post_processor\": {\"type\": \"TemplateProcessing\", "
+                             "\"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], "
+                             "\"special_tokens\": {}}}",
                    "t.json:1:143: the special token '<s>' has no \"ids\"");
     expect_message("{" MODEL ", \"added_tokens\": [{\"id\": 3, \"content\": \"x\"}, {\"id\": 4, \"content\": \"x\"}]}",
                    "t.json:1:127: token 'x' is added twice");

@@ -151,7 +151,8 @@ static void figures_are_those_of_plans(void **state)
         struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
         struct feasibility fit;
         struct error err = {0};
-        make_machine(&machine, UINT64_C(1) << (20 + random_below(key, 7, 5)), UINT64_C(1) << (22 + random_below(key, 8, 4)));
+        make_machine(&machine, UINT64_C(1) << (20 + random_below(key, 7, 5)),
+                     UINT64_C(1) << (22 + random_below(key, 8, 4)));
         make_job(&jobs, key);
         uint32_t count = feasibility_ways(&machine, &jobs.jobs[0], ways);
         for (uint32_t i = 0; i < count; i++) {
@@ -190,7 +191,8 @@ static struct feasibility fit_of(const char *job_text, const char *way_name)
     return fit;
 }
 
-#define GPT(more) "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"microbatches\": 4, \"minibatches\": 1" more "}]}"
+#define GPT(more) \
+    "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"microbatches\": 4, \"minibatches\": 1" more "}]}"
 
 /*
  * GPT-2, P = 124 439 808, on one device. fp32 and AdamW: weights 4 P, moments 8 P; tensors of 768 n numbers need no
@@ -208,7 +210,8 @@ static void a_resident_network_weighs_what_it_weighs(void **state)
     assert_int_equal(f.device.bytes[MEMORY_PART_MASTER], 0);
     assert_int_equal(f.device.bytes[MEMORY_PART_TABLES], UINT64_C(50257) * 768 * 4);
     assert_int_equal(f.device.bytes[MEMORY_PART_LOGITS] % (50257 * 4), 0);
-    assert_true(f.device.bytes[MEMORY_PART_LOGITS] > 0 && f.device.bytes[MEMORY_PART_LOGITS] <= UINT64_C(1024) * 50257 * 4);
+    assert_true(f.device.bytes[MEMORY_PART_LOGITS] > 0 &&
+                f.device.bytes[MEMORY_PART_LOGITS] <= UINT64_C(1024) * 50257 * 4);
     assert_string_equal(f.moment, "loss of layers 1 to 13");
 }
 
@@ -280,7 +283,8 @@ static void variants_are_schedules_and_plain_groups(void **state)
     way.parallel.recompute = RECOMPUTE_FULL;
     assert_int_equal(feasibility_variants(&jobs.jobs[0], &way, variants), 2);
     assert_string_equal(variants[0].name, "tp=2,pp=2 zb-h1+recompute");
-    way.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 4, .chunks = 12, .prefetch = 1, .schedule = PIPELINE_1F1B};
+    way.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 4, .chunks = 12, .prefetch = 1,
+                                     .schedule = PIPELINE_1F1B};
     assert_int_equal(feasibility_variants(&jobs.jobs[0], &way, variants), 0);
     job_set_release(&jobs);
 }

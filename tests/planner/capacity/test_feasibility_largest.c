@@ -40,7 +40,8 @@ static void make_job(struct job_set *out, const char *keys)
     char text[512];
     struct error err = {0};
     snprintf(text, sizeof text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": %s, \"microbatches\": 8, \"minibatches\": 1%s}]}", gpt, keys);
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": %s, \"microbatches\": 8, \"minibatches\": 1%s}]}", gpt,
+             keys);
     *out = (struct job_set){0};
     if (support_jobs(text, ".", out, &err)) fail_msg("%s\n%s", text, err.text);
 }
@@ -90,7 +91,8 @@ static void ways_are_read(void **state)
     struct error err = {0};
     make_machine(&hardware);
     make_job(&jobs, halves);
-    assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], "tp=2,dp=2,zero=1+recompute", &way, &err), STATUS_OK);
+    assert_int_equal(feasibility_way_parse(&hardware, &jobs.jobs[0], "tp=2,dp=2,zero=1+recompute", &way, &err),
+                     STATUS_OK);
     assert_string_equal(way.name, "tp=2,dp=2,zero=1+recompute");
     assert_int_equal(way.devices, 4);
     assert_int_equal(way.parallel.tensor, 2);

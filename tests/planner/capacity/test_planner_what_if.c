@@ -26,8 +26,9 @@ static void read_job(const char *fields, struct job_set *out)
     char text[512];
     struct error err = {0};
     snprintf(text, sizeof text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": 4, "
-             "\"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 1000, \"n_positions\": 128}, %s}]}", fields);
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", "
+             "\"n_layer\": 4, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 1000, \"n_positions\": 128}, %s}]}",
+             fields);
     *out = (struct job_set){0};
     if (support_jobs(text, ".", out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
@@ -41,7 +42,8 @@ static void search(const struct hardware *hardware, const struct job_set *jobs, 
 {
     struct error err = {0};
     *out = (struct what_if){0};
-    if (what_if_search(hardware, &jobs->jobs[0], &clock_of_sim, false, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (what_if_search(hardware, &jobs->jobs[0], &clock_of_sim, false, out, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
 }
 
 /* Each machine is read again, because planner_plan() takes it over. */
@@ -63,7 +65,8 @@ static enum status by_hand(const char *machine, uint64_t bytes, const char *fiel
     return status;
 }
 
-static const char *const machines[] = {"4x a100-sxm4-40gb", "p3.8xlarge", "g5.12xlarge", "rtx-3090-24gb", "2x p4d.24xlarge"};
+static const char *const machines[] = {"4x a100-sxm4-40gb", "p3.8xlarge", "g5.12xlarge", "rtx-3090-24gb",
+                                       "2x p4d.24xlarge"};
 static const char *const degrees[] = {"dp=4", "tp=2,dp=2", "pp=2,dp=2", "pp=4", "tp=4", "dp=2", "tp=2,pp=2",
                                       "dp=4,zero=1,v=4", "dp=4,zero=3,v=4", "tp=1", "pp=4,dp=4", "tp=8,dp=2"};
 
@@ -76,8 +79,10 @@ static void no_plan_by_hand_is_faster(void **state)
         char fields[128];
         const char *machine = machines[random_below(seed, 4 * i, ARRAY_COUNT(machines))];
         uint64_t bytes = (UINT64_C(1) << 26) << random_below(seed, 4 * i + 1, 4);
-        unsigned microbatch = 1u << random_below(seed, 4 * i + 2, 3), minibatches = 1 + (unsigned)random_below(seed, 4 * i + 3, 6);
-        snprintf(fields, sizeof fields, "\"microbatch\": %u, \"microbatches\": 16, \"minibatches\": %u", microbatch, minibatches);
+        unsigned microbatch = 1u << random_below(seed, 4 * i + 2, 3),
+            minibatches = 1 + (unsigned)random_below(seed, 4 * i + 3, 6);
+        snprintf(fields, sizeof fields, "\"microbatch\": %u, \"microbatches\": 16, \"minibatches\": %u", microbatch,
+                 minibatches);
         struct hardware hardware;
         struct job_set jobs;
         struct what_if found;

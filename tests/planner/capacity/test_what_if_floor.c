@@ -39,7 +39,8 @@ static const char *const machines[] = {
 };
 
 static const char *const networks[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 1000, \"n_positions\": 128}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 1000, "
+    "\"n_positions\": 128}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 5, \"hidden_size\": 512, \"num_attention_heads\": 8, "
     "\"intermediate_size\": 2048, \"vocab_size\": 3000, \"max_position_embeddings\": 128}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 256, \"num_attention_heads\": 8, "
@@ -67,21 +68,24 @@ static void draw(uint64_t seed, uint64_t number, uint32_t minibatches_most, stru
     uint64_t key = random_u64(seed, number);
     *out = (struct sample){0};
     const char *machine = machines[random_below(key, 0, ARRAY_COUNT(machines))];
-    uint64_t bytes = (UINT64_C(1) << 25) << random_below(key, 1, 6), network = random_below(key, 2, ARRAY_COUNT(networks));
+    uint64_t bytes = (UINT64_C(1) << 25) << random_below(key, 1, 6),
+        network = random_below(key, 2, ARRAY_COUNT(networks));
     bool half = network != RESNET && random_below(key, 6, 2);
     snprintf(out->text, sizeof out->text,
              "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, %s\"microbatch\": %u, "
-             "\"microbatches\": %u, \"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": \"adamw\"}}]}",
+             "\"microbatches\": %u, \"minibatches\": %u, \"precision\": \"%s\", "
+             "\"optimizer\": {\"kind\": \"adamw\"}}]}",
              networks[network], network == RESNET ? "" : "\"sequence\": 128, ", 1u << random_below(key, 3, 3),
-             4u << random_below(key, 4, 3), 1 + (unsigned)random_below(key, 5, minibatches_most), half ? "bf16" : "fp32");
+             4u << random_below(key, 4, 3), 1 + (unsigned)random_below(key, 5, minibatches_most),
+             half ? "bf16" : "fp32");
     if (hardware_find(machine, &out->hardware, &err) != STATUS_OK) { /* one that the catalogue does not spell so */
         err = (struct error){0};
         if (hardware_find(machine = machines[0], &out->hardware, &err) != STATUS_OK) fail_msg("%s", err.text);
     }
     if (support_jobs(out->text, ".", &out->jobs, &err) != STATUS_OK) fail_msg("%s", err.text);
     for (uint32_t d = 0; d < out->hardware.device_count; d++) out->hardware.devices[d].memory_bytes = bytes;
-    snprintf(out->text + strlen(out->text), sizeof out->text - strlen(out->text), " on %s with %llu bytes each", machine,
-             (unsigned long long)bytes);
+    snprintf(out->text + strlen(out->text), sizeof out->text - strlen(out->text), " on %s with %llu bytes each",
+             machine, (unsigned long long)bytes);
 }
 
 static void release(struct sample *sample)
@@ -123,7 +127,8 @@ static void nothing_is_below_its_floor(void **state)
             struct what_if_floor floor;
             struct error err = {0};
             double run_s;
-            if (way->keeps_less) way->fit.parallel.recompute = (uint32_t)random_below(seed, 1001 + 8 * i + 2 * k, RECOMPUTE_COUNT);
+            if (way->keeps_less)
+                way->fit.parallel.recompute = (uint32_t)random_below(seed, 1001 + 8 * i + 2 * k, RECOMPUTE_COUNT);
             if (what_if_floor(&sample.hardware, job, way, &floor, &err) != STATUS_OK) fail_msg("%s", err.text);
             enum status status = what_if_time(&sample.hardware, job, way, &clock_of_sim, &run_s, &err);
             if (floor.device_bytes > floor.have_bytes) {
@@ -135,7 +140,8 @@ static void nothing_is_below_its_floor(void **state)
             if (status != STATUS_OK) continue;
             compared++;
             if (floor.run_s > run_s * (1 + 1e-9))
-                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, way->fit.name, run_s, floor.run_s);
+                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, way->fit.name, run_s,
+                         floor.run_s);
             if (floor.run_s / run_s > tightest) tightest = floor.run_s / run_s;
         }
         release(&sample);
@@ -161,11 +167,14 @@ static void offloaded_ways_have_floors(void **state)
             struct error err = {0};
             double run_s;
             if (!parallel_offloads(&ways[k].fit.parallel)) continue;
-            if (what_if_floor(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &floor, &err) != STATUS_OK) fail_msg("%s", err.text);
-            if (what_if_time(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &clock_of_sim, &run_s, &err) != STATUS_OK)
+            if (what_if_floor(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &floor, &err) != STATUS_OK)
+                fail_msg("%s", err.text);
+            if (what_if_time(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &clock_of_sim, &run_s, &err) !=
+                STATUS_OK)
                 continue;
             if (!(floor.run_s > 0 && floor.run_s <= run_s * (1 + 1e-9)))
-                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, ways[k].fit.name, run_s, floor.run_s);
+                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, ways[k].fit.name, run_s,
+                         floor.run_s);
             check_memory(&sample, &ways[k], &floor);
             compared++;
             if (floor.run_s / run_s > tightest) tightest = floor.run_s / run_s;
@@ -191,8 +200,8 @@ static void boundaries_that_nobody_waits_for(void **state)
     uint32_t planned = 0;
     char text[512];
     snprintf(text, sizeof text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"microbatch\": 2, \"microbatches\": 8, "
-             "\"minibatches\": 10, \"optimizer\": {\"kind\": \"adamw\"}}]}", networks[RESNET]);
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"microbatch\": 2, "
+             "\"microbatches\": 8, \"minibatches\": 10, \"optimizer\": {\"kind\": \"adamw\"}}]}", networks[RESNET]);
     assert_int_equal(hardware_find("2x p4d.24xlarge", &hardware, &err), STATUS_OK);
     assert_int_equal(support_jobs(text, ".", &jobs, &err), STATUS_OK);
     for (uint32_t d = 0; d < hardware.device_count; d++) hardware.devices[d].memory_bytes = UINT64_C(1) << 28;
@@ -224,8 +233,8 @@ static void an_even_pipeline_takes_its_floor(void **state)
     uint32_t i = 0;
     char text[512];
     snprintf(text, sizeof text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"sequence\": 128, \"microbatch\": 2, "
-             "\"microbatches\": 24, \"minibatches\": 3}]}", networks[0]);
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"sequence\": 128, "
+             "\"microbatch\": 2, \"microbatches\": 24, \"minibatches\": 3}]}", networks[0]);
     assert_int_equal(hardware_find("3x a100-sxm4-80gb", &hardware, &err), STATUS_OK);
     hardware.stack = STACK_FRAMEWORKS; /* states are in place */
     assert_int_equal(support_jobs(text, ".", &jobs, &err), STATUS_OK);
@@ -254,10 +263,12 @@ static void leaving_out_finds_what_all_finds(void **state)
         draw(seed, i, 12, &sample);
         const struct job *job = &sample.jobs.jobs[0];
         simulations = 0;
-        if (what_if_search(&sample.hardware, job, &clock_of_sim, false, &some, &err) != STATUS_OK) fail_msg("%s", err.text);
+        if (what_if_search(&sample.hardware, job, &clock_of_sim, false, &some, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
         few += simulations;
         simulations = 0;
-        if (what_if_search(&sample.hardware, job, &clock_of_sim, true, &all, &err) != STATUS_OK) fail_msg("%s", err.text);
+        if (what_if_search(&sample.hardware, job, &clock_of_sim, true, &all, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
         many += simulations;
         assert_int_equal(some.count, all.count);
         if (some.best != all.best)
@@ -268,7 +279,8 @@ static void leaving_out_finds_what_all_finds(void **state)
             assert_false(t->fits && t->slower);
             if (t->fits) assert_true(other->fits && t->run_s == other->run_s);
             if (t->slower && other->fits && other->run_s * (1 + 1e-9) < t->run_s)
-                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, all.tries[k].way.fit.name, other->run_s, t->run_s);
+                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, all.tries[k].way.fit.name,
+                         other->run_s, t->run_s);
             if (t->slower) assert_true(t->run_s > some.tries[some.best].run_s);
         }
         what_if_release(&some);

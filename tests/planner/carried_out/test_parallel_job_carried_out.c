@@ -28,7 +28,8 @@ static void copies(void **state)
             states += chunk_memory(job, parallel_layers(job, c)).state_bytes;
         assert_int_equal(test_parallel_copied(&plan, STREAM_H2D, BUFFER_STATE), states);
         assert_int_equal(test_parallel_copied(&plan, STREAM_D2H, BUFFER_STATE), states);
-        assert_int_equal(test_parallel_copied(&plan, STREAM_H2D, BUFFER_BATCH), 2 * VARIANT_MINIBATCHES * job_batch_bytes(job));
+        assert_int_equal(test_parallel_copied(&plan, STREAM_H2D, BUFFER_BATCH),
+                         2 * VARIANT_MINIBATCHES * job_batch_bytes(job));
         assert_int_equal(test_parallel_copied(&plan, STREAM_D2H, BUFFER_LOSS), VARIANT_MINIBATCHES * sizeof(double));
         plan_release(&plan);
     }
@@ -51,7 +52,8 @@ static void tables(void **state)
         const uint64_t parts = 1 + optimizer_moments(job->optimizer.kind);
         assert_int_equal(last.state_bytes - own, size_align(parts * table, MEMORY_ALIGNMENT));
         assert_int_equal(last.gradient_bytes,
-                         size_align(memory_parameter_bytes(&job->network, layers.first, layers.count), MEMORY_ALIGNMENT) +
+                         size_align(memory_parameter_bytes(&job->network, layers.first, layers.count),
+                                    MEMORY_ALIGNMENT) +
                              size_align(table, MEMORY_ALIGNMENT));
         assert_true(first.has_embedding && last.has_head);
         plan_release(&plan);
@@ -185,8 +187,10 @@ static void broken(void **state)
         {not_reduced, VARIANT_PLAIN + 12, "(expected reduced gradient of job-0 shard 0, microbatch 2)"},
         {damage_data_late, VARIANT_PLAIN + 12, "reads unwritten bytes of the batch"},
         {damage_loss_elsewhere, VARIANT_PLAIN + 12, "form: a copy on the h2d stream"},
-        {one_more, VARIANT_PLAIN + 2, "job-0 shard 0 has more than the 12 forward and backward passes and 3 updates of its minibatches"},
-        {a_billion, VARIANT_PLAIN + 2, "job-0 shard 0 has more than the 12 forward and backward passes and 3 updates of its minibatches"},
+        {one_more, VARIANT_PLAIN + 2, "job-0 shard 0 has more than the 12 forward and backward passes and 3 updates "
+                                      "of its minibatches"},
+        {a_billion, VARIANT_PLAIN + 2, "job-0 shard 0 has more than the 12 forward and backward passes and 3 updates "
+                                       "of its minibatches"},
         {one_more, VARIANT_HELD_OUT + 2, "job-0"},
         {held_out_early, VARIANT_HELD_OUT + 2, "training: no evaluation of minibatch"},
         {held_out_short, VARIANT_HELD_OUT + 2, "copies 540 bytes of the batch in an evaluation"},

@@ -1,6 +1,6 @@
 /*
- * Compressed boundaries and gradients in plans that are carried out (label: fast): they are sent and stored encoded, and
- * passes have room for plain numbers. The judge misses no code that is left out or too small.
+ * Compressed boundaries and gradients in plans that are carried out (label: fast): they are sent and stored encoded,
+ * and passes have room for plain numbers. The judge misses no code that is left out or too small.
  */
 #include <setjmp.h>
 #include <stdarg.h>

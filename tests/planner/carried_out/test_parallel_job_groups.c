@@ -39,8 +39,8 @@ static void slices(void **state)
     plan_release(&plan);
 }
 
-/* A tensor group that cuts rows keeps and sends half of the rows, and gathers rows and leaves each device its own in place
- * of adding all up. Every norm's pass adds up the gradients of its weights. */
+/* A tensor group that cuts rows keeps and sends half of the rows, and gathers rows and leaves each device its own in
+ * place of adding all up. Every norm's pass adds up the gradients of its weights. */
 static void rows(void **state)
 {
     (void)state;
@@ -53,11 +53,13 @@ static void rows(void **state)
     for (uint32_t c = 0; c < 2; c++) {
         const struct chunk_memory all = chunk_memory(&whole.jobs.jobs[0], parallel_layers(job, c));
         const struct chunk_memory own = chunk_memory(job, parallel_layers(job, c));
-        const uint64_t norms = 2 * 3, own_stats = norms * job->microbatch * job->sequence * sizeof(float); /* of 3 blocks */
+        /* of 3 blocks */
+        const uint64_t norms = 2 * 3, own_stats = norms * job->microbatch * job->sequence * sizeof(float);
         assert_int_equal(own.state_bytes, all.state_bytes);
         if (c == 1) /* norm1, middle, norm2 of 3 blocks, 3 outputs, normf */
             assert_int_equal(all.activation_bytes - own.activation_bytes,
-                             (3 * 3 + 3 + 1) * stream / 2 + own_stats + job->microbatch * job->sequence * sizeof(float));
+                             (3 * 3 + 3 + 1) * stream / 2 + own_stats +
+                             job->microbatch * job->sequence * sizeof(float));
         assert_int_equal(test_parallel_buffer(&cut, BUFFER_ACTIVATIONS, c, true)->bytes, own.activation_bytes);
         assert_int_equal(test_parallel_buffer(&cut, BUFFER_WORKSPACE, c, true)->bytes, own.workspace_bytes);
     }
@@ -87,17 +89,20 @@ static void rows_all_added(struct plan *p)
 {
     exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_REDUCE_SCATTER)->collective = COLLECTIVE_ALL_REDUCE;
 }
-static void norm_gradients_apart(struct plan *p) { exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_ALL_REDUCE)->rounds--; }
+static void norm_gradients_apart(struct plan *p) { exchange_of_kind(p, PLAN_BACKWARD, COLLECTIVE_ALL_REDUCE)->rounds--;
+                                                  }
 static void rows_in_data_groups(struct plan *p)
 {
     exchange_of_kind(p, PLAN_FORWARD, COLLECTIVE_REDUCE_SCATTER)->axes = 1u << AXIS_DATA;
 }
-static void exchange_aside(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->stream = STREAM_GROUP; }
+static void exchange_aside(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->stream = STREAM_GROUP;
+                                            }
 static void exchange_of_replicas(struct plan *p)
 {
     test_parallel_op(p, PLAN_BACKWARD, 0, OP_COLLECTIVE)->axes = 1u << AXIS_DATA;
 }
-static void member_twice(struct plan *p) { p->gang_devices[p->gangs[0].first + 1] = p->gang_devices[p->gangs[0].first]; }
+static void member_twice(struct plan *p) { p->gang_devices[p->gangs[0].first + 1] = p->gang_devices[p->gangs[0].first];
+                                          }
 static void member_of_another(struct plan *p)
 {
     const uint32_t first = p->gangs[0].first + 1, second = p->gangs[1].first + 1, device = p->gang_devices[first];

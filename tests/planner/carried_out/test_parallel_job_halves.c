@@ -1,6 +1,6 @@
 /*
- * Backward passes in two units, in plans that are carried out (label: fast): the first hands over to the second, and the
- * second reads the weights of its chunk. The judge misses nothing that is lost, late or of another chunk.
+ * Backward passes in two units, in plans that are carried out (label: fast): the first hands over to the second, and
+ * the second reads the weights of its chunk. The judge misses nothing that is lost, late or of another chunk.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,8 @@ static void handover_late(struct plan *p)
 }
 static void head_left_out(struct plan *p)
 {
-    test_parallel_access(p, test_parallel_op(p, PLAN_BACKWARD_INPUT, 1, OP_COMPUTE), BUFFER_GRADIENT)->flags = ACCESS_READ;
+    test_parallel_access(p, test_parallel_op(p, PLAN_BACKWARD_INPUT, 1, OP_COMPUTE),
+                         BUFFER_GRADIENT)->flags = ACCESS_READ;
 }
 static void data_written(struct plan *p)
 {

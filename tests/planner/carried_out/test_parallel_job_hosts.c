@@ -1,7 +1,7 @@
 /*
- * Plans whose hosts update (label: fast): gradients come down, and weights go up once for each update or, with offloaded
- * weights, for each pass. States may be in storage, updates may follow a minibatch later, and activations may leave. The
- * judge misses no copy, no step and no flush that is left out, too short, early or late.
+ * Plans whose hosts update (label: fast): gradients come down, and weights go up once for each update or, with
+ * offloaded weights, for each pass. States may be in storage, updates may follow a minibatch later, and activations may
+ * leave. The judge misses no copy, no step and no flush that is left out, too short, early or late.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +73,8 @@ static void step_before_norm(struct plan *p)
 }
 static void step_by_norms_of_device(struct plan *p)
 {
-    struct plan_access *const norms = test_parallel_access(p, test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_CPU), BUFFER_NORMS);
+    struct plan_access *const norms = test_parallel_access(p, test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_CPU),
+                                                           BUFFER_NORMS);
     norms->buffer = (uint32_t)(test_parallel_buffer(p, BUFFER_NORMS, PLAN_NONE, true) - p->buffers);
 }
 static void step_with_the_loss(struct plan *p)
@@ -185,7 +186,8 @@ static void delayed_raised_short(struct plan *p)
 }
 static void stored_read_short(struct plan *p) { test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_READ)->bytes -= 64; }
 static void stored_written_short(struct plan *p) { test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_WRITE)->bytes -= 64; }
-static void stored_read_twice(struct plan *p) { test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_WRITE)->stream = STREAM_READ; }
+static void stored_read_twice(struct plan *p) { test_parallel_op_on(p, PLAN_UPDATE, 1,
+                                                                    STREAM_WRITE)->stream = STREAM_READ; }
 static void stored_read_late(struct plan *p)
 {
     struct plan_op *const read = test_parallel_op_on(p, PLAN_UPDATE, 1, STREAM_READ), kept = *read;
@@ -219,7 +221,8 @@ static void broken(void **state)
 {
     (void)state;
     static const struct test_parallel_damage cases[] = {
-        {step_on_device, VARIANT_HOSTS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {step_on_device, VARIANT_HOSTS + 12, "form: a computation on the compute stream (expected cpu: its states are "
+                                             "offloaded)"},
         {step_early, VARIANT_HOSTS + 12, "job-0 shard 1"},
         {step_before_join, VARIANT_HOSTS + 12, "(expected joined gradient of job-0 shard 1, microbatch 2)"},
         {step_reads_state, VARIANT_HOSTS + 12, "form: does not change the state of job-0 shard 1"},
@@ -238,14 +241,16 @@ static void broken(void **state)
         {step_by_norms_of_device, VARIANT_HOSTS_CLIP + 12, "form: has no use for the norms of job-0"},
         {step_with_the_loss, VARIANT_HOSTS_CLIP + 12, "copies gradients 0 times and losses 1 times (expected 1 and 0)"},
         {damage_norms_small, VARIANT_HOSTS_CLIP + 12, "memory: the norms of job-0 has 600 bytes (expected 608)"},
-        {step_on_device, VARIANT_HOSTS_CLIP + 2, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {step_on_device, VARIANT_HOSTS_CLIP + 2, "form: a computation on the compute stream (expected cpu: its states "
+                                                 "are offloaded)"},
         {weights_small, VARIANT_HOSTS_CLIP + 2, "of the state of job-0 shard 0 (it has"},
         {swap_short, VARIANT_SWAPS + 4, "bytes of the activations (expected"},
         {swap_in_short, VARIANT_SWAPS + 4, "bytes of the activations (expected"},
         {swap_in_of_another, VARIANT_SWAPS + 4, "of the gradient of job-0 shard 1 (it has"},
         {swap_in_early, VARIANT_SWAPS + 4, "job-0"},
         {raise_short, VARIANT_BELOW + 12, "bytes of the state to 0 (expected"},
-        {raise_of_another, VARIANT_BELOW + 12, "form: copies the state of job-0 shard 1 to the parameters of job-0 shard 0"},
+        {raise_of_another, VARIANT_BELOW + 12, "form: copies the state of job-0 shard 1 to the parameters of job-0 "
+                                               "shard 0"},
         {table_short, VARIANT_BELOW + 12, "bytes of the state to"},
         {table_elsewhere, VARIANT_BELOW + 12, "bytes of the state to 0 (expected"},
         {table_of_itself, VARIANT_BELOW + 12, "bytes of the state to"},
@@ -271,12 +276,15 @@ static void broken(void **state)
         {stored_read_twice, VARIANT_STORES + 12, "form: a copy on the read stream of something else than a state"},
         {stored_read_late, VARIANT_STORES + 12, "staged state of job-0 shard 1"},
         {stored_not_written, VARIANT_STORES + 12, "the staged state of job-0 shard 1 variant 1 is live at its end"},
-        {stored_raised_of_another, VARIANT_STORES + 12, "form: a copy on the read stream of something else than a state"},
+        {stored_raised_of_another, VARIANT_STORES + 12, "form: a copy on the read stream of something else than a "
+                                                        "state"},
         {stored_raised_short, VARIANT_STORES + 12, "bytes of the stored_state of shard 1 (expected"},
         {stored_small, VARIANT_STORES + 12, "stored state of job-0 shard 1 on storage has"},
-        {sum_begins_late, VARIANT_DELAYS + 12, "finds joined gradient of job-0 shard 1, microbatch 2 (expected gradient of job-0 shard 1"},
+        {sum_begins_late, VARIANT_DELAYS + 12, "finds joined gradient of job-0 shard 1, microbatch 2 (expected "
+                                               "gradient of job-0 shard 1"},
         {sum_begins_early, VARIANT_DELAYS + 12, "job-0 shard 1"},
-        {delayed_raised_early, VARIANT_DELAYS + 12, "finds state of job-0 shard 1, version 1 (expected state of job-0 shard 1, version 0)"},
+        {delayed_raised_early, VARIANT_DELAYS + 12, "finds state of job-0 shard 1, version 1 (expected state of job-0 "
+                                                    "shard 1, version 0)"},
         {delayed_raised_late, VARIANT_DELAYS + 12, "job-0 shard 1"},
         {delayed_raised_short, VARIANT_DELAYS + 12, "bytes of the state (expected"},
         {flush_forgotten, VARIANT_DELAYS + 12, "job-0"},
@@ -284,7 +292,8 @@ static void broken(void **state)
         {flushed_early, VARIANT_DELAYS + 12, "job-0 shard 1"},
         {delay_unsaid, VARIANT_DELAYS + 12, "job-0"},
         {refresh_not_last, VARIANT_DELAYS + 12, "does not end the minibatch"},
-        {step_on_device, VARIANT_DELAYS + 12, "form: a computation on the compute stream (expected cpu: its states are offloaded)"},
+        {step_on_device, VARIANT_DELAYS + 12, "form: a computation on the compute stream (expected cpu: its states "
+                                              "are offloaded)"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), test_parallel_variant);
 }

@@ -40,7 +40,8 @@ static void norms_unread(struct plan *p)
     test_parallel_access(p, test_parallel_op(p, PLAN_UPDATE, 1, OP_COMPUTE), BUFFER_NORMS)->flags = ACCESS_WRITE;
 }
 
-static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_parallel_op(p, pass, 0, OP_COLLECTIVE); }
+static struct plan_op *exchange_of(struct plan *p, uint32_t pass) { return test_parallel_op(p, pass, 0, OP_COLLECTIVE);
+                                                                   }
 static void norms_apart(struct plan *p) { exchange_of(p, PLAN_NORM)->rounds++; }
 static void norms_of_replicas(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_DATA; }
 static void shares_of_a_group(struct plan *p) { exchange_of(p, PLAN_NORM)->axes = 1u << AXIS_TENSOR; }

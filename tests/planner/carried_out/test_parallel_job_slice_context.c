@@ -1,7 +1,7 @@
 /*
- * Plans of slices of tokens that are carried out (label: fast): a buffer hands over the keys and values of all tokens of a
- * microbatch from slice to slice, in training and evaluations. The judge misses nothing that is left out or of another
- * microbatch.
+ * Plans of slices of tokens that are carried out (label: fast): a buffer hands over the keys and values of all tokens
+ * of a microbatch from slice to slice, in training and evaluations. The judge misses nothing that is left out or of
+ * another microbatch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,8 @@ static struct plan_access *context_of(struct plan *p, uint32_t pass, uint32_t sl
             const struct plan_op *op = &p->ops[o];
             if (op->kind != OP_COMPUTE || op->slice != slice || n-- > 0) continue;
             for (uint32_t a = op->first_access; a < op->first_access + op->access_count; a++)
-                if (p->buffers[p->accesses[a].buffer].kind == BUFFER_WORKSPACE && p->buffers[p->accesses[a].buffer].variant > 0)
+                if (p->buffers[p->accesses[a].buffer].kind == BUFFER_WORKSPACE &&
+                    p->buffers[p->accesses[a].buffer].variant > 0)
                     return &p->accesses[a];
         }
     }
@@ -33,7 +34,8 @@ static struct plan_access *context_of(struct plan *p, uint32_t pass, uint32_t sl
     return NULL;
 }
 
-/* What slices hand over has the keys and values of all tokens, and their gradients; other buffers fit the largest slice. */
+/* What slices hand over has the keys and values of all tokens, and their gradients; other buffers fit the largest
+ * slice. */
 static void slices_of_tokens(void **state)
 {
     (void)state;
@@ -52,7 +54,8 @@ static void slices_of_tokens(void **state)
             workspace = own.workspace_bytes > workspace ? own.workspace_bytes : workspace;
             assert_int_equal(own.handover_bytes, all.handover_bytes);
         }
-        assert_int_equal(all.handover_bytes, 4 * 3 * job->microbatch * job->sequence * job->network.width * sizeof(float));
+        assert_int_equal(all.handover_bytes,
+                         4 * 3 * job->microbatch * job->sequence * job->network.width * sizeof(float));
         assert_int_equal(all.activation_bytes, activations);
         assert_int_equal(all.workspace_bytes, workspace);
         assert_int_equal(test_parallel_buffer(&plan, BUFFER_ACTIVATIONS, c, true)->bytes, activations);
@@ -87,7 +90,8 @@ static void held_out_slices_swapped(struct plan *p)
 {
     test_parallel_swap(test_parallel_task(p, PLAN_EVALUATE, 0, 1), test_parallel_task(p, PLAN_EVALUATE, 0, 2));
 }
-static void held_out_context_kept(struct plan *p) { context_of(p, PLAN_EVALUATE, 2, 0)->flags &= (uint8_t)~ACCESS_RELEASE; }
+static void held_out_context_kept(struct plan *p) { context_of(p, PLAN_EVALUATE, 2,
+                                                               0)->flags &= (uint8_t)~ACCESS_RELEASE; }
 static void held_out_context_read(struct plan *p) { context_of(p, PLAN_EVALUATE, 1, 0)->flags = ACCESS_READ; }
 static void held_out_context_of_training(struct plan *p)
 {
@@ -106,19 +110,25 @@ static void broken(void **state)
         {context_found, VARIANT_SLICES + 2, "form: reads the workspace of job-0 shard 1 variant 1, which it acquires"},
         {context_only_read, VARIANT_SLICES + 2, "form: only reads the workspace of job-0 shard 1"},
         {context_only_written, VARIANT_SLICES + 2, "form: writes the workspace of job-0 shard 1"},
-        {context_kept, VARIANT_SLICES + 2, "lifetimes: acquires the workspace of job-0 shard 1 variant 1, which is live"},
-        {context_released, VARIANT_SLICES + 12, "lifetimes: accesses the workspace of job-0 shard 1 variant 1, which is not live"},
-        {context_of_another, VARIANT_SLICES + 2, "finds handover of job-0 shard 1, microbatch 3 (expected handover of job-0 shard 1, microbatch 5)"},
-        {gradients_of_another, VARIANT_SLICES + 2, "finds handover of job-0 shard 1, microbatch 6 (expected handover of job-0 shard 1, microbatch 2)"},
+        {context_kept, VARIANT_SLICES + 2, "lifetimes: acquires the workspace of job-0 shard 1 variant 1, which is "
+                                           "live"},
+        {context_released, VARIANT_SLICES + 12, "lifetimes: accesses the workspace of job-0 shard 1 variant 1, which "
+                                                "is not live"},
+        {context_of_another, VARIANT_SLICES + 2, "finds handover of job-0 shard 1, microbatch 3 (expected handover of "
+                                                 "job-0 shard 1, microbatch 5)"},
+        {gradients_of_another, VARIANT_SLICES + 2, "finds handover of job-0 shard 1, microbatch 6 (expected handover "
+                                                   "of job-0 shard 1, microbatch 2)"},
         {slice_left_out, VARIANT_SLICES + 2, "form: lacks the workspace"},
         {slices_swapped, VARIANT_SLICES + 2, "training: passes over slice 2 (expected slice 1)"},
         {damage_loss_short, VARIANT_SLICES + 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
         {damage_reduced_short, VARIANT_SLICES + 12, "0 times all-reduce of"},
         {damage_data_late, VARIANT_SLICES + 2, "reads unwritten bytes of the batch"},
         {held_out_slices_swapped, VARIANT_SLICES_HELD_OUT + 2, "training: passes over slice 2 (expected slice 1)"},
-        {held_out_context_kept, VARIANT_SLICES_HELD_OUT + 2, "lifetimes: acquires the workspace of job-0 shard 1 variant 1, which is live"},
+        {held_out_context_kept, VARIANT_SLICES_HELD_OUT + 2,
+         "lifetimes: acquires the workspace of job-0 shard 1 variant 1, which is live"},
         {held_out_context_read, VARIANT_SLICES_HELD_OUT + 2, "form: only reads the workspace of job-0 shard 1"},
-        {held_out_context_of_training, VARIANT_SLICES_HELD_OUT + 2, "lifetimes: accesses the workspace of job-0 shard 1"},
+        {held_out_context_of_training, VARIANT_SLICES_HELD_OUT + 2,
+         "lifetimes: accesses the workspace of job-0 shard 1"},
         {damage_held_out_loss_lost, VARIANT_SLICES_HELD_OUT + 2, "copies 4 bytes of the loss in an evaluation"},
         {damage_held_out_ends_late, VARIANT_SLICES_HELD_OUT + 2, "does not end the minibatch"},
     };

@@ -54,9 +54,11 @@ static void trees(void **state)
     static const struct wanted cases[] = {
         {"dp=4,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, NULL},
         {"pp=2,tree", 7, PIPELINE_1F1B, PRECISION_FP32, 0, NULL},
-        {"dp=4,tree", 12, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with 3 microbatches on each of 4 replicas (expected a power of two)"},
+        {"dp=4,tree", 12, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with 3 microbatches on each of 4 replicas "
+                                                            "(expected a power of two)"},
         {"dp=2,zero=1,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with split states"},
-        {"pp=2,tree", 8, PIPELINE_ZB_H1, PRECISION_FP32, 0, "'sum' 'tree' with split backward passes (schedule 'zb-h1')"},
+        {"pp=2,tree", 8, PIPELINE_ZB_H1, PRECISION_FP32, 0, "'sum' 'tree' with split backward passes (schedule "
+                                                            "'zb-h1')"},
         {"replicas=2-1,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with unequal replicas"},
         {"pp=2,tree", 8, PIPELINE_TERAPIPE, PRECISION_FP32, 0, NULL},
         {"pp=2,tree", 8, PIPELINE_2BW, PRECISION_FP32, 0, "'sum' 'tree' with a schedule without a flush"},
@@ -78,11 +80,13 @@ static void pieces(void **state)
          "'tensor_pieces' 1 on 1 device of a tensor group (expected a power of two from 2 on that they divide)"},
         {"tp=4,tensor_pieces=2", 4, PIPELINE_1F1B, PRECISION_FP32, 0,
          "'tensor_pieces' 2 on 4 devices of a tensor group (expected a power of two from 2 on that they divide)"},
-        {"tp=2,tensor_pieces=8", 4, PIPELINE_1F1B, PRECISION_FP32, 0, "'tensor_pieces' 8 with 4 attention heads (expected a divisor)"},
+        {"tp=2,tensor_pieces=8", 4, PIPELINE_1F1B, PRECISION_FP32, 0,
+         "'tensor_pieces' 8 with 4 attention heads (expected a divisor)"},
         {"tp=2,sp,tensor_pieces=4", 4, PIPELINE_1F1B, PRECISION_FP32, 0, "'tensor_pieces' with sequence parallelism"},
         {"tp=2,tensor_pieces=4", 4, PIPELINE_1F1B, PRECISION_BF16_WEIGHTS, 0,
          "'tensor_pieces' with numbers of 16 bits (expected 'precision' and 'moments' fp32)"},
-        {"tp=2,dp=2,zero=1,tensor_pieces=4", 4, PIPELINE_1F1B, PRECISION_FP32, 0.5, "'tensor_pieces' with 'clip' of split or offloaded states"},
+        {"tp=2,dp=2,zero=1,tensor_pieces=4", 4, PIPELINE_1F1B, PRECISION_FP32, 0.5,
+         "'tensor_pieces' with 'clip' of split or offloaded states"},
     };
     check(cases, ARRAY_COUNT(cases));
 }
@@ -92,7 +96,8 @@ static void pieces(void **state)
 static struct plan_buffer *levels_of(struct plan *p)
 {
     for (uint32_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].kind == BUFFER_GRADIENT && p->buffers[b].variant == PLAN_GRADIENT_LEVELS) return &p->buffers[b];
+        if (p->buffers[b].kind == BUFFER_GRADIENT && p->buffers[b].variant == PLAN_GRADIENT_LEVELS)
+        return &p->buffers[b];
     fail_msg("no partial sums");
     return NULL;
 }

@@ -1,6 +1,6 @@
 /*
- * Units of parallel jobs (label: fast): the judge refuses passes that a job has none of, and a pass that is computed never or
- * once too often.
+ * Units of parallel jobs (label: fast): the judge refuses passes that a job has none of, and a pass that is computed
+ * never or once too often.
  */
 #include <setjmp.h>
 #include <stdarg.h>

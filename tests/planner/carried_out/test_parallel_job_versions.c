@@ -1,6 +1,6 @@
 /*
- * Plans with two versions of the weights that are carried out (label: fast): each update makes a version and, with a tied
- * table, gradients are summed in turns. The judge misses no version, sum or batch of another minibatch.
+ * Plans with two versions of the weights that are carried out (label: fast): each update makes a version and, with a
+ * tied table, gradients are summed in turns. The judge misses no version, sum or batch of another minibatch.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,8 @@
 static struct plan_buffer *variant_of(struct plan *p, uint32_t kind, uint32_t variant)
 {
     for (uint32_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].kind == kind && p->buffers[b].variant == variant && p->buffers[b].on_device) return &p->buffers[b];
+        if (p->buffers[b].kind == kind && p->buffers[b].variant == variant && p->buffers[b].on_device)
+        return &p->buffers[b];
     fail_msg("no buffer of kind %u and variant %u", kind, variant);
     return NULL;
 }
@@ -103,12 +104,15 @@ static void broken(void **state)
         {loss_of_sums_short, VARIANT_TURNS + 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
         {sum_not_made, VARIANT_TURNS + 2, "form: acquires 2 buffers, not 3"},
         {sum_made_again, VARIANT_TURNS + 2, "form: acquires 3 buffers, not 2"},
-        {sum_of_another, VARIANT_TURNS + 2, "finds gradient of job-0 shard 1, microbatch 5 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {sum_of_another, VARIANT_TURNS + 2, "finds gradient of job-0 shard 1, microbatch 5 (expected joined gradient "
+                                            "of job-0 shard 1, microbatch 4)"},
         {sum_kept, VARIANT_TURNS + 2, "lifetimes: acquires the gradient of job-0 shard 1, which is live"},
         {sum_of_a_turn_more, VARIANT_TURNS + 2, "form: has no use for the gradient of job-0 shard 1 variant 131074"},
-        {update_before_join, VARIANT_TURNS + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {update_before_join, VARIANT_TURNS + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined "
+                                                "gradient of job-0 shard 1, microbatch 4)"},
         {damage_reduced_short, VARIANT_TURNS + 12, "0 times all-reduce of"},
-        {norm_before_join, VARIANT_TURNS_CLIP + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined gradient of job-0 shard 1, microbatch 4)"},
+        {norm_before_join, VARIANT_TURNS_CLIP + 2, "finds gradient of job-0 shard 1, microbatch 4 (expected joined "
+                                                   "gradient of job-0 shard 1, microbatch 4)"},
         {updates_swapped, VARIANT_TURNS_CLIP + 2, "lifetimes: copies unwritten bytes from the norms of job-0"},
         {sum_kept, VARIANT_TURNS_CLIP + 12, "lifetimes: acquires the gradient of job-0 shard 1, which is live"},
     };

@@ -301,9 +301,11 @@ static void refused(void **state)
          "test:1:101: 'boundary' is 4 (expected 0 to 3)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 1, 'memory': 5, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6}]}",
          "test: layer 0: needs 6 bytes, and the device has 5", STATUS_INFEASIBLE},
-        {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6, 'boundary': 3, 'count': 2}]}",
+        {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6, 'boundary': 3, "
+         "'count': 2}]}",
          "test: layer 1: needs 9 bytes with the boundaries before it, and the device has 8", STATUS_INFEASIBLE},
-        {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1000000000000, 'backward': 1000000000000, 'saved': 6, 'count': 1000}]}",
+        {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1000000000000, 'backward': 1000000000000, "
+         "'saved': 6, 'count': 1000}]}",
          "test: the durations add up to more than 281474976710656 ticks", STATUS_LIMIT},
         {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6, 'count': 1024}, "
          "{'forward': 1, 'backward': 1, 'saved': 6}]}",
@@ -334,7 +336,8 @@ static void round_trip(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < CHAIN_FAMILIES; f++) {
-        struct test_chain_random options = {.family = (enum chain_family)f, .seed = 5, .layers = 13, .memory = 0.4, .link = 0.2};
+        struct test_chain_random options = {.family = (enum chain_family)f, .seed = 5, .layers = 13, .memory = 0.4,
+                                            .link = 0.2};
         struct chain chain, again = {0};
         struct error err = {0};
         assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);

@@ -36,7 +36,8 @@ static bool full(const struct chain *chain, int64_t *again)
     assert_int_not_equal(result.status, MILP_STOPPED);
     if (result.found) {
         *again = checkmate_play(chain, result.x) - forward;
-        assert_true(result.value > (double)(*again + forward) - 1e-3 && result.value < (double)(*again + forward) + 1e-3);
+        assert_true(result.value > (double)(*again + forward) - 1e-3 &&
+                    result.value < (double)(*again + forward) + 1e-3);
     }
     free(result.x);
     milp_destroy(milp);
@@ -195,7 +196,8 @@ static void two_in_a_row(void **state)
     int64_t ticks;
     assert_int_equal(chain_init(&chain, 4, &err), STATUS_OK);
     for (uint32_t l = 0; l < 4; l++)
-        chain.layers[l] = (struct chain_layer){.forward = 2, .backward = 3, .boundary = l > 0 ? 4 : 0, .saved = l > 0 ? 14 : 10};
+        chain.layers[l] = (struct chain_layer){.forward = 2, .backward = 3, .boundary = l > 0 ? 4 : 0,
+                                               .saved = l > 0 ? 14 : 10};
     chain.memory = 22;
     assert_true(single(&chain, &ticks));
     assert_int_equal(ticks, 6);
@@ -227,6 +229,7 @@ static void named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(never_worse), cmocka_unit_test(longer),
-                                       cmocka_unit_test(agree), cmocka_unit_test(two_in_a_row), cmocka_unit_test(named)};
+                                       cmocka_unit_test(agree), cmocka_unit_test(two_in_a_row),
+                                       cmocka_unit_test(named)};
     return cmocka_run_group_tests_name("chain_checkmate", tests, NULL, NULL);
 }

@@ -169,11 +169,13 @@ static void fluid(void **state)
         assert_non_null(relaxed.duals);
         assert_int_equal(chain_bound_make(&chain, NULL, 60, &bound, &err), STATUS_OK);
         assert_non_null(bound.duals);
-        if (fabs(chain_bound_at(&bound, &(struct chain_place){0}) - relaxed.bound) > 1e-4 || whole.value < relaxed.bound - 1e-4 ||
+        if (fabs(chain_bound_at(&bound, &(struct chain_place){0}) - relaxed.bound) > 1e-4 ||
+            whole.value < relaxed.bound - 1e-4 ||
             chain_bound_round(&chain, whole.value) > optimum) {
             test_chain_print(&chain);
             fail_msg("seed %" PRIu64 ", case %u: prices %g, relaxed %g, fluid %g, optimum %" PRId64, seed, i,
-                     chain_bound_at(&bound, &(struct chain_place){0}), relaxed.bound, whole.value, optimum - chain.compute);
+                     chain_bound_at(&bound, &(struct chain_place){0}), relaxed.bound, whole.value,
+                     optimum - chain.compute);
         }
         chain_bound_release(&bound);
         free(whole.x);

@@ -83,7 +83,8 @@ static void evicted(void **state)
     uint64_t seed = support_seed("evicted");
     uint32_t recomputed = 0, swapped = 0;
     for (uint32_t i = 0; i < 60; i++) {
-        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
+        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i,
+                                            .layers = 24,
                                        .memory = 0.1 + 0.1 * (i / 6), .link = 0.3};
         struct chain chain;
         uint8_t choices[24];
@@ -123,7 +124,8 @@ static void two_steps(void **state)
     uint64_t seed = support_seed("two steps");
     uint32_t swapped = 0, recomputed = 0, faster = 0;
     for (uint32_t i = 0; i < 60; i++) {
-        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
+        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i,
+                                            .layers = 24,
                                        .memory = 0.1 + 0.1 * (i / 6), .link = 0.3};
         struct chain chain;
         uint8_t one[24], both[24];
@@ -151,6 +153,7 @@ static void two_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand), cmocka_unit_test(evicted), cmocka_unit_test(two_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand), cmocka_unit_test(evicted),
+                                       cmocka_unit_test(two_steps)};
     return cmocka_run_group_tests_name("chain_rules", tests, NULL, NULL);
 }

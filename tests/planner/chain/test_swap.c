@@ -105,7 +105,8 @@ static void waiting(void **state)
                                   {.activation_bytes = 10 * MB, .forward_ns = 5000000, .backward_ns = 8000000}};
     struct profile p = {layers, 3, 22 * MB, 2e3 * (double)MB};
     struct swap_outcome outcome;
-    for (uint64_t n = 1; n < 4; n++) test_parallel_near(simulate_profile(&p, n, SWAP_BEST, &outcome), (double)n * 34e-3);
+    for (uint64_t n = 1; n < 4; n++)
+        test_parallel_near(simulate_profile(&p, n, SWAP_BEST, &outcome), (double)n * 34e-3);
     assert_true(outcome.minibatch_s >= 34e-3 * (1 - 1e-9) && outcome.minibatch_s < 34e-3 * (1 + 1e-5));
     assert_true(outcome.counts[CHAIN_SWAP] > 0 && outcome.counts[CHAIN_RECOMPUTE] == 0);
     /* without a way around: each layer but the last once more */
@@ -171,7 +172,8 @@ static void networks(void **state)
 {
     (void)state;
     static const char *const configs[] = {
-        "{\"model_type\": \"gpt2\", \"n_layer\": 8, \"n_embd\": 64, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 256}",
+        "{\"model_type\": \"gpt2\", \"n_layer\": 8, \"n_embd\": 64, \"n_head\": 4, \"n_positions\": 64, "
+        "\"vocab_size\": 256}",
         "{\"model_type\": \"vit\", \"num_hidden_layers\": 6, \"hidden_size\": 64, \"num_attention_heads\": 4, "
         "\"intermediate_size\": 256, \"image_size\": 32, \"patch_size\": 8, \"num_channels\": 3, \"num_labels\": 10}"};
     double most = 0;
@@ -215,7 +217,8 @@ static void networks(void **state)
 static bool try_frozen(uint64_t frozen, uint64_t memory, uint64_t lowest)
 {
     static const char config[] =
-        "{\"model_type\": \"gpt2\", \"n_layer\": 8, \"n_embd\": 64, \"n_head\": 4, \"n_positions\": 64, \"vocab_size\": 256}";
+        "{\"model_type\": \"gpt2\", \"n_layer\": 8, \"n_embd\": 64, \"n_head\": 4, \"n_positions\": 64, "
+        "\"vocab_size\": 256}";
     const uint64_t layers[1][2] = {{0, frozen - 1}};
     double makespan_s[2];
     struct swap_outcome outcome = {0};
@@ -259,7 +262,8 @@ static void frozen_layers(void **state)
     for (uint64_t frozen = 0; frozen <= 9; frozen++) {
         uint64_t memory = least, before = least;
         while (memory > STEP && try_frozen(frozen, memory - STEP, frozen)) memory -= STEP;
-        if (!try_frozen(frozen, memory, frozen)) fail_msg("%d frozen layers do not fit in %d bytes, and fewer do", (int)frozen, (int)memory);
+        if (!try_frozen(frozen, memory, frozen)) fail_msg("%d frozen layers do not fit in %d bytes, and fewer "
+                                                          "do", (int)frozen, (int)memory);
         least = memory;
         print_message("%d frozen layers: %d bytes\n", (int)frozen, (int)least);
         if (frozen > 0) assert_true(least < before);
@@ -320,7 +324,8 @@ static void places(void **state)
         struct profile p = profile_of(&chain, true, layers);
         test_hardware(&hardware, 1, p.memory, p.rate);
         test_profile_jobs(&jobs, 1, p.count, 1, layer_of, &p);
-        const struct swap_options swap = {.way = i % SWAP_WAYS == CHAIN_RULE_SQRT ? SWAP_BEST : i % SWAP_WAYS, .limit_s = 0.1};
+        const struct swap_options swap = {.way = i % SWAP_WAYS == CHAIN_RULE_SQRT ? SWAP_BEST : i % SWAP_WAYS,
+                                          .limit_s = 0.1};
         assert_int_equal(footprints_create(&hardware, &jobs, &footprints, &err), STATUS_OK);
         if (swap_job_make(&hardware, &jobs, footprints, 0, 0, &job, &err) ||
             swap_choose(&job, &swap, &choice, &outcome, &err)) {
@@ -446,7 +451,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hidden), cmocka_unit_test(waiting), cmocka_unit_test(kept_promises),
-        cmocka_unit_test(networks), cmocka_unit_test(frozen_layers), cmocka_unit_test(in_turn), cmocka_unit_test(places),
+        cmocka_unit_test(networks), cmocka_unit_test(frozen_layers), cmocka_unit_test(in_turn),
+        cmocka_unit_test(places),
         cmocka_unit_test(broken), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);

@@ -161,7 +161,8 @@ static void all_together(void **state)
         test_parallel_machine(&hardware, random_job(key, &jobs), 1e9 + 1e9 * (double)random_below(key, 20, 50),
                 1e-6 * (double)random_below(key, 21, 10));
         test_parallel_plan(&hardware, &jobs, &plan); /* which asks plan_check() */
-        struct test_parallel_outcome all = test_parallel_simulate(&plan, true), one = test_parallel_simulate(&plan, false);
+        struct test_parallel_outcome all = test_parallel_simulate(&plan, true),
+            one = test_parallel_simulate(&plan, false);
         if (all.makespan_s < plan.lower_bound_s * (1 - 1e-9))
             fail_msg("case %u: %g s, bound %g s", c, all.makespan_s, plan.lower_bound_s);
         /* the same to the last bit */
@@ -195,9 +196,11 @@ static void clusters(void **state)
         struct parallel parallel;
         bool folds;
     } cases[] = {
-        {"4x dgx-a100-80gb", {.tensor = 8, .pipeline = 2, .data = 2, .chunks = 2, .schedule = PIPELINE_INTERLEAVED}, true},
+        {"4x dgx-a100-80gb", {.tensor = 8, .pipeline = 2, .data = 2, .chunks = 2, .schedule = PIPELINE_INTERLEAVED},
+         true},
         {"4x dgx-a100-80gb", {.tensor = 4, .pipeline = 2, .data = 4, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
-        {"4x dgx-a100-80gb", {.tensor = 2, .pipeline = 4, .data = 4, .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = 1}, true},
+        {"4x dgx-a100-80gb",
+         {.tensor = 2, .pipeline = 4, .data = 4, .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = 1}, true},
         {"2x dgx-h100", {.tensor = 1, .pipeline = 1, .data = 16, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
         {"4x p3dn.24xlarge", {.tensor = 8, .pipeline = 4, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B}, false},
         {"4x p3dn.24xlarge", {.tensor = 8, .pipeline = 1, .data = 4, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
@@ -218,7 +221,8 @@ static void clusters(void **state)
             jobs.jobs[0].parallel = cases[c].parallel;
             jobs.jobs[0].parallel.collective = way;
             test_parallel_plan(&hardware, &jobs, &plan);
-            struct test_parallel_outcome all = test_parallel_simulate(&plan, true), one = test_parallel_simulate(&plan, false);
+            struct test_parallel_outcome all = test_parallel_simulate(&plan, true),
+                one = test_parallel_simulate(&plan, false);
             assert_memory_equal(&all.makespan_s, &one.makespan_s, sizeof all.makespan_s);
             assert_int_equal(all.peak_bytes, one.peak_bytes);
             if ((one.represented > 0) != cases[c].folds)
@@ -488,7 +492,8 @@ static void round_trip(void **state)
         const char *text = json_out_text(out, &length);
         if (plan_parse("plan.json", text, length, &again, &err)) fail_msg("%s", err.text);
         assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
-        struct test_parallel_outcome a = test_parallel_simulate(&plan, false), b = test_parallel_simulate(&again, false);
+        struct test_parallel_outcome a = test_parallel_simulate(&plan, false),
+            b = test_parallel_simulate(&again, false);
         assert_memory_equal(&a.makespan_s, &b.makespan_s, sizeof a.makespan_s);
         json_out_destroy(out);
         plan_release(&plan);
@@ -604,7 +609,8 @@ static void refused(void **state)
         uint64_t microbatches, memory_bytes;
         const char *message;
     } cases[] = {
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 3, .prefetch = 1},
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 3,
+          .prefetch = 1},
          4, 1u << 30,
          "job 'job-0' runs on devices 3 to 4, and machine 'made-up' has 4"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_1F1B, .prefetch = 1},

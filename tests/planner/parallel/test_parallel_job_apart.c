@@ -27,7 +27,8 @@ static void make_plan(struct plan *out, uint32_t schedule)
     struct job *job = &jobs.jobs[0];
     job->microbatches = 8;
     job->parallel = (struct parallel){.tensor = 1, .data = 2, .pipeline = 2, .prefetch = 1,
-                                      .chunks = schedule == PIPELINE_ZB_V ? 2 : 1, .schedule = schedule, .zero = ZERO_GRADIENTS};
+                                      .chunks = schedule == PIPELINE_ZB_V ? 2 : 1, .schedule = schedule,
+                                      .zero = ZERO_GRADIENTS};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }

@@ -84,7 +84,8 @@ static double recurrence_s(const struct layers *layers, uint32_t stages, uint64_
         moved = false;
         for (uint32_t p = 0; p < stages; p++) {
             uint64_t f = forwards[p], b = backwards[p], ahead = f - b;
-            bool forward = f < count && ahead < stages - p && (ahead < stages - 1 - p || f == 0 || f - b <= stages - 1 - p);
+            bool forward = f < count && ahead < stages - p &&
+                           (ahead < stages - 1 - p || f == 0 || f - b <= stages - 1 - p);
             double f_s = 1e-9 * (double)layers->of[p].forward_ns, b_s = 1e-9 * (double)layers->of[p].backward_ns;
             double *own = forward ? &forward_s[p * count + f] : &backward_s[p * count + b], ready_s;
             if (forward) {
@@ -185,7 +186,8 @@ static void memory_of_papers(void **state)
                 }
                 assert_int_equal(plan_device_bytes(&plan, p), expected);
                 if (p == 1 && !dream) assert_int_equal(versions * weight + inputs * input, 2 * weight + d * input);
-                if (p == 0 && dream) assert_int_equal(versions * weight + kept * activations, d * (weight + activations));
+                if (p == 0 && dream)
+                    assert_int_equal(versions * weight + kept * activations, d * (weight + activations));
             }
             test_parallel_simulate(&plan, false); /* which holds peaks to this */
             plan_release(&plan);
@@ -327,8 +329,10 @@ static void broken(void **state)
     (void)state;
     static const struct test_parallel_damage cases[] = {
         {break_fresh, PIPELINE_PIPEDREAM, "job-0 shard 0 forward): training: finds weights of job-0 shard 0, version"},
-        {break_two_versions, PIPELINE_PIPEDREAM, "job-0 shard 0 backward): training: finds weights of job-0 shard 0, version"},
-        {break_sum, PIPELINE_2BW, "training: finds reduced gradient of job-0 shard 0, microbatch 3 (expected gradient of job-0 shard 0, microbatch 3)"},
+        {break_two_versions, PIPELINE_PIPEDREAM, "job-0 shard 0 backward): training: finds weights of job-0 shard 0, "
+                                                 "version"},
+        {break_sum, PIPELINE_2BW, "training: finds reduced gradient of job-0 shard 0, microbatch 3 (expected gradient "
+                                  "of job-0 shard 0, microbatch 3)"},
         {break_count, PIPELINE_PIPEDREAM, "6 forward and 6 backward passes and 6 updates (expected 7, 7, 7)"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
@@ -344,7 +348,8 @@ static void refused(void **state)
     } cases[] = {
         {PIPELINE_PIPEDREAM, 2, 0, 2,
          "schedule 'pipedream' with 2 microbatches of a replica (expected 1: it updates after each)"},
-        {PIPELINE_2BW, 3, 0, 2, "schedule '2bw' with 2 microbatches of a replica on 3 stages (expected at least one for each stage)"},
+        {PIPELINE_2BW, 3, 0, 2, "schedule '2bw' with 2 microbatches of a replica on 3 stages (expected at least one "
+                                "for each stage)"},
         {PIPELINE_2BW, 2, 1, 4, "schedule '2bw' with 'zero' 1 (expected 0: every rank has several versions)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

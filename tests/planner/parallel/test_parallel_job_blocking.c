@@ -30,8 +30,8 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
 }
 
 /* Makes a plan with a stage for each layer. */
-static void make_plan(struct stages *stages, const struct parallel *parallel, uint64_t microbatches, uint64_t minibatches,
-                      struct plan *out)
+static void make_plan(struct stages *stages, const struct parallel *parallel, uint64_t microbatches,
+                      uint64_t minibatches, struct plan *out)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -86,7 +86,8 @@ static void never_faster(void **state)
     static const struct {
         uint32_t schedule, chunks;
         bool turns;
-    } kinds[] = {{PIPELINE_GPIPE, 1, false}, {PIPELINE_1F1B, 1, false}, {PIPELINE_1F1B, 1, true}, {PIPELINE_ZB_H1, 1, false},
+    } kinds[] = {{PIPELINE_GPIPE, 1, false}, {PIPELINE_1F1B, 1, false}, {PIPELINE_1F1B, 1, true},
+                 {PIPELINE_ZB_H1, 1, false},
                  {PIPELINE_PIPEDREAM, 1, false}, {PIPELINE_2BW, 1, false}};
     uint64_t seed = support_seed("blocking stages");
     uint32_t slower = 0;
@@ -111,7 +112,8 @@ static void never_faster(void **state)
             make_plan(&stages, &p, dream ? 1 : 8, dream ? 9 : 2, &plans[blocking]);
             found_s[blocking] = test_parallel_simulate(&plans[blocking], c % 2).makespan_s;
         }
-        if (found_s[1] < found_s[0] * (1 - anomaly_most)) fail_msg("case %u: %.17g s, %.17g blocking", c, found_s[0], found_s[1]);
+        if (found_s[1] < found_s[0] * (1 - anomaly_most))
+            fail_msg("case %u: %.17g s, %.17g blocking", c, found_s[0], found_s[1]);
         slower += found_s[1] > found_s[0] * (1 + 1e-6);
         plan_release(&plans[0]);
         plan_release(&plans[1]);
@@ -145,7 +147,8 @@ static void clock_knows(void **state)
                                                .backward_ns = 8000000 + 1000 * random_below(key, 30 + l, 9000),
                                                .boundary_bytes = sent_bytes, .activation_bytes = 64};
         for (uint32_t l = 0; l < count; l++) p.replicas[l] = 1 + (uint32_t)random_below(key, 70 + l, kinds[k].replicas);
-        make_plan(&stages, &p, schedule == PIPELINE_PIPEDREAM ? 1 : 8, pipeline_is_asynchronous(schedule) ? 9 : 2, &plan);
+        make_plan(&stages, &p, schedule == PIPELINE_PIPEDREAM ? 1 : 8, pipeline_is_asynchronous(schedule) ? 9 : 2,
+                  &plan);
         double found_s = test_parallel_simulate(&plan, c % 2).makespan_s, clock_s = plan.estimated_makespan_s;
         if (!(fabs(clock_s - found_s) <= kinds[k].most * found_s))
             fail_msg("case %u: %.17g s by the clock, %.17g s simulated", c, clock_s, found_s);
@@ -182,7 +185,8 @@ static void chosen_slices(void **state)
             plan_release(&plan);
             double expected_s = ((m * n + STAGES_MOST - 1) * (f + b + 2 * s) - 2 * s) / n;
             if (n == 0) chosen_s = found_s;
-            else if (found_s < chosen_s * (1 - 1e-9)) fail_msg("%u slices: %.9g s, chosen %.9g s", n, found_s, chosen_s);
+            else if (found_s < chosen_s * (1 - 1e-9)) fail_msg("%u slices: %.9g s, chosen %.9g s", n, found_s,
+                                                               chosen_s);
             if (n > 0) test_parallel_near(found_s, expected_s);
             if (n > 0) test_parallel_near(clock_s, expected_s);
         }

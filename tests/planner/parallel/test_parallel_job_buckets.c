@@ -80,7 +80,8 @@ static void one_stage_that_works(void **state)
                 /* an all-reduce of n bytes over a ring of d: 2 (d - 1) / d n */
                 for (uint32_t l = 0; l < v; l++)
                     layers.of[l] = (struct test_layer){.forward_ns = 2000000, .backward_ns = 5000000,
-                                                       .parameter_bytes = (uint64_t)llround(a * rate * d / (2 * (d - 1)))};
+                                                       .parameter_bytes = (uint64_t)llround(a * rate * d /
+                                                                                            (2 * (d - 1)))};
                 test_parallel_near(makespan_s(&layers, &shape), v * f + fmax(v * b + a, b + v * a));
                 shape.parallel.buckets = 1;
                 test_parallel_near(makespan_s(&layers, &shape), v * (f + b + a));

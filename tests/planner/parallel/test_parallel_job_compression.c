@@ -98,8 +98,10 @@ static void two_roads(void **state)
     (void)state;
     static const struct {
         uint32_t schedule, pipeline, chunks, microbatches, minibatches;
-    } cases[] = {{PIPELINE_GPIPE, 3, 1, 5, 2},       {PIPELINE_1F1B, 4, 1, 6, 2},      {PIPELINE_INTERLEAVED, 2, 3, 4, 2},
-                 {PIPELINE_PIPEDREAM, 3, 1, 1, 7},   {PIPELINE_2BW, 3, 1, 3, 4},       {PIPELINE_INTERLEAVED, 3, 2, 6, 1}};
+    } cases[] = {{PIPELINE_GPIPE, 3, 1, 5, 2},       {PIPELINE_1F1B, 4, 1, 6, 2},
+                 {PIPELINE_INTERLEAVED, 2, 3, 4, 2},
+                 {PIPELINE_PIPEDREAM, 3, 1, 1, 7},   {PIPELINE_2BW, 3, 1, 3, 4},
+                 {PIPELINE_INTERLEAVED, 3, 2, 6, 1}};
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
         struct stages s = usual;
         s.schedule = cases[c].schedule;
@@ -124,7 +126,8 @@ static void from_a_layer_on(void **state)
         s.from = from;
         double coded = from < 1 ? 3 : (double)(4 - from), plain = 3 - coded; /* boundaries; none enters layer 0 */
         double boundary_s = 2 * (s.encode_s + s.send_s / s.ratio + s.decode_s) + s.decode_s;
-        test_parallel_near(stages_s(&s, false), 4 * (s.forward_s + s.backward_s) + coded * boundary_s + plain * 2 * s.send_s);
+        test_parallel_near(stages_s(&s, false),
+                           4 * (s.forward_s + s.backward_s) + coded * boundary_s + plain * 2 * s.send_s);
         s.microbatches = 5;
         test_parallel_near(stages_s(&s, false), stages_s(&s, true));
     }
@@ -164,7 +167,8 @@ static void make_gradients(struct plan *out, uint32_t replicas, uint32_t chunks,
     test_profile_jobs(&jobs, 1, chunks, 1, gradient_layer, NULL);
     jobs.jobs[0].microbatches = microbatches * replicas;
     if (compression) jobs.jobs[0].compression[COMPRESSION_GRADIENTS] = *compression;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = replicas, .chunks = chunks, .zero = zero,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = replicas, .chunks = chunks,
+                                              .zero = zero,
                                               .schedule = PIPELINE_1F1B, .prefetch = 1};
     *out = (struct plan){0};
     test_parallel_plan(&hardware, &jobs, out);
@@ -298,7 +302,8 @@ static void refused(void **state)
         {{.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B}, false,
          "job 'job-0': 'compression' of boundaries on one stage (expected 'pipeline' above 1)"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_ZB_H1}, false,
-         "job 'job-0': 'compression' of boundaries with schedule 'zb-h1' (expected a schedule with undivided backward passes)"},
+         "job 'job-0': 'compression' of boundaries with schedule 'zb-h1' (expected a schedule with undivided backward "
+         "passes)"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B}, true,
          "job 'job-0': 'compression' of gradients on one replica (expected 'data' above 1)"},
         {{.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 2}, true,
@@ -333,7 +338,8 @@ static void refused_files(void **state)
         {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\"}}", "c.json:1:16: missing key 'decode'"},
         {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB\", \"decode\": \"1GB/s\"}}", "'encode'"},
         {"{\"weights\": {\"ratio\": 2}}", "unknown key 'weights'"},
-        {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": 3}}", "unknown key 'from'"},
+        {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": 3}}",
+         "unknown key 'from'"},
         {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": -1}}", "'from'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -351,10 +357,12 @@ static void refused_files(void **state)
 static void text_keeps_what_it_does_not_name(void **state)
 {
     (void)state;
-    static const struct compression before = {.ratio = 3, .encode_bytes_per_s = 5e9, .decode_bytes_per_s = 7e9, .from = 12};
+    static const struct compression before = {.ratio = 3, .encode_bytes_per_s = 5e9, .decode_bytes_per_s = 7e9,
+                                              .from = 12};
     struct compression out[COMPRESSION_COUNT] = {[COMPRESSION_BOUNDARIES] = before, [COMPRESSION_ACTIVATIONS] = before};
     struct error err = {0};
-    assert_int_equal(compression_parse_text("boundaries=4.5:120GB/s:90GB/s,gradients=10:400GB/s", out, &err), STATUS_OK);
+    assert_int_equal(compression_parse_text("boundaries=4.5:120GB/s:90GB/s,gradients=10:400GB/s", out, &err),
+                     STATUS_OK);
     const struct compression expected[COMPRESSION_COUNT] = {
         [COMPRESSION_BOUNDARIES] = {4.5, 120e9, 90e9, 0},
         [COMPRESSION_GRADIENTS] = {10, 400e9, 400e9, 0},

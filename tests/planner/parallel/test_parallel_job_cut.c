@@ -76,7 +76,8 @@ static void balanced_is_best(void **state)
                                             .parameter_bytes = 64};
         /* a stage that is a microsecond quicker, and whose neighbours fill later, binds for the first hundreds */
         double few_s = makespan_s(layers, stages, PARALLEL_BALANCED, 500);
-        double many_s = makespan_s(layers, stages, PARALLEL_BALANCED, 700), best_s = 1e-9 * (double)best_ns(layers, 0, stages);
+        double many_s = makespan_s(layers, stages, PARALLEL_BALANCED, 700),
+            best_s = 1e-9 * (double)best_ns(layers, 0, stages);
         if (fabs(many_s - few_s - 200 * best_s) > 1e-9 * many_s)
             fail_msg("case %u: %.17g a minibatch, best %.17g", c, (many_s - few_s) / 200, best_s);
         faster += many_s < 0.999 * makespan_s(layers, stages, PARALLEL_EQUAL, 700);

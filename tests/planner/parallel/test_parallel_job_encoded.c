@@ -59,7 +59,8 @@ static double chunks_s(const struct chunks *s, bool spelled)
     return makespan_s;
 }
 
-static const struct chunks usual = {.replicas = 1, .minibatches = 2, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 4e-3,
+static const struct chunks usual = {.replicas = 1, .minibatches = 2, .forward_s = 2e-3, .backward_s = 5e-3,
+                                    .copy_s = 4e-3,
                                   .encode_s = 3e-4, .decode_s = 7e-4, .ratio = 8};
 
 static void near_to(double found, double expected)
@@ -171,7 +172,8 @@ static void refused(void **state)
     assert_int_equal(parallel_check(&job, &err), STATUS_OK);
     job.parallel.schedule = PIPELINE_ZB_H1;
     assert_int_equal(parallel_check(&job, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "'compression' of activations with schedule 'zb-h1' (expected a schedule with undivided backward passes)");
+    assert_string_equal(err.text, "'compression' of activations with schedule 'zb-h1' (expected a schedule with "
+                                  "undivided backward passes)");
 }
 
 int main(void)

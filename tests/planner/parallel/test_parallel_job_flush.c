@@ -1,6 +1,6 @@
 /*
- * Flushes of asynchronous pipelines (label: fast): where they come, what they cost, that plans of many of them repeat, and
- * that the judge knows the version of the weights that passes find after one.
+ * Flushes of asynchronous pipelines (label: fast): where they come, what they cost, that plans of many of them repeat,
+ * and that the judge knows the version of the weights that passes find after one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

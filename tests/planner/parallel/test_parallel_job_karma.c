@@ -25,7 +25,8 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 {
     test_parallel_machine(out, devices, nic, 0);
     for (uint32_t d = 0; d < devices; d++) out->links[d].bandwidth.value = link;
-    out->host_bandwidth = (struct sourced_value){.value = host, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    out->host_bandwidth = (struct sourced_value){.value = host, .kind = SOURCE_ASSUMED, .source = "a test",
+                                                 .as_of = "2026-11"};
 }
 
 struct uniform {
@@ -105,7 +106,8 @@ static void phases(void **state)
 static void alone(void **state)
 {
     (void)state;
-    struct uniform u = {.replicas = 1, .chunks = 4, .minibatches = 2, .prefetch = 1, .forward_s = 2e-3, .backward_s = 5e-3,
+    struct uniform u = {.replicas = 1, .chunks = 4, .minibatches = 2, .prefetch = 1, .forward_s = 2e-3,
+                        .backward_s = 5e-3,
                         .weights_s = 3e-3, .nic = 1e9};
     double whole_s = uniform_s(&u);
     u.zero = ZERO_WEIGHTS;
@@ -141,7 +143,8 @@ static void slow_host(void **state)
                 double each_s = (double)parallel_whole_state(job, layers).weight_bytes / 1e10;
                 if (r > 0) up_s += each_s;
                 ready_s = fmax(ready_s, begin_s + up_s) +
-                          cost_work_s(&plan.hardware, 0, items, parallel_work(job, layers, PARALLEL_FORWARD, items), NULL);
+                          cost_work_s(&plan.hardware, 0, items, parallel_work(job, layers, PARALLEL_FORWARD, items),
+                                      NULL);
                 steps_s += d * cost_work_s(&plan.hardware, hardware_cpu(&plan.hardware), items,
                                            parallel_work(job, layers, PARALLEL_UPDATE, items), NULL);
             }
@@ -185,7 +188,8 @@ static void swapped(void **state)
         for (uint32_t n = 2; n <= 4; n++)
             for (uint32_t chunks = n; chunks <= 9; chunks += 2)
                 for (uint32_t slow = 0; slow < 2; slow++) {
-                    struct uniform u = {.replicas = d, .chunks = chunks, .minibatches = 1 + chunks % 2, .prefetch = n - 1,
+                    struct uniform u = {.replicas = d, .chunks = chunks, .minibatches = 1 + chunks % 2,
+                                        .prefetch = n - 1,
                                         .forward_s = 3e-3, .backward_s = 5e-3, .weights_s = 4e-9, .slots = n,
                                         .activations_s = slow ? 16e-3 : 2.9e-3, .nic = 1e10};
                     struct plan plan;
@@ -195,7 +199,8 @@ static void swapped(void **state)
                                                    : chunks * (u.forward_s + u.backward_s);
                     struct test_parallel_outcome found = test_parallel_simulate(&plan, false);
                     near_to(found.makespan_s, u.minibatches * one_s, 1e-5);
-                    near_to(1 + sent_bytes(&plan), 1 + u.minibatches * d * out * (64 + u.activations_s * link_rate), 1e-12);
+                    near_to(1 + sent_bytes(&plan), 1 + u.minibatches * d * out * (64 + u.activations_s * link_rate),
+                            1e-12);
                     assert_true(found.peak_bytes <= plan.hardware.devices[0].memory_bytes);
                     plan_release(&plan);
                 }
@@ -205,7 +210,8 @@ static void swapped(void **state)
 static void ahead(void **state)
 {
     (void)state;
-    struct uniform u = {.replicas = 2, .chunks = 8, .minibatches = 1, .prefetch = 1, .forward_s = 3e-3, .backward_s = 5e-3,
+    struct uniform u = {.replicas = 2, .chunks = 8, .minibatches = 1, .prefetch = 1, .forward_s = 3e-3,
+                        .backward_s = 5e-3,
                         .weights_s = 4e-9, .activations_s = 2e-3, .slots = 3, .nic = 1e10};
     near_to(uniform_s(&u), 8 * (u.forward_s + u.backward_s), 1e-5);
     u.prefetch = 0; /* five are waited for */
@@ -220,7 +226,8 @@ static void make_gpt(struct plan *out, uint32_t ranks, uint32_t zero, uint64_t m
     struct job_set jobs;
     make_machine(&hardware, ranks, 1e10, 1e10, 1e10);
     if (storage) {
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate =
+            hardware.host_bandwidth;
         hardware.storage.both_rate = hardware.host_bandwidth;
         hardware.storage.capacity_bytes.value = 1e15;
         hardware.storage.latency = (struct sourced_value){0};
@@ -265,7 +272,8 @@ static void memory(void **state)
                 host += 16 * (zero == 0 ? all : (all + d - 1) / d);
             }
             assert_int_equal(plan_host_bytes(&whole), d * host);
-            uint64_t device = plan_device_bytes(&whole, 0), kept = parallel_kept_bytes(job, parallel_layers(job, 2), false);
+            uint64_t device = plan_device_bytes(&whole, 0),
+                kept = parallel_kept_bytes(job, parallel_layers(job, 2), false);
             make_tight(&tight, d, zero, false);
             assert_true(plan_device_bytes(&tight, 0) <= device - 3 * kept + 16384);
             double sent = sent_bytes(&tight);
@@ -303,7 +311,8 @@ static void nothing_kept(void **state)
         test_gpt_jobs(&jobs, 1, 12, 64, 256, 1);
         struct job *job = &jobs.jobs[0];
         job->microbatches = 2;
-        job->parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 12, .schedule = PIPELINE_1F1B,
+        job->parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 12,
+                                          .schedule = PIPELINE_1F1B,
                                           .recompute = RECOMPUTE_FULL, .prefetch = 1, .offload = OFFLOAD_WEIGHTS,
                                           .swap = true};
         test_parallel_plan(&hardware, &jobs, &plan);
@@ -366,12 +375,15 @@ static void broken(void **state)
         {break_sum_access, WHOLE, "form: a collective on the gradient of job-0 shard 2"},
         {break_sum_other, WHOLE, "form: a collective on the gradient of job-0 shard 3"},
         {break_sum_room, WHOLE, "form: copies 99968 bytes at 0 of the gradient of job-0 shard 2 (it has 99904)"},
-        {break_early_sum, WHOLE, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2 (expected gradient of job-0 shard 2, microbatch 0)"},
+        {break_early_sum, WHOLE, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2 (expected "
+                                 "gradient of job-0 shard 2, microbatch 0)"},
         {break_shares, WHOLE, "memory: state of job-0 shard 0 on the host has 957824 bytes (expected 478912)"},
         {break_out_part, SWAPPED, "lifetimes: copies unwritten bytes from the activations of job-0 shard 0"},
-        {break_back_part, SWAPPED, "lifetimes: reads unwritten bytes of the activations of job-0 shard 2 (expected activations of job-0 shard 2, microbatch 0)"},
+        {break_back_part, SWAPPED, "lifetimes: reads unwritten bytes of the activations of job-0 shard 2 (expected "
+                                   "activations of job-0 shard 2, microbatch 0)"},
         {break_unsaid, SWAPPED, "form: a copy on the d2h stream"},
-        {break_staying, SWAPPED, "memory: the activations of job-0 shard 2 at bytes 707840 to 773376 of device 0 overlaps the activations of job-0 shard 0 at 707840 to 777472"},
+        {break_staying, SWAPPED, "memory: the activations of job-0 shard 2 at bytes 707840 to 773376 of device 0 "
+                                 "overlaps the activations of job-0 shard 0 at 707840 to 777472"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }
@@ -423,7 +435,8 @@ static void refused(void **state)
     job.compression[COMPRESSION_GRADIENTS].ratio = 2;
     assert_int_equal(parallel_offload_check(&job, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text,
-                        "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
+                        "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed "
+                        "gradients)");
 }
 
 /* Too little memory for the permanent data, and chunks without weights, with which activations would return. */
@@ -435,8 +448,8 @@ static void refused_machines(void **state)
         const char *message;
     } cases[] = {
         {1500000, 4096, "job 'job-0' needs"},
-        {2500000, 0, "job 'job-0' swaps the activations of chunk 0, which has no weights (expected some: they come back "
-                     "together)"},
+        {2500000, 0, "job 'job-0' swaps the activations of chunk 0, which has no weights (expected some: they come "
+                     "back together)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

@@ -94,7 +94,8 @@ static void state_written(struct plan *p) { p->accesses[op_of(p, 0, OP_COMPUTE)-
 static void without_loss(struct plan *p) { op_of(p, 0, OP_COMPUTE)->access_count = 2; }
 static void of_another(struct plan *p)
 {
-    p->accesses[op_of(p, 0, OP_COMPUTE)->first_access + 2].buffer = (uint32_t)(buffer_of(p, BUFFER_KEPT, 1, 0) - p->buffers);
+    p->accesses[op_of(p, 0, OP_COMPUTE)->first_access + 2].buffer =
+        (uint32_t)(buffer_of(p, BUFFER_KEPT, 1, 0) - p->buffers);
 }
 static void with_loss_of_training(struct plan *p)
 {

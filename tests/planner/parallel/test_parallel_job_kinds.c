@@ -284,7 +284,8 @@ static void balanced(void **state)
                 }
         test_parallel_near(found_s, best_s);
         assert_true(cut[turned ? 2 : 0] > cut[turned ? 1 : 3]); /* more layers on the faster kind */
-        double ratio = test_parallel_simulate(&plan, false).makespan_s / test_parallel_simulate(&equal, false).makespan_s;
+        double ratio = test_parallel_simulate(&plan, false).makespan_s /
+                       test_parallel_simulate(&equal, false).makespan_s;
         if (!(ratio < 0.99)) fail_msg("%g of equal cuts, %u-%u-%u-%u", ratio, cut[0], cut[1], cut[2], cut[3]);
         plan_release(&plan);
         plan_release(&equal);
@@ -305,7 +306,8 @@ static void behind_others(void **state)
             struct plan plan = {0};
             find(names[i], &hardware);
             at_once(&hardware);
-            job_of(&jobs, blocks, (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .first_device = 2 * i,
+            job_of(&jobs, blocks, (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1,
+                                                    .first_device = 2 * i,
                                                     .schedule = PIPELINE_1F1B, .partition = PARALLEL_BALANCED}, 16);
             jobs.jobs[0].network.vocabulary = 50304;
             test_parallel_plan(&hardware, &jobs, &plan);

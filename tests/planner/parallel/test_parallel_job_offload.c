@@ -25,7 +25,8 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 {
     test_parallel_machine(out, devices, p2p, 0);
     for (uint32_t d = 0; d < devices; d++) out->links[d].bandwidth.value = link;
-    out->host_bandwidth = (struct sourced_value){.value = slow, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+    out->host_bandwidth = (struct sourced_value){.value = slow, .kind = SOURCE_ASSUMED, .source = "a test",
+                                                 .as_of = "2026-11"};
     if (stored <= 0) return;
     out->storage.capacity_bytes = out->storage.read_rate = out->storage.write_rate = out->host_bandwidth;
     out->storage.capacity_bytes.value = 1e15;
@@ -86,7 +87,8 @@ static void drains(void **state)
     for (uint32_t v = 1; v <= 5; v++)
         for (size_t c = 0; c < ARRAY_COUNT(copies_s); c++) {
             struct uniform u = {.replicas = 1, .chunks = v, .microbatches = 1, .minibatches = 1, .zero = 2,
-                                .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = copies_s[c]};
+                                .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3,
+                                .copy_s = copies_s[c]};
             double f = u.forward_s, b = u.backward_s, g = u.copy_s;
             test_parallel_near(uniform_s(&u), v * f + fmax(v * b + g, b + v * g) + g);
             u.minibatches = 3; /* the first pass of the next finds the weights that came up last */
@@ -122,7 +124,8 @@ static void ranks(void **state)
                                 .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 6e-3,
                                 .p2p = 4e9};
             double share_s = u.copy_s / d, s = (d - 1) * u.copy_s * link_rate / d / u.p2p;
-            test_parallel_near(uniform_s(&u), v * (u.forward_s + u.backward_s) + s + fmax(2 * share_s, (v - 1) * s) + s);
+            test_parallel_near(uniform_s(&u),
+                               v * (u.forward_s + u.backward_s) + s + fmax(2 * share_s, (v - 1) * s) + s);
         }
 }
 
@@ -143,7 +146,8 @@ static void delayed_copies(void **state)
 }
 
 /* A small GPT on d ranks whose host takes long for its steps. */
-static void make_gpt(struct plan *out, struct parallel parallel, uint64_t microbatches, uint64_t minibatches, double slow)
+static void make_gpt(struct plan *out, struct parallel parallel, uint64_t microbatches, uint64_t minibatches,
+                     double slow)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -313,7 +317,8 @@ static void slow_storage(void **state)
             double read_s = u.copy_s * link_rate / u.stored, found = uniform_s(&u);
             /* the last rank's state comes last, and goes back */
             double expected = 3 * v * read_s + read_s / d;
-            if (!(fabs(found - expected) < 1e-2 * expected)) fail_msg("%u ranks, %u chunks: %g, %g", d, v, found, expected);
+            if (!(fabs(found - expected) < 1e-2 * expected))
+                fail_msg("%u ranks, %u chunks: %g, %g", d, v, found, expected);
             assert_true(found >= 3 * v * read_s);
         }
 }
@@ -473,8 +478,10 @@ static void broken(void **state)
     (void)state;
     static const struct test_parallel_damage cases[] = {
         {break_gradient_part, STATES, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
-        {break_weight_part, STATES, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version 1)"},
-        {break_weight_part, ALONE, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version 1)"},
+        {break_weight_part, STATES, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, "
+                                    "version 1)"},
+        {break_weight_part, ALONE, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version "
+                                   "1)"},
         {break_fetched_part, WEIGHTS, "lifetimes: reads unwritten bytes of the parameters of job-0 shard 2"},
         {break_sum_part, SUMS, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
         {break_sum_other, SUMS, "form: adds up the gradient of job-0 shard 3 variant 1"},
@@ -484,12 +491,16 @@ static void broken(void **state)
         {break_sum_stream, SUMS, "a computation on the host stream (expected cpu: its states are offloaded)"},
         {break_sum_access, SUMS, "form: adds up the gradient of job-0 shard 2 variant 1"},
         {break_sum_step, SUMS, "form: steps by the gradient of job-0 shard 2 variant 1"},
-        {break_written_part, STORED, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, version 1)"},
-        {break_early_refresh, STATES, "finds state of job-0 shard 5, version 0 (expected state of job-0 shard 5, version 1)"},
+        {break_written_part, STORED, "finds state of job-0 shard 2, version 0 (expected state of job-0 shard 2, "
+                                     "version 1)"},
+        {break_early_refresh, STATES, "finds state of job-0 shard 5, version 0 (expected state of job-0 shard 5, "
+                                      "version 1)"},
         {break_hurried_refresh, DELAYED, "finds state of job-0 shard 5, version 1 (expected state of job-0 shard 5, "
                                          "version 0)"},
-        {break_unsaid_delay, DELAYED, "finds state of job-0 shard 0, version 0 (expected state of job-0 shard 0, version 1)"},
-        {break_said_delay, STATES, "finds state of job-0 shard 0, version 1 (expected state of job-0 shard 0, version 0)"},
+        {break_unsaid_delay, DELAYED, "finds state of job-0 shard 0, version 0 (expected state of job-0 shard 0, "
+                                      "version 1)"},
+        {break_said_delay, STATES, "finds state of job-0 shard 0, version 1 (expected state of job-0 shard 0, version "
+                                   "0)"},
         {break_early_update, STATES, "lifetimes: reads unwritten bytes of the gradient of job-0 shard 2"},
         {break_step_stream, STATES, "a computation on the compute stream (expected cpu: its states are offloaded)"},
         {break_step_access, STATES, "form: does not change the state of job-0 shard 2"},
@@ -520,14 +531,16 @@ static void refused(void **state)
         {"dp=2,zero=3,storage", "'storage' without 'offload' (expected \"states\" or \"weights\")"},
         {"dp=2,zero=1,offload=states",
          "'offload' of states with 'zero' 1 (expected 2 or 3: gradients go down in shares)"},
-        {"dp=2,zero=2,offload=weights", "'offload' of weights with 'zero' 2 (expected 3: weights come up in shares, or 0: "
+        {"dp=2,zero=2,offload=weights", "'offload' of weights with 'zero' 2 (expected 3: weights come up in shares, "
+                                        "or 0: "
                                          "whole)"},
         {"dp=2,zero=3,offload=weights,delayed",
          "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)"},
         {"tp=2,zero=2,offload=states,sp", "'offload' with sequence parallelism (expected none: tensor groups add up "
                                           "gradients of norms)"},
-        {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, flush=, tensor_pieces=, sp, scatter, exposed, blocking, "
-                                "tree, offload=states, offload=weights, storage, delayed, swap or choose)"},
+        {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, "
+                                "prefetch=, flush=, tensor_pieces=, sp, scatter, exposed, blocking, tree, "
+                                "offload=states, offload=weights, storage, delayed, swap or choose)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct parallel p = {0};
@@ -558,17 +571,20 @@ static void refused_machines(void **state)
         uint32_t jobs;
         const char *message;
     } cases[] = {
-        {0, 1e9, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads, and machine 'made-up' does not say how fast its host is (expected "
-                                      "\"memory_bandwidth\" of the host)"},
-        {1e9, 0, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
-                                      "--storage-rate give it some)"},
-        {1e9, 1e9, 2, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage on node 0; 500 B was given on each node "
+        {0, 1e9, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads, and machine 'made-up' does not say how fast its host is "
+                                      "(expected \"memory_bandwidth\" of the host)"},
+        {1e9, 0, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads to storage, and machine 'made-up' has none "
+                                      "(--storage-memory and --storage-rate give it some)"},
+        {1e9, 1e9, 2, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage on node 0; 500 B was given on each "
+                                       "node "
                                        "(--storage-memory sets it)"}, /* 37728 bytes */
-        {1e9, 1e9, 0, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage; 1000 B was given (--storage-memory sets it)"},
-        {1e9, 1e9, 0, 2, 1e12, 1e3, 1, "the jobs need at least 74.0 KiB of host memory; 1000 B was given (--host-memory sets "
+        {1e9, 1e9, 0, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage; 1000 B was given "
+                                       "(--storage-memory sets it)"},
+        {1e9, 1e9, 0, 2, 1e12, 1e3, 1, "the jobs need at least 74.0 KiB of host memory; 1000 B was given "
+                                       "(--host-memory sets "
                                        "it)"}, /* 75680 bytes, 73.91 KiB */
-        {1e9, 1e9, 0, 2, 1e12, 2.2e5, 3, "the jobs need at least 235 KiB of host memory; 215 KiB was given (--host-memory sets "
-                                         "it; any 1 of the 3 jobs has room at a time)"},
+        {1e9, 1e9, 0, 2, 1e12, 2.2e5, 3, "the jobs need at least 235 KiB of host memory; 215 KiB was given "
+                                         "(--host-memory sets it; any 1 of the 3 jobs has room at a time)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

@@ -42,8 +42,8 @@ static struct parallel unequal_stages(const char *digits)
     return p;
 }
 
-static enum status plan_scene(const struct scene *scene, struct parallel parallel, uint64_t microbatch, uint32_t partition,
-                              struct plan *out, struct error *err)
+static enum status plan_scene(const struct scene *scene, struct parallel parallel, uint64_t microbatch,
+                              uint32_t partition, struct plan *out, struct error *err)
 {
     struct hardware hardware;
     struct job_set jobs;

@@ -70,12 +70,14 @@ static void plan_mixed(struct mixed *m, const char *choices, struct plan *out)
         (struct sourced_value){.value = 1e12, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     for (uint32_t d = 0; d < m->replicas; d++) {
         hardware.links[d].bandwidth.value = link_rate;
-        hardware.devices[d].memory_bytes = (m->prefetch + 3) * LARGEST_WEIGHTS + (m->places + 1) * (uint64_t)ACTIVATION_BYTES;
+        hardware.devices[d].memory_bytes = (m->prefetch + 3) * LARGEST_WEIGHTS +
+                                           (m->places + 1) * (uint64_t)ACTIVATION_BYTES;
     }
     test_profile_jobs(&jobs, 1, m->chunks, 1, layer_of, m);
     jobs.jobs[0].microbatches = m->replicas;
     struct parallel *p = &jobs.jobs[0].parallel;
-    *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = m->replicas, .chunks = m->chunks, .schedule = PIPELINE_1F1B,
+    *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = m->replicas, .chunks = m->chunks,
+                           .schedule = PIPELINE_1F1B,
                            .prefetch = m->prefetch, .offload = OFFLOAD_WEIGHTS, .swap = true, .choose = !choices};
     if (choices) {
         p->chosen = m->chunks;
@@ -126,7 +128,8 @@ static void describe(const struct mixed *m, const struct plan *plan, struct para
     }
     swapped = plan_swapped_shards(plan, 0);
     *out = (struct parallel_job_choice_problem){.chunks = chunks, .count = m->chunks, .slots = m->prefetch + 1,
-                                                .have_bytes = own + parallel_job_range_bytes(work) + (turns - swapped) * each};
+                                                .have_bytes = own + parallel_job_range_bytes(work) +
+                                                              (turns - swapped) * each};
 }
 
 /* The clock gives the time that the simulator takes for a plan, for every choice. */
@@ -179,7 +182,8 @@ static void best_of_all(void **state)
             for (uint32_t r = 0; r < m.chunks; r++) choices[r] = set >> r & 1 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
             double other_s = makespan_s(&m, choices);
             if (found_s > other_s * (1 + 1e-9))
-                fail_msg("%.*s takes %.9g, %.*s %.9g", (int)m.chunks, p->choices, found_s, (int)m.chunks, choices, other_s);
+                fail_msg("%.*s takes %.9g, %.*s %.9g", (int)m.chunks, p->choices, found_s, (int)m.chunks, choices,
+                         other_s);
         }
         plan_release(&plan);
     }
@@ -195,13 +199,16 @@ static void search(void **state)
     struct draws random = {support_seed("parallel_job_choose_recompute: search"), 0};
     for (uint32_t i = 0; i < TIMES; i++) {
         struct parallel_job_choice_chunk chunks[RUNS];
-        struct parallel_job_choice_problem problem = {.chunks = chunks, .count = RUNS, .slots = 2, .have_bytes = 4200 * (2 + i)};
+        struct parallel_job_choice_problem problem = {.chunks = chunks, .count = RUNS, .slots = 2,
+                                                      .have_bytes = 4200 * (2 + i)};
         char choices[RUNS];
         double found_s, best_s = INFINITY;
         bool exact, fits;
         for (uint32_t r = 0; r < RUNS; r++)
-            chunks[r] = (struct parallel_job_choice_chunk){.forward_s = 1 + draw_unit(&random), .weights_s = draw_unit(&random),
-                                                       .down_s = draw_unit(&random), .kept_bytes = {4096, 0}, .gathers = true,
+            chunks[r] = (struct parallel_job_choice_chunk){.forward_s = 1 + draw_unit(&random),
+                                                           .weights_s = draw_unit(&random),
+                                                       .down_s = draw_unit(&random), .kept_bytes = {4096, 0},
+                                                       .gathers = true,
                                                        .copy_s = {2 + draw_unit(&random), 2 + draw_unit(&random)}};
         for (uint32_t r = 0; r < RUNS; r++) {
             chunks[r].backward_s[0] = 2 * chunks[r].forward_s;
@@ -218,7 +225,8 @@ static void search(void **state)
         sum += found_s / best_s - 1;
         most = fmax(most, found_s / best_s - 1);
     }
-    print_message("search over %d chunks: %.3f %% above the best, at most %.3f %%\n", (int)RUNS, 100 * sum / TIMES, 100 * most);
+    print_message("search over %d chunks: %.3f %% above the best, at most %.3f %%\n", (int)RUNS, 100 * sum / TIMES,
+                  100 * most);
     assert_true(sum / TIMES < 0.01 && most < 0.03);
 }
 
@@ -269,10 +277,13 @@ static void refused(void **state)
         uint32_t chosen, recompute;
         const char *text;
     } cases[] = {
-        {false, true, 0, RECOMPUTE_NONE, "'choose' without 'swap' (expected it: activations leave or are computed again)"},
-        {false, false, 3, RECOMPUTE_NONE, "'choices' without 'swap' (expected it: activations leave or are computed again)"},
+        {false, true, 0, RECOMPUTE_NONE, "'choose' without 'swap' (expected it: activations leave or are computed "
+                                         "again)"},
+        {false, false, 3, RECOMPUTE_NONE, "'choices' without 'swap' (expected it: activations leave or are computed "
+                                          "again)"},
         {true, true, 0, RECOMPUTE_FULL,
-         "'choose' with recomputation of all chunks (expected none or selective: recomputed activations are not swapped)"},
+         "'choose' with recomputation of all chunks (expected none or selective: recomputed activations are not "
+         "swapped)"},
         {true, false, 2, RECOMPUTE_NONE, "'choices' of 2 chunks (expected one for each chunk, 3)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -296,8 +307,10 @@ static void refused(void **state)
 static void texts(void **state)
 {
     (void)state;
-    static const char *const job = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", \"minibatches\": 1,\n"
-                                   "\"parallel\": {\"data\": 1, \"chunks\": 3, \"offload\": \"weights\", \"swap\": true,\n"
+    static const char *const job = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", "
+                                   "\"minibatches\": 1,\n"
+                                   "\"parallel\": {\"data\": 1, \"chunks\": 3, \"offload\": \"weights\", "
+                                   "\"swap\": true,\n"
                                    "\"choices\": \"%s\"}}]}";
     struct job_set jobs = {0};
     struct error err = {0};
@@ -310,8 +323,8 @@ static void texts(void **state)
     job_set_release(&jobs);
     snprintf(given, sizeof given, job, "rsx");
     assert_int_equal(support_jobs(given, "/no/such/folder", &jobs, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "test:3:12: 'choices' is 'rsx' (expected a letter for each of at most 128 chunks: s, swapped, or r, "
-                                  "computed again)");
+    assert_string_equal(err.text, "test:3:12: 'choices' is 'rsx' (expected a letter for each of at most 128 chunks: "
+                                  "s, swapped, or r, computed again)");
     err = (struct error){0};
     assert_int_equal(parallel_parse_text("v=3,offload=weights,swap,choose", &p, &err), STATUS_OK);
     assert_true(p.choose && p.chosen == 0);

@@ -246,9 +246,11 @@ static void no_slack(void **state)
         for (uint32_t p = 0; p < shape->stages; p++)
             layers.of[p] = (struct test_layer){.forward_ns = 3000000 * shape->replicas[p],
                                                .backward_ns = 5000000 * shape->replicas[p], .parameter_bytes = 0};
-        test_parallel_near(makespan_s(&layers, shape, PIPELINE_PIPEDREAM, 1, more), recurrence_s(&layers, shape, 0, more));
+        test_parallel_near(makespan_s(&layers, shape, PIPELINE_PIPEDREAM, 1, more),
+                           recurrence_s(&layers, shape, 0, more));
         double step_s = recurrence_s(&layers, shape, 0, more) - recurrence_s(&layers, shape, 0, few);
-        double deeper_s = deeper_recurrence_s(&layers, shape, 0, more, 1) - deeper_recurrence_s(&layers, shape, 0, few, 1);
+        double deeper_s = deeper_recurrence_s(&layers, shape, 0, more, 1) -
+                          deeper_recurrence_s(&layers, shape, 0, few, 1);
         test_parallel_near(step_s / (double)few, 10e-3);
         test_parallel_near(deeper_s / (double)few, cases[i].deeper_s);
     }
@@ -260,8 +262,8 @@ static void random_shape(uint64_t key, struct shape *out)
     for (uint32_t p = 0; p < out->stages; p++) out->replicas[p] = 1 + (uint32_t)random_below(key, 50 + p, REPLICAS_MAX);
 }
 
-/* Never earlier than the recurrence, and hardly later: it knows no places that gradients wait for (6.9 % with one of some
- * 250 seeds, 3.1 % with another, less with the others). */
+/* Never earlier than the recurrence, and hardly later: it knows no places that gradients wait for (6.9 % with one of
+ * some 250 seeds, 3.1 % with another, less with the others). */
 static bool same(double found_s, double recurrence)
 {
     if (found_s < recurrence * (1 - 1e-9) || found_s > recurrence * 1.1)
@@ -289,7 +291,8 @@ static void unequal_stages(void **state)
             interval_s = fmax(interval_s, 1e-9 * (double)both_ns / shape.replicas[p]);
             if (shape.replicas[p] * depth_of(&shape, p) > most) most = shape.replicas[p] * depth_of(&shape, p);
         }
-        equal += same(makespan_s(&layers, &shape, PIPELINE_PIPEDREAM, 1, count), recurrence_s(&layers, &shape, 0, count));
+        equal += same(makespan_s(&layers, &shape, PIPELINE_PIPEDREAM, 1, count),
+                      recurrence_s(&layers, &shape, 0, count));
         uint64_t m = common * ((most + common - 1) / common), minibatches = 1 + random_below(key, 2, 4);
         equal += same(makespan_s(&layers, &shape, PIPELINE_2BW, m, minibatches),
                       recurrence_s(&layers, &shape, m, m * minibatches));
@@ -329,7 +332,8 @@ static void equal_replicas(void **state)
         double step_s = test_parallel_simulate(&plan, false).makespan_s;
         plan_release(&plan);
         bool dream = schedule == PIPELINE_PIPEDREAM;
-        test_parallel_near(makespan_s(&layers, &shape, schedule, dream ? 1 : m * r, dream ? minibatches * r : minibatches),
+        test_parallel_near(makespan_s(&layers, &shape, schedule, dream ? 1 : m * r,
+                                      dream ? minibatches * r : minibatches),
                            step_s);
     }
 }
@@ -356,7 +360,8 @@ static double slope(double w, uint64_t n)
 }
 
 /* The buffers of weights that the unit's computation reads and writes, on a device. */
-static void find_weights(const struct replay *x, const struct plan_unit *unit, uint32_t device, double **from, double **to)
+static void find_weights(const struct replay *x, const struct plan_unit *unit, uint32_t device, double **from,
+                         double **to)
 {
     const struct plan *plan = x->plan;
     *from = *to = NULL;
@@ -543,15 +548,16 @@ static void refused(void **state)
         {{.pipeline = 2, .data = 4, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 1,
          "'replicas' with 'data' 4 (expected 1: they take its place)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 2,
-         "schedule 'pipedream' with 'replicas' and 2 microbatches (expected 1: a stage with r replicas updates after r minibatches)"},
+         "schedule 'pipedream' with 'replicas' and 2 microbatches (expected 1: a stage with r replicas updates after "
+         "r minibatches)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {1, 3}}, 10, 1,
          "10 minibatches on 3 replicas of stage 1 (expected a multiple)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_2BW, .replicated = 2, .replicas = {1, 3}}, 10, 4,
          "4 microbatches on 3 replicas of stage 1 (expected a multiple)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_2BW, .replicated = 2, .replicas = {1, 3}}, 10, 3,
          "schedule '2bw' with 3 microbatches on these 'replicas' (expected at least 4, the number in flight)"},
-        {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}, .zero = 1}, 10, 1,
-         "schedule 'pipedream' with 'zero' 1 (expected 0: every rank has several versions)"},
+        {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}, .zero = 1}, 10,
+         1, "schedule 'pipedream' with 'zero' 1 (expected 0: every rank has several versions)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .partition = PARALLEL_PIPEDREAM}, 10, 1,
          "'partition' 'pipedream' without 'replicas' (expected their total number, such as [16])"},
     };
@@ -579,11 +585,15 @@ static void text(void **state)
         {"tp=2,replicas=2-1-1", NULL, "replicas=2-1-1,tp=2"},
         {"dp=4,replicas=16", NULL, "replicas=16,dp=4"}, /* which parallel_check() refuses */
         {"replicas=", "'replicas=' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
-        {"replicas=15-", "'replicas=15-' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
-        {"replicas=3-0", "'replicas=3-0' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
-        {"replicas=3+1,tp=2", "'replicas=3+1' is not understood (expected such as replicas=15-1, of at most 128 stages)",
+        {"replicas=15-", "'replicas=15-' is not understood (expected such as replicas=15-1, of at most 128 stages)",
          NULL},
-        {"replicas=99999-1", "'replicas=99999-1' is not understood (expected such as replicas=15-1, of at most 128 stages)",
+        {"replicas=3-0", "'replicas=3-0' is not understood (expected such as replicas=15-1, of at most 128 stages)",
+         NULL},
+        {"replicas=3+1,tp=2", "'replicas=3+1' is not understood (expected such as replicas=15-1, of at most 128 "
+                              "stages)",
+         NULL},
+        {"replicas=99999-1", "'replicas=99999-1' is not understood (expected such as replicas=15-1, of at most 128 "
+                             "stages)",
          NULL},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -31,8 +31,10 @@ static void make_jobs(uint32_t tensor, uint32_t pipeline, uint32_t chunks, uint6
     job->sequence = 2048;
     job->microbatch = 1;
     job->microbatches = microbatches;
-    job->parallel = (struct parallel){.tensor = tensor, .pipeline = pipeline, .data = 1, .chunks = chunks, .prefetch = 1,
-                                      .schedule = chunks > 1 ? PIPELINE_INTERLEAVED : PIPELINE_1F1B, .scatter = scatter};
+    job->parallel = (struct parallel){.tensor = tensor, .pipeline = pipeline, .data = 1, .chunks = chunks,
+                                      .prefetch = 1,
+                                      .schedule = chunks > 1 ? PIPELINE_INTERLEAVED : PIPELINE_1F1B,
+                                      .scatter = scatter};
 }
 
 static struct test_parallel_outcome simulated(const char *machine, struct job_set *jobs)
@@ -43,7 +45,8 @@ static struct test_parallel_outcome simulated(const char *machine, struct job_se
     if (hardware_find(machine, &hardware, &err)) fail_msg("%s", err.text);
     support_plain(&hardware);
     test_parallel_plan(&hardware, jobs, &plan);
-    struct test_parallel_outcome folded = test_parallel_simulate(&plan, false), out = test_parallel_simulate(&plan, true);
+    struct test_parallel_outcome folded = test_parallel_simulate(&plan, false),
+        out = test_parallel_simulate(&plan, true);
     assert_true(out.represented == 0 && !(out.makespan_s < folded.makespan_s) && !(out.makespan_s > folded.makespan_s));
     plan_release(&plan);
     return folded;
@@ -95,7 +98,8 @@ static void random_jobs(void **state)
         uint64_t microbatches = stages * (1 + random_below(key, 2, 3));
         make_jobs(8, stages, chunks, microbatches, false, &whole);
         make_jobs(8, stages, chunks, microbatches, true, &parts);
-        struct test_parallel_outcome a = simulated("4x dgx-a100-80gb", &whole), b = simulated("4x dgx-a100-80gb", &parts);
+        struct test_parallel_outcome a = simulated("4x dgx-a100-80gb", &whole),
+            b = simulated("4x dgx-a100-80gb", &parts);
         if (!(b.makespan_s <= a.makespan_s)) fail_msg("case %u: %g s, and whole %g s", c, b.makespan_s, a.makespan_s);
     }
 }

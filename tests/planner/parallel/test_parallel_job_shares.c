@@ -19,7 +19,8 @@
 enum { MINIBATCHES = 3, CASES = 40 };
 
 static const char *const configs[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, \"vocab_size\": 37}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 37}",
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 20, \"n_head\": 2, \"n_positions\": 9, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": false}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 16, \"num_attention_heads\": 4, "
@@ -45,15 +46,17 @@ static void draw(struct job_set *jobs, uint64_t seed, uint64_t n)
     job->precision = precisions[random_below(seed, 10 * n, 2)];
     job->optimizer.kind = optimizers[random_below(seed, 10 * n + 1, 3)];
     job->optimizer.moments = random_below(seed, 10 * n + 2, 2) ? PRECISION_BF16 : PRECISION_FP32;
-    job->parallel = (struct parallel){.tensor = 1, .pipeline = 1 + (uint32_t)random_below(seed, 10 * n + 3, 3), .prefetch = 1,
+    job->parallel = (struct parallel){.tensor = 1, .pipeline = 1 + (uint32_t)random_below(seed, 10 * n + 3, 3),
+                                      .prefetch = 1,
                                       .data = 2 + (uint32_t)random_below(seed, 10 * n + 4, 3), .chunks = 1,
-                                      .schedule = PIPELINE_GPIPE, .zero = 1 + (uint32_t)random_below(seed, 10 * n + 5, 3)};
+                                      .schedule = PIPELINE_GPIPE,
+                                      .zero = 1 + (uint32_t)random_below(seed, 10 * n + 5, 3)};
     if (job->parallel.pipeline == 1) job->parallel.chunks = 1 + (uint32_t)random_below(seed, 10 * n + 6, 3);
 }
 
 /* Counts, for each parameter of the layers, the shares that have it, and checks its place in a part. */
-static void check_entry(const struct chunk_share *shares, const struct chunk_memory *m, const struct memory_entry *parameters,
-                        const struct memory_entry *own, uint32_t part)
+static void check_entry(const struct chunk_share *shares, const struct chunk_memory *m,
+                        const struct memory_entry *parameters, const struct memory_entry *own, uint32_t part)
 {
     const uint64_t first = parameters->offset_bytes / sizeof(float), count = parameters->bytes / sizeof(float);
     const uint64_t each = own->bytes / count;
@@ -94,7 +97,8 @@ static void check_chunk(const struct job *job, struct parallel_layers layers)
     for (uint32_t rank = 0; rank < m.ranks; rank++)
         for (uint32_t s = 0; s < m.section_count; s++) {
             const struct chunk_share_section *own = &shares[rank].sections[s];
-            if (own->count > 0 && rank > 0) assert_int_equal((own->first - shares[0].sections[s].first) % CHUNK_SHARE_ROUNDING, 0);
+            if (own->count > 0 && rank > 0)
+                assert_int_equal((own->first - shares[0].sections[s].first) % CHUNK_SHARE_ROUNDING, 0);
             if (m.splits_gradients) assert_true(own->gradient_offset + own->count * sizeof(float) <= m.gradient_bytes);
         }
     arena_release(&arena);
@@ -122,15 +126,18 @@ static void tables_are_cut_alike(void **state)
         struct job_set jobs;
         draw(&jobs, seed, n);
         const struct job *job = &jobs.jobs[0];
-        const struct parallel_layers ends[] = {parallel_layers(job, 0), parallel_layers(job, parallel_chunks(&job->parallel) - 1)};
+        const struct parallel_layers ends[] = {parallel_layers(job, 0),
+                                               parallel_layers(job, parallel_chunks(&job->parallel) - 1)};
         const struct chunk_memory first = chunk_memory(job, ends[0]), last = chunk_memory(job, ends[1]);
         for (uint32_t rank = 0; rank < job->parallel.data && job->network.tied_head; rank++) {
-            const struct chunk_share a = chunk_share(job, ends[0], &first, rank), b = chunk_share(job, ends[1], &last, rank);
+            const struct chunk_share a = chunk_share(job, ends[0], &first, rank),
+                b = chunk_share(job, ends[1], &last, rank);
             const uint32_t head = last.section_count - 1;
             assert_int_equal(first.sections[0].kind, CHUNK_SECTION_TABLE);
             assert_int_equal(last.sections[head].kind, CHUNK_SECTION_HEAD);
             assert_int_equal(a.sections[0].count, b.sections[head].count);
-            assert_int_equal(a.sections[0].first - first.sections[0].first, b.sections[head].first - last.sections[head].first);
+            assert_int_equal(a.sections[0].first - first.sections[0].first,
+                             b.sections[head].first - last.sections[head].first);
             for (uint32_t part = 0; part < STATE_PARTS && last.copies_table; part++) { /* the layers may have padding */
                 const uint64_t own = a.sections[0].parts[part].bytes, copy = b.sections[head].parts[part].bytes;
                 assert_true(own >= copy && own - copy < MEMORY_ALIGNMENT);
@@ -154,7 +161,8 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 6;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = variant / 10 % 10, .pipeline = stages, .prefetch = 1,
-                                              .zero = variant / 100, .chunks = stages == 1 ? 3 : 1, .schedule = PIPELINE_1F1B};
+                                              .zero = variant / 100, .chunks = stages == 1 ? 3 : 1,
+                                              .schedule = PIPELINE_1F1B};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
     assert_true(parallel_is_carried_out(&out->jobs.jobs[0].parallel));
@@ -172,7 +180,8 @@ static void memory_by_level(void **state)
             for (uint32_t b = 0; b < plan.buffer_count; b++) {
                 const struct plan_buffer *buffer = &plan.buffers[b];
                 if (buffer->on_device && buffer->kind == BUFFER_STATE) states[zero] += buffer->bytes;
-                if (buffer->on_device && buffer->kind == BUFFER_GRADIENT && buffer->variant == 0) gradients[zero] += buffer->bytes;
+                if (buffer->on_device && buffer->kind == BUFFER_GRADIENT && buffer->variant == 0)
+                    gradients[zero] += buffer->bytes;
             }
             plan_release(&plan);
         }
@@ -208,7 +217,8 @@ static struct plan_buffer *buffer_of(struct plan *p, uint32_t kind, uint32_t sha
 static struct plan_access *access_of(struct plan *p, const struct plan_op *op, uint32_t kind)
 {
     for (uint32_t a = 0; a < op->access_count; a++)
-        if (p->buffers[p->accesses[op->first_access + a].buffer].kind == kind) return &p->accesses[op->first_access + a];
+        if (p->buffers[p->accesses[op->first_access + a].buffer].kind == kind)
+        return &p->accesses[op->first_access + a];
     fail_msg("no access of kind %u", kind);
     return NULL;
 }
@@ -237,11 +247,14 @@ static void not_reduced(struct plan *p)
 {
     test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 1, 2), test_parallel_task(p, PLAN_UPDATE, 1, 0));
 }
-static void overwrites_share(struct plan *p) { access_of(p, collective_of(p, PLAN_REDUCE, 1), BUFFER_GRADIENT)[1].flags = ACCESS_WRITE; }
-static void member_missing(struct plan *p) { p->gangs[test_parallel_task(p, PLAN_REDUCE, 1, 0)->gang].extents[AXIS_DATA]--; }
+static void overwrites_share(struct plan *p) { access_of(p, collective_of(p, PLAN_REDUCE, 1),
+                                                         BUFFER_GRADIENT)[1].flags = ACCESS_WRITE; }
+static void member_missing(struct plan *p) { p->gangs[test_parallel_task(p, PLAN_REDUCE, 1,
+                                                                         0)->gang].extents[AXIS_DATA]--; }
 static void members_swapped(struct plan *p)
 {
-    uint32_t *devices = p->gang_devices + p->gangs[test_parallel_task(p, PLAN_UPDATE, 1, 0)->gang].first, device = devices[1];
+    uint32_t *devices = p->gang_devices + p->gangs[test_parallel_task(p, PLAN_UPDATE, 1, 0)->gang].first,
+        device = devices[1];
     devices[1] = devices[2];
     devices[2] = device;
 }
@@ -249,7 +262,8 @@ static void share_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 1, 0, true)
 static void host_share_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 1, 0, false)->bytes -= 64; }
 static void sum_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 1, 0, true)->bytes -= 64; }
 static void whole_small(struct plan *p) { buffer_of(p, BUFFER_PARAMETERS, 1, 0, true)->bytes -= 64; }
-static void updated_twice(struct plan *p) { *test_parallel_task(p, PLAN_UPDATE, 1, 0) = *test_parallel_task(p, PLAN_UPDATE, 0, 0); }
+static void updated_twice(struct plan *p) { *test_parallel_task(p, PLAN_UPDATE, 1,
+                                                                0) = *test_parallel_task(p, PLAN_UPDATE, 0, 0); }
 
 static void broken(void **state)
 {

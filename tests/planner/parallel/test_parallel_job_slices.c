@@ -75,7 +75,8 @@ static void slices_are_best(void **state)
                                 0.1 * (double)random_below(key, 2, 10), key, c % 2 ? 40 : 0};
         struct slice_request request = {.tokens = 1 + (uint32_t)random_below(key, 3, 60), .granularity = 5,
                                         .stages = 1 + (uint32_t)random_below(key, 4, 20),
-                                        .repeats = 1 + random_below(key, 5, 4), .seconds = made_up_s, .context = &times};
+                                        .repeats = 1 + random_below(key, 5, 4), .seconds = made_up_s,
+                                        .context = &times};
         if (random_below(key, 6, 2)) request.sends = made_up_send_s;
         struct slice_partition found;
         struct error err = {0};
@@ -91,7 +92,8 @@ static void slices_are_best(void **state)
         }
         assert_int_equal(at, request.tokens);
         assert_true(fabs((double)request.repeats * sum + (request.stages - 1) * most - found.seconds) <= 1e-12 * best);
-        if (!(fabs(found.seconds - best) <= 1e-12 * best)) fail_msg("case %u: %.17g, best %.17g", c, found.seconds, best);
+        if (!(fabs(found.seconds - best) <= 1e-12 * best))
+            fail_msg("case %u: %.17g, best %.17g", c, found.seconds, best);
         several += found.count > 1;
     }
     assert_true(several > 50);

@@ -83,7 +83,8 @@ static void unequal(void **state)
     } cases[] = {{2, 1, 1}, {4, 2, 2}, {3, 2, 1}, {6, 4, 2}, {2, 2, 2}};
     const double rate = 1e8, latency_s = 1e-6, bytes = 256.0 * 64 * sizeof(float);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct parallel p = {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .replicated = 3,
+        struct parallel p = {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B,
+                             .replicated = 3,
                              .replicas = {cases[i].first, 1, cases[i].last}, .collective = PARALLEL_RING};
         uint32_t n = (cases[i].first + cases[i].last) / cases[i].groups;
         test_parallel_near(step_s(p, true, rate, latency_s),
@@ -119,7 +120,8 @@ static void where(void **state)
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_TERAPIPE}, true, TABLE},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 1}, true, TABLE},
         {{.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2, .schedule = PIPELINE_1F1B}, true, 0}, /* one stage */
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_ZB_V}, true, 0}, /* both on the first */
+        /* both on the first */
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_ZB_V}, true, 0},
         {{.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 1}, true, TABLE},
         {{.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 2}, true, TABLE / 2},
         {{.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 3}, true, TABLE / 4},

@@ -160,7 +160,8 @@ static bool pass(struct recurrence *x, uint32_t p, uint32_t d)
     return true;
 }
 
-static double recurrence_s(const struct layers *layers, const struct shape *shape, uint32_t schedule, uint32_t microbatches)
+static double recurrence_s(const struct layers *layers, const struct shape *shape, uint32_t schedule,
+                           uint32_t microbatches)
 {
     struct recurrence x = {.layers = layers, .shape = shape, .schedule = schedule, .microbatches = microbatches};
     double end_s = 0;
@@ -307,7 +308,8 @@ static bool is_handed_on(uint32_t kind)
 
 /* All that a pass reads is of one microbatch, and so is all that it makes: minibatch by minibatch, each microbatch
  * on the replica whose turn it is. */
-static void replay_pass(struct replay *x, const struct plan_unit *unit, const struct plan_op *op, uint32_t device, uint32_t d)
+static void replay_pass(struct replay *x, const struct plan_unit *unit, const struct plan_op *op, uint32_t device,
+                        uint32_t d)
 {
     const struct plan_access *accesses = &x->plan->accesses[op->first_access];
     uint32_t own = own_of(x->shape, unit->shard, d, x->microbatches), k = x->began[d];
@@ -372,8 +374,8 @@ static void trained(void **state)
         struct plan plan;
         struct replay x = {.plan = &plan, .shape = &shape};
         random_case(random_u64(seed, c), &layers, &shape, &x.microbatches);
-        make_plan(&layers, parallel_of(&shape, c % 2 ? PIPELINE_1F1B : PIPELINE_GPIPE), x.microbatches, MINIBATCHES, 1e18,
-                  &plan);
+        make_plan(&layers, parallel_of(&shape, c % 2 ? PIPELINE_1F1B : PIPELINE_GPIPE), x.microbatches, MINIBATCHES,
+                  1e18, &plan);
         x.held = calloc((size_t)plan.hardware.device_count * plan.buffer_count, sizeof(double));
         assert_non_null(x.held);
         for (uint32_t s = 0; s < plan.segment_count; s++)
@@ -447,7 +449,8 @@ static void broken(void **state)
         {break_turn, 0, "is not live"},
         {break_peer, 0, "is not live"},
         {break_gang, 0, "of job-0 shard 0 is not on the devices of stage 0"},
-        {break_round, 0, "finds gradient of job-0 shard 0, microbatch 2 (expected gradient of job-0 shard 0, microbatch 3)"},
+        {break_round, 0, "finds gradient of job-0 shard 0, microbatch 2 (expected gradient of job-0 shard 0, "
+                         "microbatch 3)"},
         {break_sum, 0, "finds gradient of job-0 shard 0, microbatch 3 (expected reduced gradient of job-0 shard 0, "
                        "microbatch 3)"},
         {break_count, 0, "finds gradient of job-0 shard 1, microbatch 7 (expected gradient of job-0 shard 1, "

@@ -1,7 +1,7 @@
 /*
- * Plans of jobs that are carried out with unequal numbers of replicas (label: fast): each replica has its own data, states
- * and part of the loss, and the judge misses nothing that is at the wrong replica or left out. Equal numbers are what
- * "data" makes of them.
+ * Plans of jobs that are carried out with unequal numbers of replicas (label: fast): each replica has its own data,
+ * states and part of the loss, and the judge misses nothing that is at the wrong replica or left out. Equal numbers are
+ * what "data" makes of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,9 @@
 enum { MINIBATCHES = 3, MICROBATCHES = 5 };
 enum { EVALUATED = 100, CLIPS = 200, GROUPS = 300, PACE = 400 };
 
-/* A variant has the replicas of the first and the last stage as its digits; from EVALUATED on it is evaluated, from CLIPS
- * on it clips, from GROUPS on each replica is a tensor group of two, from PACE on stages update by themselves (pipedream). */
+/* A variant has the replicas of the first and the last stage as its digits; from EVALUATED on it is evaluated, from
+ * CLIPS on it clips, from GROUPS on each replica is a tensor group of two, from PACE on stages update by themselves
+ * (pipedream). */
 static void make_plan(struct plan *out, uint32_t variant)
 {
     struct hardware hardware;
@@ -34,10 +35,12 @@ static void make_plan(struct plan *out, uint32_t variant)
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     struct job *job = &jobs.jobs[0];
     job->microbatches = MICROBATCHES;
-    job->parallel = (struct parallel){.tensor = variant >= GROUPS && variant < PACE ? 2 : 1, .data = 1, .pipeline = 2, .prefetch = 1, .chunks = 1,
+    job->parallel = (struct parallel){.tensor = variant >= GROUPS && variant < PACE ? 2 : 1, .data = 1, .pipeline = 2,
+                                      .prefetch = 1, .chunks = 1,
                                       .schedule = PIPELINE_1F1B, .replicated = 2,
                                       .replicas = {variant % 100 / 10, variant % 10}};
-    if (variant >= EVALUATED && variant < CLIPS) job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
+    if (variant >= EVALUATED && variant < CLIPS)
+        job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 2};
     if (variant >= CLIPS && variant < GROUPS) job->optimizer.clip = 0.5;
     if (variant >= PACE) {
         job->network.tied_head = false;
@@ -53,7 +56,8 @@ static void make_plan(struct plan *out, uint32_t variant)
 static struct plan_buffer *buffer_of(struct plan *p, uint32_t kind, bool on_device)
 {
     for (uint32_t b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].kind == kind && p->buffers[b].on_device == on_device && p->buffers[b].variant == 0) return &p->buffers[b];
+        if (p->buffers[b].kind == kind && p->buffers[b].on_device == on_device && p->buffers[b].variant == 0)
+        return &p->buffers[b];
     fail_msg("no buffer of kind %u", kind);
     return NULL;
 }
@@ -170,7 +174,8 @@ static void not_reduced(struct plan *p)
 }
 static void reduced_early(struct plan *p)
 {
-    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0), test_parallel_task(p, PLAN_BACKWARD, 0, MICROBATCHES - 1));
+    test_parallel_swap(test_parallel_task(p, PLAN_REDUCE, 0, 0),
+                       test_parallel_task(p, PLAN_BACKWARD, 0, MICROBATCHES - 1));
 }
 static void reduced_twice(struct plan *p) { test_parallel_op(p, PLAN_REDUCE, 0, OP_COLLECTIVE)->rounds++; }
 static void joined_short(struct plan *p) { test_parallel_op(p, PLAN_JOIN, 0, OP_COLLECTIVE)->bytes /= 2; }

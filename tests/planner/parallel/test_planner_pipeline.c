@@ -160,7 +160,8 @@ static void check_order(const struct pipeline_order *order, struct parallel p, u
             needs_s = fmax(needs_s, end_of(order, PIPELINE_FORWARD, s->chunk, s->microbatch));
             bool sent = s->chunk + 1 < chunks && parallel_place(&p, s->chunk + 1).stage != stage;
             if (s->chunk + 1 < chunks)
-                needs_s = fmax(needs_s, end_of(order, back, s->chunk + 1, s->microbatch) + (sent ? t[s->chunk].send_s : 0));
+                needs_s = fmax(needs_s,
+                               end_of(order, back, s->chunk + 1, s->microbatch) + (sent ? t[s->chunk].send_s : 0));
         }
         if (s->pass == PIPELINE_WEIGHT)
             needs_s = fmax(needs_s, end_of(order, PIPELINE_INPUT, s->chunk, s->microbatch));

@@ -103,7 +103,8 @@ static void example(void **state)
     (void)state;
     struct arena arena = {0};
     struct stage_layer layers[] = {
-        {.name = "a", .forward_s = 1, .backward_s = 2, .cut_bytes = 9, .weight_bytes = 7, .held_bytes = 20, .kept_bytes = 3},
+        {.name = "a", .forward_s = 1, .backward_s = 2, .cut_bytes = 9, .weight_bytes = 7, .held_bytes = 20,
+         .kept_bytes = 3},
         {.name = "b", .backward_s = 1, .cut_bytes = 5, .weight_bytes = 11, .held_bytes = 30, .kept_bytes = 4},
         {.name = "c", .forward_s = 1, .cut_bytes = 9, .weight_bytes = 13, .held_bytes = 40, .kept_bytes = 5},
         {.name = "d", .forward_s = 2, .backward_s = 1, .weight_bytes = 17, .held_bytes = 50, .kept_bytes = 6}};
@@ -139,7 +140,8 @@ static void stages_of_blocks(void **state)
         struct stage_layer layers[LAYERS];
         struct stage_chain chain = {"small", layers, LAYERS}, blocks;
         uint32_t most = 3 + (uint32_t)random_below(key, 0, LAYERS - 2);
-        struct stage_request request = {.method = STAGE_BALANCED, .levels = {{3, 1}}, .level_count = 1, .microbatches = 1,
+        struct stage_request request = {.method = STAGE_BALANCED, .levels = {{3, 1}}, .level_count = 1,
+                                        .microbatches = 1,
                                         .stages = 3};
         struct stage_partition of_layers, of_blocks;
         random_layers(layers, key);

@@ -30,7 +30,8 @@ struct small {
 static void random_case(struct small *x, uint64_t key)
 {
     *x = (struct small){.chain = {"small", x->layers, 1 + (uint32_t)random_below(key, 0, LAYERS)}};
-    x->request = (struct stage_cuts_request){.replicas = x->replicas, .stages = 1 + (uint32_t)random_below(key, 1, STAGES),
+    x->request = (struct stage_cuts_request){.replicas = x->replicas,
+                                             .stages = 1 + (uint32_t)random_below(key, 1, STAGES),
                                              .bytes_per_s = INFINITY};
     if (random_below(key, 2, 4)) x->request.bytes_per_s = 1 + (double)random_below(key, 3, 9);
     for (uint32_t s = 0; s < STAGES; s++) x->replicas[s] = 1 + (uint32_t)random_below(key, 5 + s, 5);
@@ -62,7 +63,8 @@ static double slowest_s(const struct small *x, uint32_t cuts)
         if (s == x->request.stages) return INFINITY;
         double r = x->replicas[s], behind = 0;
         for (uint32_t t = s; t < x->request.stages; t++) behind += x->replicas[t];
-        if (x->request.memory_bytes > 0 && (double)held + ceil(behind / r) * (double)kept > (double)x->request.memory_bytes)
+        if (x->request.memory_bytes > 0 &&
+            (double)held + ceil(behind / r) * (double)kept > (double)x->request.memory_bytes)
             return INFINITY;
         slowest = fmax(slowest, fmax(work / r, 2 * (r - 1) * weights / (x->request.bytes_per_s * r)));
         if (l + 1 < x->chain.count) slowest = fmax(slowest, 2.0 * (double)layer->cut_bytes / x->request.bytes_per_s);
@@ -99,7 +101,8 @@ static void best_of_all_cuts(void **state)
             }
             assert_int_equal(next, x.chain.count);
             if (fabs(slowest_s(&x, cuts) - best_s) > 1e-12 * best_s || fabs(found.interval_s - best_s) > 1e-12 * best_s)
-                fail_msg("case %u: %.17g, said to be %.17g, best %.17g", c, slowest_s(&x, cuts), found.interval_s, best_s);
+                fail_msg("case %u: %.17g, said to be %.17g, best %.17g", c, slowest_s(&x, cuts), found.interval_s,
+                         best_s);
         }
         *(status == STATUS_OK ? &found_count : &none_count) += 1;
         arena_release(&arena);
@@ -170,7 +173,8 @@ static void nothing_fits(void **state)
         struct arena arena = {0};
         struct error err = {0};
         struct stage_partition found;
-        const struct stage_cuts_request request = {.replicas = replicas, .stages = cases[i].stages, .bytes_per_s = INFINITY,
+        const struct stage_cuts_request request = {.replicas = replicas, .stages = cases[i].stages,
+                                                   .bytes_per_s = INFINITY,
                                                    .memory_bytes = cases[i].memory_bytes};
         assert_int_equal(stage_cuts_find(&arena, &chain, &request, &found, &err), STATUS_INFEASIBLE);
         assert_string_equal(err.text, cases[i].message);

@@ -269,7 +269,8 @@ static void published_profiles(void **state)
             backward_s += chain.layers[l].backward_s;
             weights += (double)chain.layers[l].weight_bytes;
         }
-        if (fabs(forward_s * 1e3 - cases[c].forward_ms) > 0.06 || fabs(backward_s * 1e3 - cases[c].backward_ms) > 0.06 ||
+        if (fabs(forward_s * 1e3 - cases[c].forward_ms) > 0.06 ||
+            fabs(backward_s * 1e3 - cases[c].backward_ms) > 0.06 ||
             fabs(weights / 1e6 - cases[c].parameter_mb) > 0.06)
             fail_msg("%s: %g ms, %g ms, %g MB", path, forward_s * 1e3, backward_s * 1e3, weights / 1e6);
         if (stage_partition_find(&arena, &chain, &request, &found, &err)) fail_msg("%s", err.text);

@@ -75,7 +75,8 @@ static void forget(struct outcome *outcome)
 
 /* --- who works where ------------------------------------------------------------------------- */
 
-#define JOB_HEAD "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, "
+#define JOB_HEAD \
+    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, "
 
 /* Returns the seconds in which a node's processor steps for its ranks of the stage, at its own half of the
  * bandwidth. */
@@ -196,11 +197,13 @@ static int job_text(char *text, size_t size, uint64_t key, uint32_t name, const 
         "\"parallel\": {\"pipeline\": 2, \"data\": 4, \"zero\": 2, \"offload\": \"states\"}",
         "\"parallel\": {\"tensor\": 2, \"data\": 4, \"zero\": 3, \"offload\": \"weights\", \"prefetch\": 1}",
         "\"parallel\": {\"pipeline\": 4, \"data\": 2, \"zero\": 3, \"offload\": \"weights\", \"storage\": true}",
-        "\"parallel\": {\"tensor\": 2, \"pipeline\": 2, \"data\": 2, \"zero\": 3, \"offload\": \"states\", \"storage\": true}",
+        "\"parallel\": {\"tensor\": 2, \"pipeline\": 2, \"data\": 2, \"zero\": 3, \"offload\": \"states\", "
+        "\"storage\": true}",
         "\"optimizer\": {\"kind\": \"sgd\"}", /* spilled, or wherever it is best */
     };
     return snprintf(text, size,
-                    "%s{\"name\": \"job-%u\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": %" PRIu64
+                    "%s{\"name\": \"job-%u\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": %"
+                    PRIu64
                     ", \"microbatches\": 8, \"minibatches\": %" PRIu64 ", %s%s}",
                     name > 0 ? ", " : "", name, 1 + random_below(key, 0, 3), 1 + random_below(key, 1, 3),
                     ways[random_below(key, 2, 5)], devices);
@@ -262,7 +265,8 @@ static void folded(void **state)
                  JOB_HEAD "\"microbatch\": 1, \"microbatches\": 16, \"minibatches\": 2, \"parallel\": {\"tensor\": 2, "
                           "\"pipeline\": 2, \"data\": 8, \"zero\": 3, %s}}]}", offloads[i]);
         make_plan("4x p3.16xlarge", text, &plan);
-        double all_s = test_parallel_simulate(&plan, true).makespan_s, some_s = test_parallel_simulate(&plan, false).makespan_s;
+        double all_s = test_parallel_simulate(&plan, true).makespan_s,
+            some_s = test_parallel_simulate(&plan, false).makespan_s;
         assert_memory_equal(&all_s, &some_s, sizeof all_s);
         plan_release(&plan);
     }
@@ -275,8 +279,8 @@ static void too_much_for_one(void **state)
 {
     (void)state;
     static const char jobs[] =
-        JOB_HEAD "\"microbatch\": 1, \"microbatches\": 12, \"minibatches\": 1, \"parallel\": {\"tensor\": 1, \"pipeline\": 1, "
-                 "\"data\": 12, \"zero\": 2, \"offload\": \"states\"}}]}";
+        JOB_HEAD "\"microbatch\": 1, \"microbatches\": 12, \"minibatches\": 1, \"parallel\": {\"tensor\": 1, "
+                 "\"pipeline\": 1, \"data\": 12, \"zero\": 2, \"offload\": \"states\"}}]}";
     struct plan plan;
     struct error err = {0};
     make_plan("2x p3.16xlarge", jobs, &plan);
@@ -304,8 +308,8 @@ static void at_home(void **state)
     size_t used = (size_t)snprintf(text, sizeof text, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < 5; j++)
         used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s{\"name\": \"job-%u\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, \"microbatch\": 1, "
-                                 "\"minibatches\": %u}", j > 0 ? ", " : "", j, 1 + j % 3);
+                                 "%s{\"name\": \"job-%u\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, "
+                                 "\"microbatch\": 1, \"minibatches\": %u}", j > 0 ? ", " : "", j, 1 + j % 3);
     snprintf(text + used, sizeof text - used, "]}");
     struct hardware hardware = {0};
     struct job_set jobs = {0};
@@ -318,14 +322,16 @@ static void at_home(void **state)
     if (support_jobs(text, ".", &jobs, &err)) fail_msg("%s", err.text);
     if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
     bool some[2] = {false, false};
-    for (uint32_t i = 0; i < plan_first_choice(&plan); i++) some[plan.hardware.devices[plan.tasks[i].device].host] = true;
+    for (uint32_t i = 0; i < plan_first_choice(&plan); i++)
+        some[plan.hardware.devices[plan.tasks[i].device].host] = true;
     assert_true(some[0] && some[1]);
     struct outcome done;
     simulate(&plan, &done);
     forget(&done);
 
     /* the written plan is the plan read back, hosts too */
-    if (plan_write(&plan, "test_hosts.json", &err) || plan_read("test_hosts.json", &again, &err)) fail_msg("%s", err.text);
+    if (plan_write(&plan, "test_hosts.json", &err) || plan_read("test_hosts.json", &again, &err))
+        fail_msg("%s", err.text);
     remove("test_hosts.json");
     assert_true(plan_fingerprint(&plan) == plan_fingerprint(&again));
     assert_int_equal(hardware_host_count(&again.hardware), 2);
@@ -341,8 +347,8 @@ static void at_home(void **state)
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
     const char *where = strstr(err.text, " is on node ");
     assert_non_null(where);
-    assert_int_equal(sscanf(where, " is on node %" SCNu32 ", and device %" SCNu32 " of node %" SCNu32 " uses it", &home, &device,
-                            &host), 3);
+    assert_int_equal(sscanf(where, " is on node %" SCNu32 ", and device %" SCNu32 " of node %" SCNu32 " uses it", &home,
+                            &device, &host), 3);
     assert_true(home < 2 && host == 1 - home && device / 8 == host);
     plan_release(&plan);
 }
@@ -412,7 +418,8 @@ static void one_spilled(void **state)
         const struct node node = {.kind = "p3.16xlarge", .device_bytes = (6 + random_below(key, 4, 6)) << 20,
                                            .host_bytes = (8 + random_below(key, 5, 40)) << 18,
                                            .storage_bytes = random_below(key, 6, 2) << 30};
-        uint32_t storage = node.storage_bytes > 0 && random_below(key, 8, 2) ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO;
+        uint32_t storage = node.storage_bytes > 0 && random_below(key, 8, 2)
+                           ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO;
         enum status status = plan_both(text, node, 2 + (uint32_t)random_below(key, 7, 3), storage, &bytes);
         made += status == STATUS_OK;
         refused += status == STATUS_INFEASIBLE;
@@ -424,7 +431,8 @@ static void one_spilled(void **state)
     static const char large[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2-xl\", "
                                 "\"sequence\": 1024, \"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2}]}";
     const uint64_t gib = UINT64_C(1) << 30;
-    const struct node spilling = {"p3.16xlarge", 15 * gib, 40 * gib, 0}, storing = {"p3.16xlarge", 15 * gib, 20 * gib, 64 * gib};
+    const struct node spilling = {"p3.16xlarge", 15 * gib, 40 * gib, 0},
+        storing = {"p3.16xlarge", 15 * gib, 20 * gib, 64 * gib};
     assert_int_equal(plan_both(large, spilling, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
     assert_int_equal(plan_both(large, storing, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
     assert_true(bytes > 0);
@@ -444,7 +452,8 @@ static void staged_on_each(void **state)
     struct plan plan;
     struct error err = {0};
     struct plan_host_use uses[2];
-    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
+    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30,
+                              .storage_bytes = 1 << 30};
     if (plan_by("sharded-lrtf", 2, jobs, node, PLANNER_STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
     assert_true(uses[0].stored_bytes > 0 && uses[0].stored_bytes == uses[1].stored_bytes);
@@ -525,7 +534,8 @@ static void fuller_second(void **state)
     struct plan plan;
     struct error err = {0};
     struct plan_host_use uses[2];
-    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 24 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
+    const struct node node = {.kind = "p3.16xlarge", .device_bytes = 24 << 20, .host_bytes = 1 << 30,
+                              .storage_bytes = 1 << 30};
     if (plan_by("sharded-lrtf", 2, jobs, node, PLANNER_STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
     assert_true(uses[1].memory_bytes > uses[0].memory_bytes);
@@ -546,8 +556,9 @@ static void ranges_of_parallel_jobs(void **state)
         char jobs[TEXT_BYTES];
         struct plan plan;
         struct error err = {0};
-        snprintf(jobs, sizeof jobs, JOB_HEAD "\"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2, \"parallel\": "
-                                             "{\"data\": 4, \"zero\": 3, \"offload\": \"states\"%s}}]}", ways[i]);
+        snprintf(jobs, sizeof jobs, JOB_HEAD "\"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2, "
+                                             "\"parallel\": {\"data\": 4, \"zero\": 3, \"offload\": \"states\"%s}}]}",
+                 ways[i]);
         make_plan("p3.16xlarge", jobs, &plan);
         struct plan_host_range range = {.offset_bytes = 64}; /* empty */
         plan.host_ranges = &range;
@@ -571,9 +582,10 @@ static void tied(void **state)
     static const char tied_job[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 1}]}",
                       untied_job[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": "
                                      "\"tinyllama-1.1b\", \"sequence\": 32, \"microbatch\": 1, \"minibatches\": 1}]}";
-    assert_int_equal(plan_by("model-parallel", 2, tied_job, node, PLANNER_STORAGE_AUTO, &plan, &err), STATUS_INFEASIBLE);
-    assert_string_equal(err.text, "the state of a shard 0 is on node 0, and device 4 of node 1 uses it: no node has the memory "
-                                  "of another's host");
+    assert_int_equal(plan_by("model-parallel", 2, tied_job, node, PLANNER_STORAGE_AUTO, &plan, &err),
+                     STATUS_INFEASIBLE);
+    assert_string_equal(err.text, "the state of a shard 0 is on node 0, and device 4 of node 1 uses it: no node has "
+                                  "the memory of another's host");
     err = (struct error){0};
     if (plan_by("model-parallel", 2, untied_job, node, PLANNER_STORAGE_AUTO, &plan, &err)) fail_msg("%s", err.text);
     struct plan_host_use uses[2];

@@ -315,7 +315,8 @@ static void variants(void **state)
     static const struct {
         uint32_t kind;
         bool may_differ;
-    } kinds[] = {{BUFFER_STATE, false}, {BUFFER_GRADIENT, false}, {BUFFER_PARAMETERS, false}, {BUFFER_ACTIVATIONS, true},
+    } kinds[] = {{BUFFER_STATE, false}, {BUFFER_GRADIENT, false}, {BUFFER_PARAMETERS, false},
+                 {BUFFER_ACTIVATIONS, true},
                  {BUFFER_BOUNDARY, true}, {BUFFER_BOUNDARY_GRADIENT, true}};
     struct two_units two;
     (void)state;

@@ -23,7 +23,9 @@
 
 enum { NODES = 2 };
 
-#define JOB "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"%s\", \"sequence\": 32, \"microbatch\": 1, %s}]}"
+#define JOB \
+    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"%s\", \"sequence\": 32, " \
+    "\"microbatch\": 1, %s}]}"
 
 /* Makes a plan of job "a" for these nodes; device_bytes and storage unless 0. */
 static void make(const char *machine, const char *network, const char *rest, const char *policy, uint64_t device_bytes,
@@ -82,7 +84,8 @@ static void several_nodes(void **state)
     struct plan plan;
     char text[160];
     make("2x nc24v3", "tinyllama-1.1b",
-         "\"minibatches\": 2, \"evaluate\": {\"every\": 1, \"minibatches\": 1}, \"devices\": [4, 5, 6, 7, 0, 1, 2, 3]", "model-parallel", 0, 0, &plan);
+         "\"minibatches\": 2, \"evaluate\": {\"every\": 1, \"minibatches\": 1}, \"devices\": [4, 5, 6, 7, 0, 1, 2, 3]",
+         "model-parallel", 0, 0, &plan);
     const uint64_t first = bytes_on(&plan, 0), second = bytes_on(&plan, 1);
     print_message("%" PRIu64 " and %" PRIu64 " bytes\n", first, second);
     assert_true(first > 0 && second > first);
@@ -92,8 +95,8 @@ static void several_nodes(void **state)
     struct error err = {0};
     if (plan_check(&plan, &err)) fail_msg("%s", err.text);
     plan.hardware.host_bytes.value = NODES * (double)(second - 1);
-    snprintf(text, sizeof text, "memory: the host buffers of node 1 are %" PRIu64 " bytes (host memory is %" PRIu64 ")", second,
-             second - 1);
+    snprintf(text, sizeof text, "memory: the host buffers of node 1 are %" PRIu64 " bytes (host memory is %" PRIu64 ")",
+             second, second - 1);
     check_refused(&plan, STATUS_CHECK, text);
     /* the first node is compared first: what the second used before counts on the first, too */
     plan.hardware.host_bytes.value = NODES * (double)(first - 1);
@@ -131,10 +134,12 @@ static uint64_t staged_end(const struct plan *plan)
         const uint32_t *slots = plan->layouts + plan->tasks[t].layout;
         uint32_t at = 0;
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
-            for (uint32_t a = plan->ops[o].first_access; a < plan->ops[o].first_access + plan->ops[o].access_count; a++) {
+            for (uint32_t a = plan->ops[o].first_access; a < plan->ops[o].first_access + plan->ops[o].access_count; a++)
+            {
                 if (!(plan->accesses[a].flags & ACCESS_ACQUIRE)) continue;
                 const struct plan_slot *slot = &plan->slots[slots[at++]];
-                if (plan->buffers[plan->accesses[a].buffer].kind == BUFFER_STAGED && slot->offset_bytes + slot->bytes > end)
+                if (plan->buffers[plan->accesses[a].buffer].kind == BUFFER_STAGED &&
+                    slot->offset_bytes + slot->bytes > end)
                     end = slot->offset_bytes + slot->bytes;
             }
     }
@@ -150,7 +155,8 @@ static void staged_of_each_task(void **state)
     make("p3.16xlarge", "gpt2-tiny-bytes", "\"minibatches\": 3", "sharded-lrtf", 6 << 20, 1 << 30, &plan);
     const uint64_t memory = plan_host_fullest(&plan).memory_bytes, end = staged_end(&plan),
                    after = size_align(end, MEMORY_ALIGNMENT);
-    uint32_t *layouts = calloc(plan.layout_count + (size_t)DRAFT_OPS_MAX, sizeof *layouts), *const old_layouts = plan.layouts;
+    uint32_t *layouts = calloc(plan.layout_count + (size_t)DRAFT_OPS_MAX, sizeof *layouts),
+        *const old_layouts = plan.layouts;
     struct plan_slot *slots = calloc(plan.slot_count + 1, sizeof *slots), *const old_slots = plan.slots;
     assert_true(layouts && slots);
     memcpy(layouts, plan.layouts, plan.layout_count * sizeof *layouts);
@@ -202,7 +208,8 @@ static void sums_beyond_all(void **state)
     assert_non_null(buffers);
     memcpy(buffers, old, plan.buffer_count * sizeof *buffers);
     for (uint32_t shard = 1; shard <= 2; shard++)
-        buffers[plan.buffer_count++] = (struct plan_buffer){.kind = BUFFER_ACTIVATIONS, .shard = shard, .bytes = UINT64_C(1) << 63};
+        buffers[plan.buffer_count++] = (struct plan_buffer){.kind = BUFFER_ACTIVATIONS, .shard = shard,
+                                                            .bytes = UINT64_C(1) << 63};
     plan.buffers = buffers;
     check_refused(&plan, STATUS_LIMIT, "host buffers of more than 2^64 bytes");
     plan.buffers = old;
@@ -231,10 +238,12 @@ static void ranges_of_parallel_jobs(void **state)
     make("2x p3.16xlarge", "gpt2-tiny-bytes",
          "\"microbatches\": 4, \"minibatches\": 2, \"parallel\": {\"pipeline\": 2, \"data\": 2}", NULL, 0, 0, &plan);
     plan.host_ranges = &range;
-    check_refused(&plan, STATUS_CHECK, "form: a has a range of host memory, and is parallel on a machine of several nodes");
+    check_refused(&plan, STATUS_CHECK, "form: a has a range of host memory, and is parallel on a machine of several "
+                                       "nodes");
     plan.hardware.host_nodes = 1;
     for (uint32_t d = 0; d < plan.hardware.device_count; d++) plan.hardware.devices[d].host = 0;
-    check_refused(&plan, STATUS_CHECK, "task 0 (a shard 0 load): training: a is not in host memory yet (0 of 2 shards are)");
+    check_refused(&plan, STATUS_CHECK, "task 0 (a shard 0 load): training: a is not in host memory yet (0 of 2 shards "
+                                       "are)");
     plan.host_ranges = NULL;
     plan_release(&plan);
 

@@ -26,12 +26,14 @@
 #include "planner/check/plan_check_repeat.c"
 #undef check_repeat_done
 
-enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done, uint32_t *left_out);
+enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
+                              uint32_t *left_out);
 
 static bool walks_all;
 static uint64_t left_out_count;
 
-enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done, uint32_t *left_out)
+enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
+                              uint32_t *left_out)
 {
     *left_out = 0;
     enum status status = walks_all ? STATUS_OK : repeat_done(r, segment, done, left_out);
@@ -63,7 +65,8 @@ static void lengthen(struct plan *plan, struct plan_segment *segment, uint32_t m
 /* One or two jobs whose states come and go, or stay. */
 static bool text_plan(uint64_t key, struct plan *out, uint32_t *segment)
 {
-    static const char *const policies[] = {"sharded-lrtf", "fifo", "spill-sequential", "model-parallel", "shard-parallel"};
+    static const char *const policies[] = {"sharded-lrtf", "fifo", "spill-sequential", "model-parallel",
+                                           "shard-parallel"};
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
@@ -72,7 +75,8 @@ static bool text_plan(uint64_t key, struct plan *out, uint32_t *segment)
                   MORE + random_below(key, 14, 8));
     for (uint32_t j = 0; j < jobs.count; j++)
         if (random_below(key, 20 + j, 2) == 0)
-            jobs.jobs[j].evaluation = (struct job_evaluation){.every = 1 + random_below(key, 22 + j, 9), .minibatches = 1};
+            jobs.jobs[j].evaluation = (struct job_evaluation){.every = 1 + random_below(key, 22 + j, 9),
+                                                              .minibatches = 1};
     const struct planner_options options = {.policy = policies[random_below(key, 15, ARRAY_COUNT(policies))],
                                             .activations = PLANNER_AUTO};
     enum status status = planner_plan(&hardware, &jobs, &options, out, &err);

@@ -23,7 +23,8 @@ static const char half[] =
     "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", \"sequence\": 128, \"microbatch\": 2, "
     "\"minibatches\": 3, \"precision\": \"bf16\"}]}";
 static const char vgg[] =
-    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"vgg16\", \"microbatch\": 2, \"minibatches\": 3}]}";
+    "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"vgg16\", \"microbatch\": 2, "
+    "\"minibatches\": 3}]}";
 
 /* A V100's products of fp32 have no matrix cores; an A100's have, in TF32. */
 static void peaks_go_by_precision(void **state)

@@ -296,7 +296,8 @@ static void test_tasks_of_before(void **state)
     (void)state;
     const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
     const struct fault key = {"\"segments\"", "\"tasks\"", "\"instances\"", NULL};
-    const struct fault empty = {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},", NULL};
+    const struct fault empty = {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},",
+                                NULL};
     struct plan plan, read = {0}, none = {0};
     struct error err = {0};
     support_plan(&shape, &plan);

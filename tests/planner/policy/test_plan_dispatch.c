@@ -220,7 +220,9 @@ static void test_what_is_wrong_with_a_choice(void **state)
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
     const char *said = strstr(err.text, "memory: slot ");
     assert_non_null(said);
-    assert_int_equal(sscanf(said, "memory: slot %" SCNu32 " of a choice ends at byte %" SCNu64 ", device %" SCNu32 " at %" SCNu64,
+    assert_int_equal(sscanf(said,
+                            "memory: slot %" SCNu32 " of a choice ends at byte %" SCNu64
+                            ", device %" SCNu32 " at %" SCNu64,
                             &slot, &end, &device, &memory), 4);
     assert_true(end == plan.slots[slot].offset_bytes + plan.slots[slot].bytes && end > memory);
     assert_true(memory == plan.hardware.devices[device].memory_bytes);

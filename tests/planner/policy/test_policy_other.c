@@ -26,19 +26,22 @@ static const char *const names[] = {"fifo", "srtf", "sharded-lrtf", "random"};
 static void make(uint64_t seed, struct instance *out)
 {
     struct error err = {0};
-    const struct instance_random options = {.family = seed % 2 ? INSTANCE_FAMILY_TIGHT : INSTANCE_FAMILY_COPY, .seed = seed, .devices = {2, 4},
+    const struct instance_random options = {.family = seed % 2 ? INSTANCE_FAMILY_TIGHT : INSTANCE_FAMILY_COPY,
+                                            .seed = seed, .devices = {2, 4},
                                             .jobs = {3, 7}, .shards = {2, 5}, .minibatches = {1, 3}};
     if (instance_random(&options, out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-static struct policy_run run(const struct policy *policy, const struct instance *in, const struct policy_run_options *options)
+static struct policy_run run(const struct policy *policy, const struct instance *in,
+                             const struct policy_run_options *options)
 {
     struct policy_run made = {0};
     struct timetable timetable = {0};
     struct error err = {0};
     const struct instance *what = options->live ? options->actual : in;
     if (policy_run(policy, in, options, &made, &err) ||
-        timetable_place(what, made.steps, made.starts, made.value, &timetable, &err) || timetable_check(what, &timetable, &err)) {
+        timetable_place(what, made.steps, made.starts, made.value, &timetable, &err) ||
+        timetable_check(what, &timetable, &err)) {
         test_instance_print(in);
         fail_msg("%s: %s", policy->name, err.text);
     }

@@ -27,7 +27,8 @@
 /* --- children -------------------------------------------------------------------------------- */
 
 struct order {
-    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT, KILL_PARENT, LEAVE_ORPHAN, LEAVE_AND_KILL } what;
+    enum { SAY, SAY_MUCH, SAY_AND_LEAVE, CRASH, SLEEP, CLOSE_AND_SLEEP, EAT, KILL_PARENT, LEAVE_ORPHAN,
+          LEAVE_AND_KILL } what;
 };
 
 static void leave_orphan(bool session)
@@ -355,7 +356,8 @@ static void plans(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(children), cmocka_unit_test(talks), cmocka_unit_test(broken_policies),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(children), cmocka_unit_test(talks),
+                                       cmocka_unit_test(broken_policies),
                                        cmocka_unit_test(rules_on_a_longer_one), cmocka_unit_test(hungry),
                                        cmocka_unit_test(plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);

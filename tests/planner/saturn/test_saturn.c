@@ -118,7 +118,8 @@ static void tensor_groups(void **state)
         for (uint32_t i = 0; i < count; i++) {
             if (configs[i].way != SATURN_TENSOR) continue;
             groups[configs[i].parallel.sequence]++;
-            if (!configs[i].parallel.sequence) assert_memory_equal(&configs[i - 1].parallel.tensor, &configs[i].parallel.tensor,
+            if (!configs[i].parallel.sequence)
+                assert_memory_equal(&configs[i - 1].parallel.tensor, &configs[i].parallel.tensor,
                                                                    sizeof configs[i].parallel.tensor);
         }
         assert_int_equal(groups[1], 2); /* of 2 and 4 devices: 3 do not divide the heads */
@@ -161,12 +162,14 @@ static void configurations(void **state)
 static double whole_s(const struct hardware *hardware, const struct job_set *jobs, const struct saturn_time *t)
 {
     const uint32_t devices[] = {0, 1, 2, 3};
-    const struct subproblem part = {.jobs = &t->job, .job_count = 1, .devices = devices, .device_count = t->config.devices};
+    const struct subproblem part = {.jobs = &t->job, .job_count = 1, .devices = devices,
+                                    .device_count = t->config.devices};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     struct plan plan = {0};
     struct error err = {0};
     double seconds;
-    if (subproblem_plan(hardware, jobs->jobs, &part, &t->config.parallel, hardware->host_bytes.value, &options, &plan, &err) ||
+    if (subproblem_plan(hardware, jobs->jobs, &part, &t->config.parallel, hardware->host_bytes.value, &options, &plan,
+                        &err) ||
         simulated_s(NULL, &plan, &seconds, &err))
         fail_msg("%s", err.text);
     plan_release(&plan);
@@ -286,7 +289,8 @@ static void plans_end_as_scheduled(void **state)
 static void links_are_shared(void **state)
 {
     (void)state;
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 20000};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                            .iterations = 20000};
     struct saturn_times times = {0};
     double end_s = 0, bound_s = 0;
     uint32_t calls = 0, timed = 0;
@@ -356,7 +360,8 @@ static void check_pieces(const struct plan *plan, const struct trace *trace, con
             while (plan->job_reservation[before] != reservation->follows) before++;
             assert_true(is_piece(plan->jobs.jobs[before].name, j));
             assert_true(trace->jobs[i].start_s >= trace->jobs[before].end_s);
-            assert_true(reservation->restart_s > 0 && trace->jobs[i].end_s - trace->jobs[i].start_s >= reservation->restart_s);
+            assert_true(reservation->restart_s > 0 &&
+                        trace->jobs[i].end_s - trace->jobs[i].start_s >= reservation->restart_s);
         }
         assert_int_equal(done, jobs->jobs[j].minibatches);
     }

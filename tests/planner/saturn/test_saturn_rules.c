@@ -132,7 +132,8 @@ static void plan_by(enum saturn_rule rule, double interval_s, struct plan *plan,
     test_profile_jobs(&jobs, JOBS, LAYERS, MINIBATCHES, equal_layer, NULL);
     for (uint32_t j = 0; j < jobs.count; j++) jobs.jobs[j].microbatches = MICROBATCHES;
     *report = (struct saturn_report){0};
-    if (saturn_plan(&hardware, &jobs, &options, report, plan, &err)) fail_msg("%s: %s", saturn_rule_names[rule], err.text);
+    if (saturn_plan(&hardware, &jobs, &options, report, plan, &err))
+        fail_msg("%s: %s", saturn_rule_names[rule], err.text);
 }
 
 /*

@@ -20,14 +20,15 @@
 static const double gib = 1024.0 * 1024 * 1024;
 
 /* Makes `count` jobs of Llama 3.2 1B, 14.8 GiB of states each, on two devices of 24 GB. */
-static void make(uint32_t count, const char *parallel, double host_bytes, struct hardware *hardware, struct job_set *jobs)
+static void make(uint32_t count, const char *parallel, double host_bytes, struct hardware *hardware,
+                 struct job_set *jobs)
 {
     struct error err = {0};
     char text[512];
     snprintf(text, sizeof text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"l\", \"network\": \"llama-3.2-1b\", \"count\": %u, \"microbatch\": 1, "
-             "\"microbatches\": 4, \"sequence\": 512, \"minibatches\": 6%s%s}]}", count, parallel[0] ? ", \"parallel\": " : "",
-             parallel);
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"l\", \"network\": \"llama-3.2-1b\", \"count\": %u, "
+             "\"microbatch\": 1, \"microbatches\": 4, \"sequence\": 512, \"minibatches\": 6%s%s}]}", count,
+             parallel[0] ? ", \"parallel\": " : "", parallel);
     *hardware = (struct hardware){0};
     *jobs = (struct job_set){0};
     support_machine("2x rtx-3090-24gb", hardware);
@@ -35,7 +36,8 @@ static void make(uint32_t count, const char *parallel, double host_bytes, struct
     if (support_jobs(text, ".", jobs, &err)) fail_msg("%s: %s", text, err.text);
 }
 
-static const struct planner_options automatic = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 200};
+static const struct planner_options automatic = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                                 .iterations = 200};
 
 static double plan_parallel(uint32_t count, const char *parallel, double host_bytes, struct plan *plan)
 {
@@ -50,8 +52,8 @@ static double plan_parallel(uint32_t count, const char *parallel, double host_by
     return seconds;
 }
 
-/* Each device has 23 GiB. One job takes 11 GiB and a half of it, so three do not fit. Three in a row take three times the
- * time of one; estimate and simulation agree as for one. */
+/* Each device has 23 GiB. One job takes 11 GiB and a half of it, so three do not fit. Three in a row take three times
+ * the time of one; estimate and simulation agree as for one. */
 static void devices_are_used_again(void **state)
 {
     (void)state;
@@ -93,11 +95,13 @@ static void host_memory_is_used_again(void **state)
         const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = rule, .interval_s = -1,
                                            .restart_s = -1, .single = rule == SATURN_RULE_SPASE};
         make(5, "", host_bytes, &hardware, &jobs);
-        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s: %s", saturn_rule_names[rule], err.text);
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err))
+            fail_msg("%s: %s", saturn_rule_names[rule], err.text);
         check_ranges(&plan, host_bytes, saturn_rule_names[rule]);
         double seconds; /* two devices that read files at once share the disk */
         assert_int_equal(sim_seconds(NULL, &plan, &seconds, &err), STATUS_OK);
-        print_message("%s: %.1f s by the planner's clock, %.1f s simulated\n", saturn_rule_names[rule], plan.estimated_makespan_s, seconds);
+        print_message("%s: %.1f s by the planner's clock, %.1f s simulated\n", saturn_rule_names[rule],
+                      plan.estimated_makespan_s, seconds);
         assert_true(seconds < 1.4 * plan.estimated_makespan_s);
         plan_release(&plan);
     }
@@ -110,8 +114,8 @@ static void host_memory_is_used_again(void **state)
     plan_release(&plan);
 }
 
-/* Jobs on several devices pay for their states as those on one do: less host memory gives no faster plan, and none that can only
- * be simulated. 20 GiB hold one job, so each takes both devices in turn. */
+/* Jobs on several devices pay for their states as those on one do: less host memory gives no faster plan, and none that
+ * can only be simulated. 20 GiB hold one job, so each takes both devices in turn. */
 static void less_host_memory_is_not_faster(void **state)
 {
     (void)state;
@@ -124,17 +128,20 @@ static void less_host_memory_is_not_faster(void **state)
         struct plan plan = {0};
         struct error err = {0};
         struct saturn_report report = {0};
-        const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = SATURN_RULE_SPASE, .interval_s = -1,
+        const struct saturn_options how = {.spilled = &automatic, .clock = &clock, .rule = SATURN_RULE_SPASE,
+                                           .interval_s = -1,
                                            .restart_s = -1};
         double seconds;
         make(5, "", memory_gib[i] * gib, &hardware, &jobs);
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%g GiB: %s", memory_gib[i], err.text);
         assert_int_equal(sim_seconds(NULL, &plan, &seconds, &err), STATUS_OK);
         print_message("%g GiB: %.2f s\n", memory_gib[i], seconds);
-        if (seconds < before_s) fail_msg("%g GiB: %.3f s, less than the %.3f s with more", memory_gib[i], seconds, before_s);
+        if (seconds < before_s)
+            fail_msg("%g GiB: %.3f s, less than the %.3f s with more", memory_gib[i], seconds, before_s);
         for (uint32_t j = 0; j < plan.jobs.count; j++) {
             const struct parallel *p = &plan.jobs.jobs[j].parallel;
-            if (parallel_is_set(p) && !parallel_is_carried_out(p)) fail_msg("%g GiB: job %u is only simulated", memory_gib[i], j);
+            if (parallel_is_set(p) && !parallel_is_carried_out(p))
+                fail_msg("%g GiB: job %u is only simulated", memory_gib[i], j);
         }
         before_s = seconds;
         plan_release(&plan);

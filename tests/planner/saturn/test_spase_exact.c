@@ -357,13 +357,15 @@ static void texts(void **state)
     c.proved_by = SPASE_PROOF_FLOW;
     c.solver = "cbc";
     assert_string_equal(spase_certificate_text(&c, text),
-                        "makespan 1326 is optimal: 'cbc' finds nothing below in the flow formulation, within its tolerances");
+                        "makespan 1326 is optimal: 'cbc' finds nothing below in the flow formulation, within its "
+                        "tolerances");
 }
 
 static void refuses(void **state)
 {
     (void)state;
-    struct test_spase_random options = {.seed = 1, .jobs = 3, .parallelisms = 2, .nodes = 2, .devices = 2, .spans = true};
+    struct test_spase_random options = {.seed = 1, .jobs = 3, .parallelisms = 2, .nodes = 2, .devices = 2,
+                                        .spans = true};
     struct spase_branch_options limits = {.until_s = HUGE_VAL};
     struct spase_step steps[3];
     struct spase_formulation *f = NULL;
@@ -434,7 +436,8 @@ static void never_worse(void **state)
     uint64_t seed = support_seed("never worse");
     uint32_t better = 0;
     for (uint32_t c = 0; c < 150; c++) {
-        struct test_spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 7, .parallelisms = 3, .nodes = 2,
+        struct test_spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 7, .parallelisms = 3,
+                                            .nodes = 2,
                                        .devices = 4, .slow_nodes = c % 2, .slow_devices = 3, .powers = true,
                                        .spans = c % 3 == 0};
         struct spase_introspect_options how = {.interval_ticks = 50 + (int64_t)random_below(seed, c, 900),

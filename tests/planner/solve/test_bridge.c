@@ -27,7 +27,8 @@
 /* Draws a case of the family, small enough to try everything; in every third case some devices are of another class. */
 static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
 {
-    struct instance_random options = {.family = INSTANCE_FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8, .devices = {1, 3},
+    struct instance_random options = {.family = INSTANCE_FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8,
+                                      .devices = {1, 3},
                                       .jobs = {1, 4}, .shards = {1, 3}, .minibatches = {1, 2}};
     return test_instance_drawn(&options, 6 + (c % 4 == 0), c % 3 == 0, seed + c, out);
 }
@@ -56,7 +57,8 @@ static void everything_tried(void **state)
         bool binds = true; /* the weighted bound is of the bridge and the devices together */
         for (uint32_t b = 0; b < INSTANCE_BOUND_COUNT; b++) {
             binds &= b == INSTANCE_BOUND_WEIGHTED || bounds.value[b] <= bounds.value[INSTANCE_BOUND_BRIDGE];
-            if (bounds.value[b] > best) test_instance_wrong(&in, seed, c, instance_bound_names[b], bounds.value[b], best);
+            if (bounds.value[b] > best)
+                test_instance_wrong(&in, seed, c, instance_bound_names[b], bounds.value[b], best);
         }
         binding += binds;
         met += instance_bounds_best(&bounds) == best;

@@ -102,7 +102,8 @@ static int64_t by_branching(const struct instance *in, const struct instance_bou
 }
 
 /* Checks that label setting finds the optimum, or proves it, from any known schedule. */
-static void check_label_setting(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed, int64_t best)
+static void check_label_setting(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed,
+                                int64_t best)
 {
     struct label_setting_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
     struct label_setting_result result;

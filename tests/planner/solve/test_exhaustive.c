@@ -25,7 +25,8 @@
 /* One of the families with copies; in two of three, some devices are of another class. False: too large. */
 static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
 {
-    static const enum instance_family families[] = {INSTANCE_FAMILY_HIDDEN, INSTANCE_FAMILY_TIGHT, INSTANCE_FAMILY_COPY};
+    static const enum instance_family families[] = {INSTANCE_FAMILY_HIDDEN, INSTANCE_FAMILY_TIGHT,
+                                                    INSTANCE_FAMILY_COPY};
     struct instance_random options = {.family = families[c / 3 % 3], .seed = random_u64(seed, c) >> 8,
                                       .devices = {1 + c % 2, 3}, .jobs = {1, 4}, .shards = {1, 3},
                                       .minibatches = {1, 2}};

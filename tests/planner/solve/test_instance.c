@@ -113,7 +113,8 @@ static void one_slot(void **state)
     (void)state;
     for (int slots = 1; slots <= 2; slots++) {
         struct instance in;
-        test_instance(slots == 1 ? "{'spillway_instance': 1, 'devices': [{'memory': 9, 'slots': 1}], 'tick_s': 0.25," ONE_SLOT
+        test_instance(slots == 1 ? "{'spillway_instance': 1, 'devices': [{'memory': 9, 'slots': 1}], 'tick_s': "
+                                   "0.25," ONE_SLOT
                                  : "{'spillway_instance': 1, 'devices': [{'memory': 9}]," ONE_SLOT, &in);
         assert_int_equal(in.classes[0].slots, slots);
         assert_true(slots == 1 ? in.tick_s >= 0.25 : in.tick_s <= 1e-6);
@@ -196,7 +197,8 @@ static void long_files_take_little(void **state)
     for (int j = 0; j < LONG_JOBS; j++) {
         fprintf(file, "%s\n{\"name\": \"job %d\", \"units\": [", j > 0 ? "," : "", j);
         for (int u = 0; u < LONG_UNITS; u++)
-            fprintf(file, "%s{\"compute\": %d, \"in\": %d, \"memory\": %d}", u > 0 ? ", " : "", j + u + 1, 7 + u, 90 + u);
+            fprintf(file, "%s{\"compute\": %d, \"in\": %d, \"memory\": %d}", u > 0 ? ", " : "", j + u + 1, 7 + u,
+                    90 + u);
         fputs("]}", file);
     }
     fputs("]}\n", file);
@@ -256,7 +258,8 @@ static void generates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(orders),
-                                       cmocka_unit_test(one_slot), cmocka_unit_test(refuses), cmocka_unit_test(refuses_as_a_stream),
+                                       cmocka_unit_test(one_slot), cmocka_unit_test(refuses),
+                                       cmocka_unit_test(refuses_as_a_stream),
                                        cmocka_unit_test(long_files_take_little), cmocka_unit_test(generates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

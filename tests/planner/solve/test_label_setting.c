@@ -146,7 +146,8 @@ static void small(void **state)
 
 static int compare_tasks(const void *a, const void *b)
 {
-    const struct timetable_task *x = *(const struct timetable_task *const *)a, *y = *(const struct timetable_task *const *)b;
+    const struct timetable_task *x = *(const struct timetable_task *const *)a,
+        *y = *(const struct timetable_task *const *)b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     if (x->job != y->job) return x->job < y->job ? -1 : 1;
     return (x->position > y->position) - (x->position < y->position);
@@ -197,7 +198,8 @@ static void prices(void **state)
         for (uint32_t mirrored = 0; mirrored < (in.class_count == 1 ? 2 : 1); mirrored++) {
             struct task_net *net;
             struct lagrangian_bound *p;
-            if (task_net_create(&in, mirrored, &net, &err) || lagrangian_bound_create(net, &bounds, value + 5, &p, &err))
+            if (task_net_create(&in, mirrored, &net, &err) ||
+                lagrangian_bound_create(net, &bounds, value + 5, &p, &err))
                 fail_msg("%s", err.text);
             lagrangian_bound_limit(p, value);
             uint32_t count = pass_states(net, &table, value, states);
@@ -205,7 +207,8 @@ static void prices(void **state)
                 lagrangian_bound_fit(p, states + random_below(seed ^ c, round, count), 1, 5u << round, HUGE_VAL);
                 for (uint32_t s = 0; s < count; s++)
                     if (lagrangian_bound_slack(p, &states[s]) < 0)
-                        stop(&in, seed, mirrored ? "mirrored slack" : "slack", lagrangian_bound_slack(p, &states[s]), s);
+                        stop(&in, seed, mirrored ? "mirrored slack" : "slack", lagrangian_bound_slack(p, &states[s]),
+                             s);
             }
             lagrangian_bound_destroy(p);
             task_net_destroy(net);

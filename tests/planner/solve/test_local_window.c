@@ -97,7 +97,8 @@ static void draw_order(const struct instance *in, uint64_t key, struct order *ou
         while (left[job] == 0) job = (job + 1) % jobs;
         uint32_t unit = instance_unit_at(&in->jobs[job], instance_length(&in->jobs[job]) - left[job]);
         sequence = (uint32_t)random_below(key, 3 * t + 1, devices);
-        while (!instance_fits(in, unit, in->device_class[out->device_of[sequence]])) sequence = (sequence + 1) % devices;
+        while (!instance_fits(in, unit, in->device_class[out->device_of[sequence]]))
+            sequence = (sequence + 1) % devices;
         out->steps[t] = (struct dispatch_step){job, sequence};
         left[job]--;
     }
@@ -192,7 +193,8 @@ static void check_taken(const struct change_case *c, struct local_split *split, 
     local_window_apply(window, &c->change);
     for (uint32_t t = c->at; t < c->end; t++) {
         assert_int_equal(split->steps[t].job, c->changed->steps[t].job);
-        assert_int_equal(split->device_of[split->steps[t].sequence], c->changed->device_of[c->changed->steps[t].device]);
+        assert_int_equal(split->device_of[split->steps[t].sequence],
+                         c->changed->device_of[c->changed->steps[t].device]);
     }
     assert_int_equal(split->bytes, anew->bytes);
 }

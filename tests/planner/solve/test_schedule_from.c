@@ -233,7 +233,8 @@ static void bound_too_high(void **state)
     options.claim = &claim;
     assert_false(plan_of(key, &options, &plan, &err));
     assert_int_equal(err.status, STATUS_BAD_INPUT);
-    snprintf(begins, sizeof begins, "%s: says that no schedule ends before %lld ('bound'), and there is one that ends at ",
+    snprintf(begins, sizeof begins, "%s: says that no schedule ends before %lld ('bound'), and there is one that ends "
+                                    "at ",
              file, (long long)timetable.value);
     if (strncmp(err.text, begins, strlen(begins)) != 0) fail_msg("%s", err.text);
     assert_int_equal(claim.value, 77); /* untouched */

@@ -42,7 +42,8 @@ static void make_instance(const struct instance_random *options, struct instance
 /* Draws an instance of 5 to 9 jobs of three minibatches: local search takes part. */
 static void random_instance(uint64_t seed, struct instance *in, struct instance_bounds *bounds)
 {
-    const struct instance_random options = {.family = INSTANCE_FAMILY_TIGHT, .seed = seed, .devices = {3, 5}, .jobs = {5, 9},
+    const struct instance_random options = {.family = INSTANCE_FAMILY_TIGHT, .seed = seed, .devices = {3, 5},
+                                            .jobs = {5, 9},
                                             .shards = {3, 5}, .minibatches = {3, 3}};
     make_instance(&options, in, bounds);
 }

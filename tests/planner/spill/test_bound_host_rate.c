@@ -49,10 +49,12 @@ static void order_of_devices_makes_no_difference(void **state)
         sim_test_machine(&hardware, "cuda", devices);
         for (uint32_t d = 0; d < devices; d++) {
             if (d == 0 || sim_test_below(&random, 8) == 0) {
-                bridge = sim_test_link(&hardware, sim_test_between(&random, 10, 200), 0, sim_test_below(&random, 2) == 0);
+                bridge = sim_test_link(&hardware, sim_test_between(&random, 10, 200), 0,
+                                       sim_test_below(&random, 2) == 0);
                 uplink = 0;
             }
-            if (sim_test_below(&random, 3) == 0) uplink = sim_test_link(&hardware, sim_test_between(&random, 5, 30), 0, true);
+            if (sim_test_below(&random, 3) == 0)
+                uplink = sim_test_link(&hardware, sim_test_between(&random, 5, 30), 0, true);
             sim_test_connect(&hardware, d, bridge);
             if (uplink > 0) sim_test_connect(&hardware, d, uplink);
             sim_test_connect(&hardware, d, sim_test_link(&hardware, sim_test_between(&random, 5, 20), 0, true));

@@ -3,8 +3,8 @@
  * least the bound that the default plan is printed with, when it is simulated. Plans are the plans of all policies,
  * with each place of the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways
  * that planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a
- * time, and is held against these only. Jobs that are evaluated on held-out data are among them, jobs with frozen layers or
- * adapters, with experts, dropout and tensor pieces, and plans that swap activations or choose what is kept.
+ * time, and is held against these only. Jobs that are evaluated on held-out data are among them, jobs with frozen
+ * layers or adapters, with experts, dropout and tensor pieces, and plans that swap activations or choose what is kept.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,8 +43,10 @@ static const char *const machines[] = {
 
 /* Words that are a multiple of 8, and such that are not. */
 static const char *const networks[] = {
-    "{\"model_type\": \"gpt2\", \"n_layer\": 5, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 5003, \"n_positions\": 128}",
-    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 1024, \"n_head\": 8, \"vocab_size\": 1000, \"n_positions\": 128}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 5, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 5003, "
+    "\"n_positions\": 128}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 1024, \"n_head\": 8, \"vocab_size\": 1000, "
+    "\"n_positions\": 128}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 512, \"num_attention_heads\": 8, "
     "\"intermediate_size\": 2048, \"vocab_size\": 3001, \"max_position_embeddings\": 128}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 256, \"num_attention_heads\": 8, "
@@ -57,8 +59,9 @@ static const struct {
     const char *text, *targets;
     uint32_t blocks;
 } trained[] = {
-    {"{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 5003, \"n_positions\": 128, "
-     "\"resid_pdrop\": 0.1, \"embd_pdrop\": 0.2, \"attn_pdrop\": 0.1}", "[\"c_attn\", \"c_fc\"]", 6},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 256, \"n_head\": 4, \"vocab_size\": 5003, "
+     "\"n_positions\": 128, \"resid_pdrop\": 0.1, \"embd_pdrop\": 0.2, \"attn_pdrop\": 0.1}", "[\"c_attn\", \"c_fc\"]",
+     6},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 5, \"hidden_size\": 256, \"num_attention_heads\": 8, "
      "\"num_key_value_heads\": 4, \"intermediate_size\": 512, \"vocab_size\": 32001, \"max_position_embeddings\": 128, "
      "\"rms_norm_eps\": 1e-5, \"attention_dropout\": 0.1}", "[\"q_proj\", \"down_proj\"]", 5},
@@ -117,10 +120,10 @@ static void draw(uint64_t key, uint32_t job_count, uint32_t extras, struct sampl
             out->text + used, sizeof out->text - used,
             "%s{\"name\": \"%c\", \"network\": %s, \"sequence\": 128, \"microbatch\": %u, \"microbatches\": %u, "
             "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": %s%s%s}", j > 0 ? ", " : "", (int)('a' + j),
-            extras & TRAINS_PART ? trained[part].text : networks[random_below(own, 0, ARRAY_COUNT(networks))], 1 + (unsigned)random_below(own, 1, 3),
-            1u << random_below(own, 2, 4), 1 + (unsigned)random_below(own, 3, 5),
-            precision_names[random_below(own, 4, PRECISION_COUNT)], optimizers[random_below(own, 5, ARRAY_COUNT(optimizers))],
-            evaluation, trains);
+            extras & TRAINS_PART ? trained[part].text : networks[random_below(own, 0, ARRAY_COUNT(networks))],
+            1 + (unsigned)random_below(own, 1, 3), 1u << random_below(own, 2, 4), 1 + (unsigned)random_below(own, 3, 5),
+            precision_names[random_below(own, 4, PRECISION_COUNT)],
+            optimizers[random_below(own, 5, ARRAY_COUNT(optimizers))], evaluation, trains);
     }
     snprintf(out->text + used, sizeof out->text - used, "]}");
     support_machine(machine, &out->hardware);
@@ -148,10 +151,11 @@ static void check(const struct sample *sample, const struct bound *bound, const 
     bool parallel = plan->gang_count > 0;
     if (sim_seconds(NULL, plan, &seconds, &err) != STATUS_OK) fail_msg("%s, %s: %s", sample->text, name, err.text);
     if (seconds < rounding * bound->any_s)
-        fail_msg("%s, %s: %.9g s, and %.9g s is the bound of every plan (%s)", sample->text, name, seconds, bound->any_s,
-                 bound->text);
+        fail_msg("%s, %s: %.9g s, and %.9g s is the bound of every plan (%s)", sample->text, name, seconds,
+                 bound->any_s, bound->text);
     if (!parallel && seconds < rounding * bound->seconds)
-        fail_msg("%s, %s: %.9g s, and %.9g s is the bound (%s)", sample->text, name, seconds, bound->seconds, bound->text);
+        fail_msg("%s, %s: %.9g s, and %.9g s is the bound (%s)", sample->text, name, seconds, bound->seconds,
+                 bound->text);
     if (seconds < rounding * plan->lower_bound_s)
         fail_msg("%s, %s: %.9g s, and its own bound is %.9g s", sample->text, name, seconds, plan->lower_bound_s);
     counts->plans++;
@@ -168,7 +172,8 @@ static void try_policy(struct sample *sample, const struct bound *bound, const s
     struct error err = {0};
     struct saturn_report report = {0};
     const struct saturn_clock clock = {.time = sim_seconds};
-    const struct saturn_options how = {.spilled = options, .clock = &clock, .rule = rule, .interval_s = -1, .restart_s = -1};
+    const struct saturn_options how = {.spilled = options, .clock = &clock, .rule = rule, .interval_s = -1,
+                                       .restart_s = -1};
     const char *name = rule < SATURN_RULES ? saturn_rule_names[rule] : options->policy ? options->policy : "default";
     enum status status = rule < SATURN_RULES ? saturn_plan(&sample->hardware, &sample->jobs, &how, &report, &plan, &err)
                                              : planner_plan(&sample->hardware, &sample->jobs, options, &plan, &err);
@@ -186,7 +191,8 @@ static void find_bound(const struct sample *sample, struct bound *out)
 }
 
 /* Tries plans whose activations are swapped, and such that choose what each shard keeps. */
-static void swaps_of(uint64_t key, uint32_t job_count, uint32_t extras, const struct bound *bound, struct counts *counts)
+static void swaps_of(uint64_t key, uint32_t job_count, uint32_t extras, const struct bound *bound,
+                     struct counts *counts)
 {
     const struct swap_options swap = {.way = (uint32_t)random_below(key, 91, SWAP_WAYS), .limit_s = 0.02};
     for (uint32_t mixed = 0; mixed < 2; mixed++) {

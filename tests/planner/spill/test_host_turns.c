@@ -246,7 +246,8 @@ static void used_before_all_are_open(struct plan *plan)
     *last = *next;
     *next = swap;
 }
-static struct plan_op *file_op(struct plan *plan, uint32_t pass) { return &plan->ops[unit_of(plan, pass, 0)->first_op]; }
+static struct plan_op *file_op(struct plan *plan, uint32_t pass) { return &plan->ops[unit_of(plan, pass, 0)->first_op];
+                                                                  }
 static struct plan_access *file_access(struct plan *plan, uint32_t pass)
 {
     return &plan->accesses[file_op(plan, pass)->first_access];
@@ -265,7 +266,8 @@ static void two_operations(struct plan *plan) { unit_of(plan, PLAN_OPEN, 0)->op_
 static void with_work(struct plan *plan) { file_op(plan, PLAN_CLOSE)->work = 0; }
 static void with_rows(struct plan *plan) { file_op(plan, PLAN_OPEN)->row_count = 1; }
 static void of_loss(struct plan *plan) { file_access(plan, PLAN_OPEN)->buffer = buffer_of(plan, BUFFER_LOSS, false); }
-static void of_device(struct plan *plan) { file_access(plan, PLAN_CLOSE)->buffer = buffer_of(plan, BUFFER_STATE, true); }
+static void of_device(struct plan *plan) { file_access(plan, PLAN_CLOSE)->buffer = buffer_of(plan, BUFFER_STATE, true);
+                                          }
 static void open_reads(struct plan *plan) { file_access(plan, PLAN_OPEN)->flags = ACCESS_READ; }
 static void close_writes(struct plan *plan) { file_access(plan, PLAN_CLOSE)->flags = ACCESS_READ | ACCESS_WRITE; }
 static void of_two(struct plan *plan) { file_op(plan, PLAN_OPEN)->access_count = 2; }
@@ -382,7 +384,8 @@ static void test_smallest_range(void **state)
     for (uint32_t j = 0; j < plan.jobs.count; j++) {
         uint64_t used = 0;
         for (uint32_t b = 0; b < plan.buffer_count; b++)
-            if (plan.buffers[b].job == j && !plan.buffers[b].on_device) used += (plan.buffers[b].bytes + 4095) / 4096 * 4096;
+            if (plan.buffers[b].job == j && !plan.buffers[b].on_device)
+            used += (plan.buffers[b].bytes + 4095) / 4096 * 4096;
         assert_true(plan.host_ranges[j].bytes >= used);
         plan.host_ranges[j].bytes = used;
     }

@@ -2,8 +2,8 @@
  *
  * Random paces give cycles within their room, and near enough. Plans of many minibatches in cycles have the same
  * tasks of each job, in the same order, as plans that are written out task by task, the same work for each stream, and
- * mostly end as early. A simulation of cycles is the simulation of the plan that they expand to. For that the test puts a
- * merge_cycle_choose() in place of the library's that can be switched off. */
+ * mostly end as early. A simulation of cycles is the simulation of the plan that they expand to. For that the test puts
+ * a merge_cycle_choose() in place of the library's that can be switched off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -230,8 +230,8 @@ static double compare(uint64_t key, const struct plan *some, const struct plan *
 }
 
 /* The host's stream takes the batches of all devices in the plan's order, so another order of equally much work may end
- * sooner or later: of 200 plans 6 were more than 0.5 % off, either way, and one 7 %. With a host 100 times as fast, 5 of those
- * 6 end together. */
+ * sooner or later: of 200 plans 6 were more than 0.5 % off, either way, and one 7 %. With a host 100 times as fast, 5
+ * of those 6 end together. */
 static void plans_in_cycles(void **state)
 {
     uint64_t seed = support_seed("plans in cycles");

@@ -269,7 +269,8 @@ static void job_case_make(struct job_case *of, uint64_t *key)
     of->cutter = cutter_make(&of->hardware, &of->jobs, of->footprints, &of->options,
                              random_below(*key, 2, 2) == 0);
     of->candidate = (struct partition_candidate){.weight_buffer_count = 1 + (uint32_t)random_below(*key, 3, 3),
-                                                 .weight_buffer_bytes = PARTITION_ARENA_ALIGNMENT * random_below(*key, 4, 5000),
+                                                 .weight_buffer_bytes = PARTITION_ARENA_ALIGNMENT *
+                                                                        random_below(*key, 4, 5000),
                                                  .activations = (uint32_t)random_below(*key, 5, ACTIVATIONS_COUNT),
                                                  .place = PLANNER_PLACE_DEVICE};
     of->room = (struct partition_room){.bytes = 50000 + random_below(*key, 6, 1500000), .copies = 1};

@@ -116,7 +116,8 @@ static void test_binds(void **state)
     struct error err = {0};
     struct sim_result result = {0};
     struct trace trace = {0};
-    make_or_fail(&(struct wish){.storage = PLANNER_STORAGE_ALL, .optimizer = PLANNER_PLACE_DEVICE, .minibatches = 20}, &plan);
+    make_or_fail(&(struct wish){.storage = PLANNER_STORAGE_ALL, .optimizer = PLANNER_PLACE_DEVICE, .minibatches = 20},
+                 &plan);
     plan.hardware.storage.write_rate.value = 1e13;
     if (sim_run(&plan, &(struct sim_options){0}, &result, &trace, &err)) fail_msg("%s", err.text);
     assert_string_equal(result.binds, "storage");

@@ -165,8 +165,8 @@ static double alone_s(const struct plan *plan, uint32_t reservation)
     const struct planner_options options = {.activations = 0};
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         if (plan->job_reservation[j] == reservation) jobs[subproblem.job_count++] = j;
-    if (subproblem_plan(&plan->hardware, plan->jobs.jobs, &subproblem, NULL, plan->hardware.host_bytes.value, &options, &alone,
-                        &err))
+    if (subproblem_plan(&plan->hardware, plan->jobs.jobs, &subproblem, NULL, plan->hardware.host_bytes.value, &options,
+                        &alone, &err))
         fail_msg("%s", err.text);
     simulate(&alone, &trace, false);
     double makespan_s = trace.makespan_s;
@@ -397,7 +397,8 @@ static void refused(void **state)
         const char *message;
     } cases[] = {
         {9, 0, STATUS_BAD_INPUT, "names device 9, and machine"},
-        {3, 1000, STATUS_INFEASIBLE, "on devices 1, 3, counted from 0: job 'job-1' needs 19.1 MiB on each device of stage 1, and device 1 has "},
+        {3, 1000, STATUS_INFEASIBLE, "on devices 1, 3, counted from 0: job 'job-1' needs 19.1 MiB on each device of "
+                                     "stage 1, and device 1 has "},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

@@ -177,7 +177,8 @@ static void like_looking_at_each_device(void **state)
 static void make_plan(struct hardware *hardware, struct job_set *jobs, bool resident, struct plan *out)
 {
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = resident};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                            .resident = resident};
     *out = (struct plan){0};
     if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
@@ -200,7 +201,8 @@ static void random_case(uint64_t seed, bool single, struct hardware *hardware, s
     struct test_random_layers layers = {.key = random_u64(seed, 0), .copy_weight = 1 + random_below(seed, 1, 6)};
     uint32_t devices = single ? 1 : 1 + (uint32_t)random_below(seed, 2, MOST_DEVICES);
     uint64_t needs = 0;
-    test_profile_jobs(jobs, single ? 1 : 1 + (uint32_t)random_below(seed, 3, MOST_JOBS), LAYERS, 4, test_random_layer, &layers);
+    test_profile_jobs(jobs, single ? 1 : 1 + (uint32_t)random_below(seed, 3, MOST_JOBS), LAYERS, 4, test_random_layer,
+                      &layers);
     for (uint32_t j = 0; j < jobs->count; j++) {
         jobs->jobs[j].minibatches = 2 + random_below(seed, 10 + j, 12);
         uint64_t bytes = job_state(&jobs->jobs[j], 0, LAYERS).bytes;
@@ -272,7 +274,8 @@ static void never_slower(void **state)
         plan_release(&plan);
         plan_release(&today);
     }
-    if (resident < 5 || ways < 2 || spilled < 1) fail_msg("%u resident, %u other ways, %u spilled", resident, ways, spilled);
+    if (resident < 5 || ways < 2 || spilled < 1)
+        fail_msg("%u resident, %u other ways, %u spilled", resident, ways, spilled);
 }
 
 static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer)
@@ -391,13 +394,15 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE, .resident = true};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE,
+                                            .resident = true};
     const struct subproblem subproblem = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
     test_hardware(&hardware, devices, 12000000, bridge_rate);
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all share the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
     const struct resident_company company = resident_company(&hardware, busy);
-    if (resident_subproblem_plan(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
+    if (resident_subproblem_plan(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err))
+        fail_msg("%s", err.text);
     double seconds = plan.estimated_makespan_s;
     plan_release(&plan);
     hardware_release(&hardware);
@@ -405,14 +410,15 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     return seconds;
 }
 
-/* Copies that share a bridge among two or three devices make a spilled job slower than without the others, but not slower than
- * on a machine whose only device has its part of the bridge. */
+/* Copies that share a bridge among two or three devices make a spilled job slower than without the others, but not
+ * slower than on a machine whose only device has its part of the bridge. */
 static void devices_share_a_bridge(void **state)
 {
     (void)state;
     const double bridge = 1e9;
     for (uint32_t busy = 2; busy <= 3; busy++) {
-        double alone_s = spilled_s(3, 1, bridge), shared_s = spilled_s(3, busy, bridge), slow_s = spilled_s(1, 1, bridge / busy);
+        double alone_s = spilled_s(3, 1, bridge), shared_s = spilled_s(3, busy, bridge),
+            slow_s = spilled_s(1, 1, bridge / busy);
         if (!(shared_s >= 1.1 * alone_s && shared_s <= slow_s * (1 + 1e-9)))
             fail_msg("%u devices: alone %g s, shared %g s, slow %g s", busy, alone_s, shared_s, slow_s);
     }
@@ -459,7 +465,8 @@ static void tight_devices(void **state)
                                                     .optimizer = PLANNER_AUTO,
                                                     .resident = resident};
             test_hardware(&hardware, 2, bytes, 1e9);
-            hardware.host_bandwidth = (struct sourced_value){.value = 2e10, .kind = SOURCE_ASSUMED, .source = "a test", .as_of = "2026-11"};
+            hardware.host_bandwidth = (struct sourced_value){.value = 2e10, .kind = SOURCE_ASSUMED, .source = "a test",
+                                                             .as_of = "2026-11"};
             test_gpt_jobs(&jobs, 2, 3, 64, 256, 3);
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].devices = &numbers[j];
             for (uint32_t j = 0; j < 2; j++) jobs.jobs[j].device_count = 1;
@@ -529,7 +536,8 @@ static void no_memory(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
+        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                                .resident = true};
         test_hardware(&hardware, 2, 200000000, 1e9);
         test_profile_jobs(&jobs, 3, LAYERS, 3, equal_layer, NULL);
         alloc_test_fail_at(n);

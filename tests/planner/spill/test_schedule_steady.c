@@ -40,7 +40,8 @@ enum { PLANS = 80 };
 /* --- plans ------------------------------------------------------------------------------------ */
 
 static const char *const policies[] = {
-    "sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential", "model-parallel",
+    "sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential",
+    "model-parallel",
     "shard-parallel"};
 
 static void draw_jobs(uint64_t key, struct job_set *out)
@@ -80,7 +81,8 @@ static enum status plan_within(uint64_t key, uint64_t host_bytes, struct plan *o
     const struct planner_options options = {
         .policy = policies[random_below(key, 53, ARRAY_COUNT(policies))], .seed = key >> 1, .activations = PLANNER_AUTO,
         .optimizer = PLANNER_AUTO, .shards = (uint32_t)random_below(key, 54, 4),
-        .storage = hardware_has_storage(&hardware) && random_below(key, 55, 2) ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO};
+        .storage = hardware_has_storage(&hardware) && random_below(key, 55, 2)
+                   ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO};
     return planner_plan(&hardware, &jobs, &options, out, err);
 }
 
@@ -90,12 +92,14 @@ static bool make_plan(uint64_t key, bool all, struct plan *out)
     struct error err = {0};
     uint64_t host_bytes = 0;
     places_all = all;
-    if (random_below(key, 56, 3) > 0 && plan_within(key, 0, out, &err) == STATUS_OK) { /* jobs take turns in host memory */
+    /* jobs take turns in host memory */
+    if (random_below(key, 56, 3) > 0 && plan_within(key, 0, out, &err) == STATUS_OK) {
         host_bytes = plan_host_bytes(out) / 10 * (4 + random_below(key, 57, 6));
         plan_release(out);
     }
     const enum status status = plan_within(key, host_bytes, out, &err);
-    if (status && status != STATUS_INFEASIBLE && status != STATUS_BAD_INPUT) fail_msg("key %" PRIu64 ": %s", key, err.text);
+    if (status && status != STATUS_INFEASIBLE && status != STATUS_BAD_INPUT)
+        fail_msg("key %" PRIu64 ": %s", key, err.text);
     in_turns += status == STATUS_OK && out->host_ranges && !all;
     return status == STATUS_OK;
 }
@@ -177,7 +181,8 @@ static enum status plan_failing_at(uint64_t n, uint64_t *made)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO};
     test_hardware(&hardware, 2, 100000, 1e9);
     test_gpt_jobs(&jobs, 2, 3, 8, 64, 12000);
     alloc_test_fail_at(n);
@@ -203,6 +208,7 @@ static void every_allocation_fails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_if_all_were_placed), cmocka_unit_test(every_allocation_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_if_all_were_placed),
+                                       cmocka_unit_test(every_allocation_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,8 @@ uint64_t support_checkpoint_write(struct disk *disk, struct trainer *trainer, ui
     struct checkpoint_folder *folder = NULL;
     const struct checkpoint_subject subject = support_checkpoint_subject(trainer);
     uint64_t written = 0;
-    if (checkpoint_folder_open(disk, SUPPORT_CHECKPOINT_FOLDER, SUPPORT_CHECKPOINT_KEEP, &folder, err) != STATUS_OK) return 0;
+    if (checkpoint_folder_open(disk, SUPPORT_CHECKPOINT_FOLDER, SUPPORT_CHECKPOINT_KEEP, &folder, err) != STATUS_OK)
+        return 0;
     for (uint64_t step = first; step <= last; step++) {
         struct error one = {0};
         const struct checkpoint_history history = support_checkpoint_history(&trainer->job, step);

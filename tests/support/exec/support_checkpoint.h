@@ -40,7 +40,8 @@ bool support_checkpoint_holds(const struct trainer *trainer, uint64_t step);
 
 /* Writes checkpoints of steps first .. last, each with its own state. Returns the last that succeeded, and the first
  * error. */
-uint64_t support_checkpoint_write(struct disk *disk, struct trainer *trainer, uint64_t first, uint64_t last, struct error *err);
+uint64_t support_checkpoint_write(struct disk *disk, struct trainer *trainer, uint64_t first, uint64_t last,
+                                  struct error *err);
 
 const char *support_checkpoint_path(const struct trainer *trainer, uint64_t step);
 

@@ -65,8 +65,8 @@ static double norm_of(const double *x, const double *y, const double *a, const d
     return sqrt(sum);
 }
 
-/* Numbers are kept in 24 bits, and each of some steps rounds once. Gradients that are zero in theory, as those of biases of keys
- * without positions, are rounding errors themselves. */
+/* Numbers are kept in 24 bits, and each of some steps rounds once. Gradients that are zero in theory, as those of
+ * biases of keys without positions, are rounding errors themselves. */
 static double rounding_of(const double *values, uint64_t count, uint64_t steps)
 {
     double sum = 0;
@@ -74,8 +74,8 @@ static double rounding_of(const double *values, uint64_t count, uint64_t steps)
     return (double)steps * sqrt(sum) / (1 << 23) + 1e-9;
 }
 
-void support_checkpoints_compare_ways(const struct network *network, const char *wanted, const char *found, uint64_t first,
-                                      uint64_t last, double share, const char *what)
+void support_checkpoints_compare_ways(const struct network *network, const char *wanted, const char *found,
+                                      uint64_t first, uint64_t last, double share, const char *what)
 {
     const char *const folders[] = {wanted, found};
     struct safetensors *files[2][2];
@@ -87,7 +87,8 @@ void support_checkpoints_compare_ways(const struct network *network, const char 
             const uint64_t n = specs[i].elements;
             double *v[2][2];
             for (int f = 0; f < 4; f++) v[f / 2][f % 2] = read_tensor(files[f / 2][f % 2], specs[i].name, n);
-            const double way = norm_of(v[0][1], v[0][0], NULL, NULL, n), differs = norm_of(v[1][1], v[1][0], v[0][1], v[0][0], n);
+            const double way = norm_of(v[0][1], v[0][0], NULL, NULL, n),
+                differs = norm_of(v[1][1], v[1][0], v[0][1], v[0][0], n);
             if (!(differs <= share * way + rounding_of(v[0][1], n, last - first)))
                 fail_msg("%s: the way of %s differs by %g of %g", what, specs[i].name, differs, way);
             for (int f = 0; f < 4; f++) free(v[f / 2][f % 2]);

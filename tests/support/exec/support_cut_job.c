@@ -19,7 +19,8 @@ const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
     "\"vocab_size\": 67}",
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
-    "\"vocab_size\": 67, \"tie_word_embeddings\": false, \"embd_pdrop\": 0.1, \"resid_pdrop\": 0.2, \"attn_pdrop\": 0.15}",
+    "\"vocab_size\": 67, \"tie_word_embeddings\": false, \"embd_pdrop\": 0.1, \"resid_pdrop\": 0.2, "
+    "\"attn_pdrop\": 0.15}",
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"tie_word_embeddings\": true}",
@@ -32,8 +33,9 @@ const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
 
 #define SHAPE "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"intermediate_size\": 24, " \
               "\"max_position_embeddings\": 16, \"vocab_size\": 67}"
-#define SIZES "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
-              "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
+#define SIZES \
+    "\"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"num_key_value_heads\": 2, " \
+    "\"head_dim\": 4, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67}"
 const char *const cut_job_families[CUT_JOB_FAMILIES] = {
     "{\"model_type\": \"mistral\", \"sliding_window\": 5, " SIZES,
     "{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"sliding_window\": 3, \"max_window_layers\": 4, " SIZES,
@@ -46,9 +48,9 @@ const char *const cut_job_families[CUT_JOB_FAMILIES] = {
     "{\"model_type\": \"gemma2\", \"sliding_window\": 5, \"query_pre_attn_scalar\": 6, " SIZES,
     "{\"model_type\": \"gemma3_text\", \"sliding_window\": 4, \"sliding_window_pattern\": 3, " SIZES,
     "{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false, \"hidden_dropout\": 0.15, " SHAPE,
-    "{\"model_type\": \"opt\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, \"ffn_dim\": 24, "
-    "\"word_embed_proj_dim\": 16, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"dropout\": 0.1, "
-    "\"attention_dropout\": 0.2}",
+    "{\"model_type\": \"opt\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"ffn_dim\": 24, \"word_embed_proj_dim\": 16, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"dropout\": 0.1, \"attention_dropout\": 0.2}",
     "{\"model_type\": \"mixtral\", \"num_local_experts\": 4, \"sliding_window\": 5, " SIZES,
     "{\"model_type\": \"qwen3_moe\", \"num_experts\": 6, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 8, "
     "\"mlp_only_layers\": [0, 4], " SIZES,
@@ -89,7 +91,9 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     hardware.backend = "host";
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
-    if (s->stored) hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
+    if (s->stored)
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate =
+            hardware.host_bandwidth;
     test_network_jobs(&jobs, 1, s->config, steps_of(s));
     struct job *job = &jobs.jobs[0];
     job->microbatch = 2;
@@ -108,7 +112,8 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     if (s->cut)
-        job->parallel = (struct parallel){.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1 + s->prefetch, .pipeline = s->cut->pipeline,
+        job->parallel = (struct parallel){.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1 + s->prefetch,
+                                          .pipeline = s->cut->pipeline,
                                           .data = s->cut->data, .zero = s->zero,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
@@ -155,12 +160,13 @@ void cut_job_same(const struct cut_job_outcome *wanted, const struct cut_job_out
     char what[240], how[PARALLEL_TEXT_BYTES];
     if (s->parallel)
         snprintf(what, sizeof what, "%.25s..., %s, %s, %u microbatches, clip %g, evaluation %u", s->config,
-                 pipeline_schedule_names[s->parallel->schedule], parallel_text(s->parallel, how), (unsigned)s->microbatches,
-                 s->clip, (unsigned)s->every);
+                 pipeline_schedule_names[s->parallel->schedule], parallel_text(s->parallel, how),
+                 (unsigned)s->microbatches, s->clip, (unsigned)s->every);
     else
         snprintf(what, sizeof what,
              "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, zero %u, prefetch %u, precision %u, moments %u, "
-             "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets,
+             "%s, recompute %s, %u microbatches, clip %g%s", s->config, s->cut->pipeline, s->cut->chunks,
+             s->cut->buckets,
              s->cut->data, s->zero, s->prefetch, s->precision, s->moments, pipeline_schedule_names[s->cut->schedule],
              recompute_names[s->recompute], (unsigned)s->microbatches, s->clip,
              s->weights_below ? (s->stored ? ", weights come up from storage" : ", weights come up")
@@ -201,6 +207,7 @@ struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
     s.prefetch = (uint32_t)random_below(seed, 2000000 + n, 3);
     s.every = random_below(seed, 7 * n + 5, 4);
     s.held_out = 1 + random_below(seed, 7 * n + 6, 3);
-    if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
+    if (s.cut->schedule == PIPELINE_INTERLEAVED)
+        s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
     return s;
 }

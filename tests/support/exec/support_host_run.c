@@ -18,7 +18,8 @@ void host_run_machine(struct hardware *out, uint32_t devices, uint32_t threads)
     out->threads = threads;
 }
 
-void host_run(struct hardware *hardware, struct job_set *jobs, const struct host_run_options *options, struct host_run *out)
+void host_run(struct hardware *hardware, struct job_set *jobs, const struct host_run_options *options,
+              struct host_run *out)
 {
     struct error err = {0};
     const struct planner_options planner = {.policy = options->policy, .shards = options->shards,

@@ -24,7 +24,8 @@ struct host_run {
 /* Plans the jobs, the first of which may be parallel, checks the plan, and carries it out with NaN in memory that was
  * released. Takes machine and jobs over. Fails the test with the message of the planner or the executor. The caller
  * releases `out`. */
-void host_run(struct hardware *hardware, struct job_set *jobs, const struct host_run_options *options, struct host_run *out);
+void host_run(struct hardware *hardware, struct job_set *jobs, const struct host_run_options *options,
+              struct host_run *out);
 void host_run_release(struct host_run *run);
 
 #endif

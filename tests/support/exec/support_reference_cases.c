@@ -63,9 +63,11 @@ struct job reference_draw(uint64_t seed, uint64_t n, const struct job *from, boo
     if (random_below(seed, key++, 2) && !clips && !job.network.tied_head) {
         p.replicated = p.pipeline;
         p.data = 1;
-        for (uint32_t i = 0; i < p.pipeline; i++) p.replicas[i] = 1 + (uint32_t)random_below(seed, key++, DRAWN_REPLICAS);
+        for (uint32_t i = 0; i < p.pipeline; i++)
+            p.replicas[i] = 1 + (uint32_t)random_below(seed, key++, DRAWN_REPLICAS);
         while (parallel_devices(&p) > REFERENCE_DEVICES / 2) p.replicas[random_below(seed, key++, p.pipeline)] = 1;
-        job.microbatches = p.schedule == PIPELINE_PIPEDREAM ? 1 : 6 * (1 + random_below(seed, key++, 2)); /* enough in flight */
+        /* enough in flight */
+        job.microbatches = p.schedule == PIPELINE_PIPEDREAM ? 1 : 6 * (1 + random_below(seed, key++, 2));
     }
     const uint64_t rounds = p.replicated > 0 && p.schedule == PIPELINE_PIPEDREAM ? 6 : 1; /* updates of all replicas */
     job.minibatches = rounds * (1 + random_below(seed, key++, REFERENCE_UPDATES_MAX / rounds));
@@ -86,10 +88,10 @@ static void describe(const struct job *job, const char *config, char what[240])
 {
     const struct parallel *p = &job->parallel;
     char how[PARALLEL_TEXT_BYTES];
-    snprintf(what, 240, "%.24s%s: %s, %s, recompute %s, clip %.3g, %u microbatches, %u minibatches, evaluation %u", config,
-             job->network.tied_head ? " tied" : "", pipeline_schedule_names[p->schedule], parallel_text(p, how),
-             recompute_names[p->recompute], job->optimizer.clip, (unsigned)job->microbatches, (unsigned)job->minibatches,
-             (unsigned)job->evaluation.every);
+    snprintf(what, 240, "%.24s%s: %s, %s, recompute %s, clip %.3g, %u microbatches, %u minibatches, evaluation %u",
+             config, job->network.tied_head ? " tied" : "", pipeline_schedule_names[p->schedule], parallel_text(p, how),
+             recompute_names[p->recompute], job->optimizer.clip, (unsigned)job->microbatches,
+             (unsigned)job->minibatches, (unsigned)job->evaluation.every);
     print_message("%s\n", what);
 }
 
@@ -103,7 +105,8 @@ void reference_plan(const struct job *wanted, const char *config, struct plan *p
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (wanted->parallel.storage)
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate =
+        hardware.host_bandwidth;
     test_network_jobs(&jobs, 1, config, wanted->minibatches);
     struct job *job = &jobs.jobs[0];
     job->microbatch = wanted->microbatch;
@@ -167,8 +170,8 @@ static double run(const struct job *job, const char *config, const struct run_op
 }
 
 /* Carries the job out, and returns its losses and weights. */
-static void run_close(const struct job *job, const char *config, uint64_t delay_seed, double losses[REFERENCE_UPDATES_MAX],
-                      uint64_t *fingerprint)
+static void run_close(const struct job *job, const char *config, uint64_t delay_seed,
+                      double losses[REFERENCE_UPDATES_MAX], uint64_t *fingerprint)
 {
     const struct run_options options = {.poison = true, .delay_seed = delay_seed, .record_spans = true,
                                         .storage = {.folder = P_tmpdir}};
@@ -194,7 +197,8 @@ void reference_compare(const struct job *job, const char *config, uint64_t delay
     char what[240];
     describe(job, config, what);
     reference_follow(job, &wanted);
-    run(job, config, &(struct run_options){.poison = true, .delay_seed = delay_seed, .record_spans = true}, what, &wanted);
+    run(job, config, &(struct run_options){.poison = true, .delay_seed = delay_seed, .record_spans = true}, what,
+        &wanted);
 }
 
 void reference_compare_roughly(const struct job *job, const char *config, uint64_t delay_seed, uint32_t tensor)
@@ -239,7 +243,8 @@ void reference_no_checkpoints(const struct job *job, const char *config, const c
     struct error err = {0};
     reference_plan(job, config, &plan);
     const struct run_checkpoints checkpoints = {.folder = "/tmp/never", .keep = 2};
-    assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err), STATUS_BAD_INPUT);
+    assert_int_equal(run_plan(&plan, &(struct run_options){.checkpoints = &checkpoints}, &result, &trace, &err),
+                     STATUS_BAD_INPUT);
     assert_string_equal(err.text, message);
     run_result_release(&result);
     trace_release(&trace);

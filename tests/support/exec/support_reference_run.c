@@ -126,8 +126,8 @@ static bool adds_apart(const struct job *job)
     return parallel_splits(&job->parallel, ZERO_GRADIENTS);
 }
 
-/* Returns true if a chunk's updates wait for the first stage's gradient of the same minibatch: to add up the gradients of a
- * table that both ends have, or to clip. */
+/* Returns true if a chunk's updates wait for the first stage's gradient of the same minibatch: to add up the gradients
+ * of a table that both ends have, or to clip. */
 static bool waits(const struct job *job, uint32_t chunk)
 {
     const struct parallel *p = &job->parallel;
@@ -146,16 +146,19 @@ static void make_reference(struct reference *r, const struct job *job, const str
                             .norms = allocate(memory_norm_bytes(&job->network))};
     memset(r->flat.compression, 0, sizeof r->flat.compression);
     r->flat.gradients = PRECISION_FP32;
-    r->flat.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 1, .chunks = r->chunks, .schedule = PIPELINE_1F1B,
+    r->flat.parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = 1, .chunks = r->chunks,
+                                         .schedule = PIPELINE_1F1B,
                                          .recompute = p->recompute};
     const uint64_t boundary = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32);
     for (uint32_t c = 0; c < r->chunks; c++) {
         struct stage *s = &r->stages[c];
         const struct chunk_memory *m = &s->tables.memory;
-        if (chunk_tables_init(&r->flat, 0, parallel_layers(job, c), &r->arena, &s->tables, &err)) fail_msg("%s", err.text);
+        if (chunk_tables_init(&r->flat, 0, parallel_layers(job, c), &r->arena, &s->tables, &err))
+            fail_msg("%s", err.text);
         s->enters = code_before(job, c);
         if (p->schedule == PIPELINE_2BW || p->delayed) s->staleness = 1;
-        else if (p->schedule == PIPELINE_PIPEDREAM) s->staleness = in_flight(p, waits(job, c) ? 0 : c / (r->chunks / p->pipeline)) - 1;
+        else if (p->schedule == PIPELINE_PIPEDREAM) s->staleness = in_flight(p, waits(job, c)
+                                                                             ? 0 : c / (r->chunks / p->pipeline)) - 1;
         for (uint64_t u = 0; u <= job->minibatches; u++) s->versions[u] = allocate(m->state_bytes);
         weights_init(job, &s->tables.state, (float *)(void *)s->versions[0]);
         for (uint32_t d = 0; d < replicas_of(job, c); d++) {
@@ -212,8 +215,10 @@ static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t minib
     return (struct turn){(uint32_t)(microbatch / each), microbatch % each};
 }
 
-/* Passes a microbatch over a chunk; for an evaluation, after `minibatch` updates. `losses`: by replica of the last stage. */
-static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t minibatch, uint64_t microbatch, double *losses)
+/* Passes a microbatch over a chunk; for an evaluation, after `minibatch` updates. `losses`: by replica of the last
+ * stage. */
+static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t minibatch, uint64_t microbatch,
+                      double *losses)
 {
     struct stage *s = &r->stages[c], *next = c + 1 < r->chunks ? s + 1 : NULL;
     const struct turn turn = turn_of(r->job, c, minibatch, microbatch);
@@ -223,7 +228,8 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
     const bool back = pass == PLAN_BACKWARD;
     const struct chunk_arguments a = {
         .job = &r->flat, .tables = &s->tables, .pass = pass, .minibatch = update,
-        .microbatch = {.alone = true, .adds = turn.before > 0, .apart = adds_apart(r->job), .index = (uint32_t)microbatch},
+        .microbatch = {.alone = true, .adds = turn.before > 0, .apart = adds_apart(r->job),
+                       .index = (uint32_t)microbatch},
         .state = s->versions[version], .table = r->stages[0].versions[version],
         .gradient = back ? s->gradient[turn.replica] : NULL, .batch = r->batch, .targets = r->targets,
         .loss = losses ? &losses[turn.replica] : NULL,
@@ -231,7 +237,8 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
         .gradient_in = back && next ? next->d_boundary : NULL, .gradient_out = back ? s->d_boundary : NULL,
         .activations = pass == PLAN_EVALUATE ? NULL : s->kept, .workspace = s->workspace};
     chunk_compute(r->kernels, &a);
-    const uint64_t numbers = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence, PRECISION_FP32) /
+    const uint64_t numbers = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence,
+                                                   PRECISION_FP32) /
                              sizeof(float);
     if (back && c > 0) reference_round(s->enters, s->d_boundary, numbers);
     if (!back && next) reference_round(next->enters, next->boundary, numbers);
@@ -274,7 +281,8 @@ static float *sum_of(const struct stage *s)
     return s->sum ? s->sum : s->gradient[0];
 }
 
-/* Returns the arguments of a norm or an update. The first chunk adds the last one's gradient of a tied table to its own. */
+/* Returns the arguments of a norm or an update. The first chunk adds the last one's gradient of a tied table to its
+ * own. */
 static struct chunk_arguments arguments_of(struct reference *r, uint32_t c, uint32_t pass)
 {
     const struct stage *last = &r->stages[r->chunks - 1];

@@ -20,10 +20,10 @@
 char *rough_job_text(const struct rough_job *s, char text[256])
 {
     char how[PARALLEL_TEXT_BYTES];
-    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u%s, clip %g, evaluation %u", s->config,
-             s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
-             pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute], (unsigned)s->microbatches,
-             s->precision, s->encodes ? ", encoded" : "", s->clip, (unsigned)s->every);
+    snprintf(text, 256, "%.60s... %s, %s, recompute %s, %u microbatches, precision %u%s, clip %g, evaluation %u",
+             s->config, s->parallel.tensor > 0 ? parallel_text(&s->parallel, how) : "spilled",
+             pipeline_schedule_names[s->parallel.schedule], recompute_names[s->parallel.recompute],
+             (unsigned)s->microbatches, s->precision, s->encodes ? ", encoded" : "", s->clip, (unsigned)s->every);
     return text;
 }
 
@@ -39,7 +39,8 @@ static void make_plan(const struct rough_job *s, struct plan *plan)
     hardware.threads = 1;
     hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (s->parallel.storage)
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate =
+        hardware.host_bandwidth;
     const struct hardware_options slower = {.dilation = s->dilation, .p2p_bytes_per_s = 1e9};
     if (s->dilation > 0 && hardware_adjust(&hardware, &slower, &err)) fail_msg("%s", err.text);
     test_network_jobs(&jobs, 1, s->config, s->last);
@@ -68,8 +69,8 @@ static void make_plan(const struct rough_job *s, struct plan *plan)
     if (!spilled) assert_true(parallel_is_carried_out(&plan->jobs.jobs[0].parallel));
 }
 
-/* Members of a collective of replicas, or over paced links, transfer from the moment when the last one has come; waits are
- * over then. */
+/* Members of a collective of replicas, or over paced links, transfer from the moment when the last one has come; waits
+ * are over then. */
 static void check_waits(const struct plan *plan, const struct trace *trace, bool paced)
 {
     struct plan_walk *walk;
@@ -109,7 +110,8 @@ void rough_job_run_until(const struct rough_job *s, const char *folder, uint64_t
     if (trace_check(&trace, &err)) fail_msg("%s: %s", rough_job_text(s, text), err.text);
     if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
     if (!result.stopped) check_waits(&plan, &trace, s->dilation > 0);
-    *out = (struct rough_job_outcome){.fingerprint = result.jobs[0].weights_fingerprint, .minibatches = result.jobs[0].minibatches,
+    *out = (struct rough_job_outcome){.fingerprint = result.jobs[0].weights_fingerprint,
+                                      .minibatches = result.jobs[0].minibatches,
                             .stopped = result.stopped};
     memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
     out->evaluation_count = result.jobs[0].evaluation_count;
@@ -125,7 +127,8 @@ void rough_job_run(const struct rough_job *s, const char *folder, uint64_t delay
     rough_job_run_until(s, folder, delay_seed, NULL, out);
 }
 
-void rough_job_compare(const struct rough_job *s, const struct rough_job_outcome *wanted, const struct rough_job_outcome *found)
+void rough_job_compare(const struct rough_job *s, const struct rough_job_outcome *wanted,
+                       const struct rough_job_outcome *found)
 {
     const double tolerance = s->precision == PRECISION_FP32 ? 1e-5 : 1e-2;
     char text[256];
@@ -151,7 +154,8 @@ void rough_job_compare_checkpoints(const struct rough_job *s, const char *wanted
     job_set_release(&jobs);
 }
 
-void rough_job_same(const struct rough_job *s, const struct rough_job_outcome *wanted, const struct rough_job_outcome *found)
+void rough_job_same(const struct rough_job *s, const struct rough_job_outcome *wanted,
+                    const struct rough_job_outcome *found)
 {
     char text[256];
     assert_int_equal(found->minibatches, wanted->minibatches);

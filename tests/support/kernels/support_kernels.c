@@ -505,7 +505,8 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     output(out, state, PARTS * rows * c);
 
     if (check) {
-        const struct embed_run run = {b, t, c, v, rows, with_head, padded, tokens, x, dx, head, before, state, &optimizer};
+        const struct embed_run run = {b, t, c, v, rows, with_head, padded, tokens, x, dx, head, before, state,
+                                      &optimizer};
         check_embedding(&run);
     }
 }

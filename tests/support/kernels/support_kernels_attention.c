@@ -249,8 +249,8 @@ static void attention_case(const struct kernels *kernels, const int64_t *shape,
 }
 
 /* Copies the rows of a slice of tokens between an array of all tokens and the slice's own. */
-static void copy_slice(float *all, float *own, int64_t samples, int64_t tokens, int64_t begin, int64_t count, int64_t width,
-                       bool back)
+static void copy_slice(float *all, float *own, int64_t samples, int64_t tokens, int64_t begin, int64_t count,
+                       int64_t width, bool back)
 {
     for (int64_t sample = 0; sample < samples; sample++) {
         float *const here = own + sample * count * width, *const there = all + (sample * tokens + begin) * width;
@@ -302,10 +302,12 @@ static void sliced_case(const struct kernels *kernels, const int64_t *shape, str
 void test_kernel_attention_sliced(void **state)
 {
     (void)state;
-    static const int64_t sizes[][5] = {{1, 4, 1, 1, 1}, {3, 17, 4, 2, 7}, {2, 131, 4, 1, 16}, {1, 200, 2, 2, 48}, {1, 70, 2, 2, 80}};
+    static const int64_t sizes[][5] = {{1, 4, 1, 1, 1}, {3, 17, 4, 2, 7}, {2, 131, 4, 1, 16}, {1, 200, 2, 2, 48},
+                                       {1, 70, 2, 2, 80}};
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
         for (int64_t rounded = 0; rounded < 2; rounded++)
-            run_case(sliced_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], sizes[i][4], true, false,
+            run_case(sliced_case,
+                     (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3], sizes[i][4], true, false,
                                               rounded});
 }
 

@@ -330,7 +330,8 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
                                             .v = moments_of(n, 95, halves),
                                             .key = KEY,
                                             .place = PLACE};
-    kernels->embed_gradient(kernels, gradient, false, head, dx, tokens, t + 1, b, t, c, v, 0, rows, parameters.padded, scratch);
+    kernels->embed_gradient(kernels, gradient, false, head, dx, tokens, t + 1, b, t, c, v, 0, rows, parameters.padded,
+                            scratch);
     kernels->update(kernels, &apart, gradient, n, &o, true, 3);
     assert_memory_equal(again, p, (size_t)n * sizeof *p);
     assert_memory_equal(apart.rounded, weights, (size_t)n * sizeof *weights);

@@ -119,7 +119,8 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
     float *q_before = support_floats(q_count), *k_before = support_floats(k_count);
     memcpy(q_before, q, (size_t)q_count * sizeof *q);
     memcpy(k_before, k, (size_t)k_count * sizeof *k);
-    struct kernel_rope arguments = {.q = q, .k = k, .b = b, .t = t, .h = h, .kv = kv, .d = d, .begin = begin, .row_q = h * d,
+    struct kernel_rope arguments = {.q = q, .k = k, .b = b, .t = t, .h = h, .kv = kv, .d = d, .begin = begin,
+                                    .row_q = h * d,
                                     .row_k = kv * d, .turned = d, .rope = rope};
     int32_t *const begins = shape[7] ? support_tokens(b * t) : NULL;
     for (int64_t i = 0; begins && i < b * t; i++) /* rows of 1, 2, ... tokens, in each sample one more */

@@ -1,4 +1,5 @@
-/* Checks kernels of jobs that clip, and of tensor groups: against plain ones in double, or against other kernels' bits. */
+/* Checks kernels of jobs that clip, and of tensor groups: against plain ones in double, or against other kernels'
+ * bits. */
 #include "tests/support/kernels/support_kernels.h"
 
 #include <math.h>
@@ -181,7 +182,8 @@ static void combine(struct member *members, int64_t count, int64_t numbers, bool
 }
 
 /* Makes a loss of the rows from `first` on, as a group does. */
-static void share_rows(const struct kernels *kernels, struct member *members, int64_t count, struct kernel_loss_rows rows)
+static void share_rows(const struct kernels *kernels, struct member *members, int64_t count,
+                       struct kernel_loss_rows rows)
 {
     for (int64_t m = 0; m < count; m++) {
         struct member *const own = &members[m];
@@ -205,8 +207,8 @@ static int32_t *some_labels(int64_t rows, int64_t v, int64_t every)
     return labels;
 }
 
-static void check_share(const float *z, int64_t v, const struct member *members, int64_t count, int64_t at, int64_t label,
-                        double counted, double *total)
+static void check_share(const float *z, int64_t v, const struct member *members, int64_t count, int64_t at,
+                        int64_t label, double counted, double *total)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < v; j++) largest = fmax(largest, (double)z[j]);
@@ -236,8 +238,10 @@ static void loss_share_case(const struct kernels *kernels, const int64_t *shape,
         logits[m] = support_floats(rows * own + 1);
         for (int64_t i = 0; i < rows * own; i++) logits[m][i] = before[i / own * v + first + i % own];
         members[m] = (struct member){
-            .share = {.logits = logits[m], .labels = labels, .label_stride = shape[1], .b = shape[0], .t = shape[1], .v = own,
-                      .first_word = first, .masked = shape[4] > 1, .largest = empty_array(piece), .sums = empty_array(2 * piece)},
+            .share = {.logits = logits[m], .labels = labels, .label_stride = shape[1], .b = shape[0], .t = shape[1],
+                      .v = own,
+                      .first_word = first, .masked = shape[4] > 1, .largest = empty_array(piece),
+                      .sums = empty_array(2 * piece)},
             .loss = support_loss()};
     }
     struct kernel_loss_rows part = {.parts = 1};

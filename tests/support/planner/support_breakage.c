@@ -37,7 +37,8 @@ void breakage_drop(struct draft *d, uint32_t shard, uint32_t pass, uint32_t stre
 static bool is_said(const char *complaint, const char *text)
 {
     size_t length = strlen(complaint);
-    return length > 0 && complaint[length - 1] == ' ' ? strncmp(text, complaint, length) == 0 : strcmp(text, complaint) == 0;
+    return length > 0 && complaint[length - 1] == ' '
+           ? strncmp(text, complaint, length) == 0 : strcmp(text, complaint) == 0;
 }
 
 void breakages_run(const struct breakage *breakages, size_t count)

@@ -504,8 +504,8 @@ void family_check_torch(const struct family_test *test, const struct job *job, c
 {
     double adamw = family_check_golden(test, job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1}, folder,
                                        "adamw", is_noise);
-    double sgd = family_check_golden(test, job, &(struct trainer_options){.blocks_per_shard = 1, .slices = slices}, folder,
-                                     "sgd", is_noise);
+    double sgd = family_check_golden(test, job, &(struct trainer_options){.blocks_per_shard = 1, .slices = slices},
+                                     folder, "sgd", is_noise);
     print_message("PyTorch: losses differ by at most %.1e (adamw) and %.1e (sgd)\n", adamw, sgd);
 }
 

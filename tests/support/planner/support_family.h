@@ -44,7 +44,8 @@ double family_check_gradients(const struct family_test *test, const struct job *
                               const struct trainer_options *options);
 
 /* Checks that job->minibatches steps give the same bits with many cuts, with one and two threads, and with
- * evaluations before them, whose losses are the steps' unless the job has dropout. `slices`: the embedding may be cut by rows. */
+ * evaluations before them, whose losses are the steps' unless the job has dropout. `slices`: the embedding may be cut
+ * by rows. */
 void family_check_cuts(const struct family_test *test, const struct job *job, bool slices);
 
 /* Makes the small job of a family; `choice` selects the family's second variant. */

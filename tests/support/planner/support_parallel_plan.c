@@ -110,7 +110,8 @@ struct plan_op *test_parallel_op_on(struct plan *plan, uint32_t pass, uint32_t r
 struct plan_access *test_parallel_access(struct plan *plan, struct plan_op *op, uint32_t kind)
 {
     for (uint32_t a = 0; a < op->access_count; a++)
-        if (plan->buffers[plan->accesses[op->first_access + a].buffer].kind == kind) return &plan->accesses[op->first_access + a];
+        if (plan->buffers[plan->accesses[op->first_access + a].buffer].kind == kind)
+        return &plan->accesses[op->first_access + a];
     fail_msg("no access of kind %u", kind);
     return NULL;
 }

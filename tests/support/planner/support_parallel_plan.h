@@ -35,8 +35,8 @@ void test_parallel_near(double found, double expected);
  * task. */
 struct plan_task *test_parallel_task(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
 struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind);
-/* Returns the first operation on a stream in the first task of a pass over a run; an operation's first access to a kind of
- * buffers; and the buffer of a kind and shard, on devices or not. They fail the test where there is none. */
+/* Returns the first operation on a stream in the first task of a pass over a run; an operation's first access to a kind
+ * of buffers; and the buffer of a kind and shard, on devices or not. They fail the test where there is none. */
 struct plan_op *test_parallel_op_on(struct plan *plan, uint32_t pass, uint32_t run, uint32_t stream);
 struct plan_access *test_parallel_access(struct plan *plan, struct plan_op *op, uint32_t kind);
 struct plan_buffer *test_parallel_buffer(struct plan *plan, uint32_t kind, uint32_t shard, bool on_device);

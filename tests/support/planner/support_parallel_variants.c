@@ -42,7 +42,8 @@ static const struct range ranges[VARIANT_END / VARIANT_RANGE] = {
     RANGE(HOSTS_CLIP) = {.offload = OFFLOAD_STATES, .zero = ZERO_STATES, .clip = 0.5},
     RANGE(BELOW) = {.offload = OFFLOAD_WEIGHTS, .in_chunks = true, .one_each = true},
     RANGE(BELOW_SHARES) = {.offload = OFFLOAD_WEIGHTS, .zero = ZERO_WEIGHTS, .in_chunks = true},
-    RANGE(SWAPS) = {.offload = OFFLOAD_WEIGHTS, .zero = ZERO_WEIGHTS, .in_chunks = true, .one_each = true, .swap = true},
+    RANGE(SWAPS) = {.offload = OFFLOAD_WEIGHTS, .zero = ZERO_WEIGHTS, .in_chunks = true, .one_each = true,
+                    .swap = true},
     RANGE(SLICES) = {.schedule = PIPELINE_TERAPIPE, .in_slices = true},
     RANGE(HALVES_SHARES) = {.schedule = PIPELINE_ZB_H1, .zero = ZERO_WEIGHTS},
     RANGE(SLICES_HELD_OUT) = {.schedule = PIPELINE_TERAPIPE, .in_slices = true, .evaluated = true},
@@ -61,7 +62,8 @@ static struct parallel parallel_of(uint32_t variant)
     const uint32_t stages = variant % 10;
     struct parallel p = {.tensor = r->tensor > 0 ? r->tensor : 1, .data = 1 + variant % VARIANT_RANGE / 10,
                          .pipeline = r->in_chunks ? 1 : stages, .chunks = r->in_chunks ? stages : 1, .prefetch = 1,
-                         .schedule = r->schedule > 0 ? r->schedule : PIPELINE_1F1B, .zero = r->zero, .offload = r->offload,
+                         .schedule = r->schedule > 0 ? r->schedule : PIPELINE_1F1B, .zero = r->zero,
+                         .offload = r->offload,
                          .flush = r->flush, .sequence = r->sequence, .tree = r->tree, .swap = r->swap,
                          .delayed = r->delayed, .storage = r->storage};
     if (variant / VARIANT_RANGE == VARIANT_HOSTS_CLIP / VARIANT_RANGE && p.data == 1) p.tensor = 2;
@@ -102,9 +104,11 @@ static void plan_on(uint64_t device_bytes, uint32_t variant, struct plan *out)
     struct error err = {0};
     const struct planner_options options = {.weight_buffers = 0};
     test_hardware(&hardware, 4, device_bytes, 1e9);
-    if (variant >= VARIANT_HOSTS && variant < VARIANT_ROWS) hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
+    if (variant >= VARIANT_HOSTS && variant < VARIANT_ROWS)
+        hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     if (variant >= VARIANT_STORES && variant < VARIANT_ROWS)
-        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate = hardware.host_bandwidth;
+        hardware.storage.capacity_bytes = hardware.storage.read_rate = hardware.storage.write_rate =
+        hardware.host_bandwidth;
     make_jobs(&jobs, variant);
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);

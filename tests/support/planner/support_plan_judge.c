@@ -70,7 +70,8 @@ static void cross_path(struct link_uses *uses, const struct hardware *hw, const 
         for (uint32_t i = 0; i < device->path_count; i++)
             cross(uses, hw, device->path[i], op->stream == STREAM_D2H, op->bytes, at->stream);
     } else { /* storage: one link direction for both */
-        uses->met |= uses->stream[JUDGE_DIRECTIONS_MAX - 1] != 0 && uses->stream[JUDGE_DIRECTIONS_MAX - 1] != at->stream + 1;
+        uses->met |= uses->stream[JUDGE_DIRECTIONS_MAX - 1] != 0 &&
+            uses->stream[JUDGE_DIRECTIONS_MAX - 1] != at->stream + 1;
         uses->stream[JUDGE_DIRECTIONS_MAX - 1] = at->stream + 1;
     }
 }
@@ -168,7 +169,8 @@ void plan_judge_read(struct plan_judge *judge, const struct plan *plan)
     for (uint32_t o = 0; o < judge->op_count; o++)
         judge->chain_s = fmax(judge->chain_s, judge->ops[o].ready_s + judge->ops[o].alone_s);
     bool slowed = slows_down(&plan->hardware);
-    for (uint32_t l = 0; l < JUDGE_DIRECTIONS_MAX && !slowed; l++) judge->direction_s = fmax(judge->direction_s, uses.busy_s[l]);
+    for (uint32_t l = 0; l < JUDGE_DIRECTIONS_MAX && !slowed; l++)
+        judge->direction_s = fmax(judge->direction_s, uses.busy_s[l]);
     judge->alone = !uses.met && !slowed;
 }
 

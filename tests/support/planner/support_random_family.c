@@ -76,7 +76,9 @@ static void planned_machine(uint64_t key, uint64_t memory_bytes, struct hardware
     for (uint32_t d = 0; d < devices; d++) {
         out->devices[d].memory_bytes = memory_bytes;
         if (bus != UINT32_MAX) sim_test_connect(out, d, bus);
-        sim_test_connect(out, d, sim_test_link(out, 1e9 * draw(key, 4, 2, 20), 1e-6 * draw(key, 5, 0, 3), draw(key, 6, 0, 3) > 0));
+        sim_test_connect(out, d,
+                         sim_test_link(out, 1e9 * draw(key, 4, 2, 20), 1e-6 * draw(key, 5, 0, 3),
+                                       draw(key, 6, 0, 3) > 0));
     }
     if (draw(key, 7, 0, 3) == 0)
         for (uint32_t d = 0; d < devices; d++) hardware_join(&out->devices[d], 1);

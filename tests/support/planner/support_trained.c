@@ -11,7 +11,8 @@ void support_train_only(struct job *job, struct arena *arena)
                                               .targets = job->adapter.targets,
                                               .target_count = job->adapter.target_count};
     job->network.trained = NULL;
-    if (network_train_only(&job->network, &job->freeze, &adapters, arena, &job->network.trained, &err) == STATUS_OK) return;
+    if (network_train_only(&job->network, &job->freeze, &adapters, arena, &job->network.trained, &err) == STATUS_OK)
+        return;
     fprintf(stderr, "%s\n", err.text);
     abort();
 }

@@ -34,25 +34,30 @@ static void write_old(const char *path, const struct support_long *trace)
     struct file_out *out;
     double end_s = end_of(trace, trace->span_count - 1);
     if (file_out_create(path, &out, &err)) fail_msg("%s", err.text);
-    file_out_printf(out, "{\n  \"spillway_trace\": 1,\n  \"source\": \"%s\",\n  \"hardware\": \"h\",\n  \"policy\": \"p\",\n"
+    file_out_printf(out, "{\n  \"spillway_trace\": 1,\n  \"source\": \"%s\",\n  \"hardware\": \"h\",\n  \"policy\": "
+                         "\"p\",\n"
                          "  \"plan\": \"00000000000000ff\",\n  \"complete\": true,\n  \"makespan_s\": %.17g,\n"
                          "  \"streams\": [{\"name\": \"gpu0 compute\", \"device\": 0, \"kind\": \"compute\"},\n"
                          "    {\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}],\n"
-                         "  \"places\": [{\"name\": \"host\", \"capacity_bytes\": 9, \"peak_bytes\": 0, \"peak_time_s\": 0},\n"
-                         "    {\"name\": \"gpu0\", \"capacity_bytes\": %d, \"peak_bytes\": %d, \"peak_time_s\": 0.25}],\n"
-                         "  \"jobs\": [{\"name\": \"a\", \"tokens\": 6, \"samples\": 3, \"minibatches\": 1, \"start_s\": 0, "
-                         "\"end_s\": %.17g}],\n",
+                         "  \"places\": [{\"name\": \"host\", \"capacity_bytes\": 9, \"peak_bytes\": 0, "
+                         "\"peak_time_s\": 0},\n"
+                         "    {\"name\": \"gpu0\", \"capacity_bytes\": %d, \"peak_bytes\": %d, "
+                         "\"peak_time_s\": 0.25}],\n"
+                         "  \"jobs\": [{\"name\": \"a\", \"tokens\": 6, \"samples\": 3, \"minibatches\": 1, "
+                         "\"start_s\": 0, \"end_s\": %.17g}],\n",
                     trace_source_names[trace->source], end_s, CAPACITY_BYTES, PEAK_BYTES, end_s);
     file_out_printf(out, "  \"operation_columns\": [\"stream\", \"job\", \"shard\", \"pass\", \"index\", \"bytes\"],\n"
                          "  \"operations\": [[0, 0, %d, \"forward\", 1, 0], [1, 0, %d, \"forward\", 0, %d]],\n"
-                         "  \"span_columns\": [\"number\", \"operation\", \"minibatch\", \"start_s\", \"end_s\"],\n  \"spans\": [",
+                         "  \"span_columns\": [\"number\", \"operation\", \"minibatch\", \"start_s\", "
+                         "\"end_s\"],\n  \"spans\": [",
                     SHARD, SHARD, COPY_BYTES);
     for (uint64_t k = 0; k < trace->span_count; k++)
-        file_out_printf(out, "%s\n    [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %.17g, %.17g]", k > 0 ? "," : "", k, k % 2, k / 100,
-                        (double)k / 2, end_of(trace, k));
+        file_out_printf(out, "%s\n    [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %.17g, %.17g]", k > 0 ? "," : "", k,
+                        k % 2, k / 100, (double)k / 2, end_of(trace, k));
     file_out_printf(out, "\n  ],\n  \"level_columns\": [\"time_s\", \"place\", \"bytes\"],\n  \"levels\": [");
     for (uint64_t k = 0; k < trace->span_count; k++)
-        file_out_printf(out, "%s\n    [%.17g, %d, %" PRIu64 "]", k > 0 ? "," : "", (double)k / 2, k % 3 != 0, level_bytes(k));
+        file_out_printf(out, "%s\n    [%.17g, %d, %" PRIu64 "]", k > 0 ? "," : "", (double)k / 2, k % 3 != 0,
+                        level_bytes(k));
     file_out_printf(out, "\n  ]\n}\n");
     if (file_out_commit(out, &err)) fail_msg("%s", err.text);
 }
@@ -61,9 +66,11 @@ static void write_new(const char *path, const struct support_long *trace)
 {
     struct error err = {0};
     struct trace_writer *writer;
-    struct trace_stream streams[] = {{.name = "gpu0 compute", .kind = STREAM_COMPUTE}, {.name = "gpu0 h2d", .kind = STREAM_H2D}};
+    struct trace_stream streams[] = {{.name = "gpu0 compute", .kind = STREAM_COMPUTE},
+                                     {.name = "gpu0 h2d", .kind = STREAM_H2D}};
     struct trace_place places[] = {{.name = "host", .capacity_bytes = 9},
-                                   {.name = "gpu0", .capacity_bytes = CAPACITY_BYTES, .peak_bytes = PEAK_BYTES, .peak_time_s = 0.25}};
+                                   {.name = "gpu0", .capacity_bytes = CAPACITY_BYTES, .peak_bytes = PEAK_BYTES,
+                                    .peak_time_s = 0.25}};
     struct trace_job job = {.name = "a", .tokens = 6, .samples = 3, .minibatches = 1};
     struct trace head = {.source = (uint32_t)trace->source,
                          .hardware = "h",
@@ -89,7 +96,9 @@ static void write_new(const char *path, const struct support_long *trace)
                                                        .kind = copy ? OP_COPY : OP_COMPUTE,
                                                        .pass = PLAN_FORWARD,
                                                        .op_index = !copy});
-        trace_writer_level(writer, &(struct trace_level){.time_s = (double)k / 2, .place = k % 3 != 0, .bytes = level_bytes(k)});
+        trace_writer_level(writer,
+                           &(struct trace_level){.time_s = (double)k / 2, .place = k % 3 != 0,
+                                                 .bytes = level_bytes(k)});
     }
     trace_writer_total(writer, &head);
     if (trace_writer_commit(writer, &head, &err)) fail_msg("%s", err.text);

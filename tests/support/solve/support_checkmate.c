@@ -48,7 +48,8 @@ static void fill_nodes(const struct chain *chain, struct node *nodes)
     for (int l = 0; l < layers; l++) {
         const struct chain_layer *layer = &chain->layers[l];
         int bound = l > 0 ? 2 * l - 1 : NONE;
-        nodes[2 * l] = (struct node){(double)layer->forward, (double)(layer->saved - layer->boundary), {bound, NONE}, false};
+        nodes[2 * l] = (struct node){(double)layer->forward, (double)(layer->saved - layer->boundary), {bound, NONE},
+                                     false};
         if (l > 0) nodes[bound] = (struct node){0, (double)layer->boundary, {2 * (l - 1), NONE}, true};
         nodes[3 * layers - 2 - l] = (struct node){0, 0, {2 * l, bound}, false};
     }

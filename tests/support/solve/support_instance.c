@@ -135,7 +135,8 @@ bool test_instance_drawn(const struct instance_random *options, uint32_t tasks, 
     return small;
 }
 
-void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best)
+void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found,
+                         int64_t best)
 {
     test_instance_print(in);
     fail_msg("seed %" PRIu64 ", case %u: %s %" PRId64 ", optimum %" PRId64, seed, c, what, found, best);

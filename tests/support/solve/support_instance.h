@@ -28,6 +28,7 @@ bool test_instance_drawn(const struct instance_random *options, uint32_t tasks, 
                         struct instance *out);
 
 /* Prints the instance and ends the test: `what` found a value that contradicts the optimum. */
-void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found, int64_t best);
+void test_instance_wrong(const struct instance *in, uint64_t seed, uint32_t c, const char *what, int64_t found,
+                         int64_t best);
 
 #endif

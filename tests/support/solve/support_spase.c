@@ -91,7 +91,8 @@ void test_spase_tiny(uint64_t seed, uint32_t jobs_max, struct spase *out)
     out->name = "tiny";
     for (uint32_t k = 0; k < classes; k++) out->class_names[k] = names[k];
     for (uint32_t n = 0; n < nodes; n++)
-        out->nodes[n] = (struct spase_node){.name = names[n], .class = n % classes, .device_count = draw(seed, &c, 1, 3)};
+        out->nodes[n] = (struct spase_node){.name = names[n], .class = n % classes,
+                                            .device_count = draw(seed, &c, 1, 3)};
     for (uint32_t j = 0; j < jobs; j++) {
         uint32_t count = draw(seed, &c, 1, 3);
         out->jobs[j] = (struct spase_job){.name = names[j], .first_config = configs, .config_count = count};
