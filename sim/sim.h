@@ -16,7 +16,7 @@
 #include "traces/trace_writer.h"
 
 struct sim_options {
-    const struct hardware *hardware; /* NULL: the plan's; else one with as many devices */
+    const struct hardware *hardware; /* NULL: the plan's; else one with the same number of devices */
     const struct plan_dispatch_options *live; /* for a plan with choices: the policy asked as units end and devices have
                                                * slots; NULL: the plan's order */
     enum sim_collectives_by collectives;

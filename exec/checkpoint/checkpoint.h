@@ -37,7 +37,7 @@ struct checkpoint_subject {
     float *const *states;  /* per shard; NULL: only search */
     bool knows_frozen;     /* the fingerprint of the frozen weights (exec/files/weights.h), which are not in the file
                               ... */
-    uint64_t frozen;       /* ... and which must be those that the training had */
+    uint64_t frozen;       /* ... and which ones; the training must have had the same */
 };
 
 struct checkpoint_history {

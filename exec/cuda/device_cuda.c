@@ -188,7 +188,7 @@ static void note_times(struct device_stream *stream, struct slot *slot, struct d
     pthread_mutex_unlock(&own->events_lock);
 }
 
-/* A call's times are the host's; those of earlier work came from events. */
+/* A call's times are the host's; times of earlier work came from events. */
 static void keep_order(struct cuda_stream *own, struct device_timing *timing)
 {
     if (timing->start_s < own->last_s) timing->start_s = own->last_s;

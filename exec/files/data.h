@@ -34,7 +34,7 @@ MUST_CHECK enum status data_open_held_out(const struct job *job, struct data_sou
 MUST_CHECK enum status data_open_held_out_known(const struct job *job, struct data_source **out, struct error *err);
 void data_close(struct data_source *source); /* NULL does nothing */
 
-/* Counts the tokens that samples are taken from, of rows those of the file; 0 for random data and images. */
+/* Counts the tokens that samples are taken from (all of a file of rows); 0 for random data and images. */
 uint64_t data_tokens(const struct data_source *source);
 
 /* Writes job_batch_bytes() bytes, laid out as in models/job/job.h. `minibatch` of held-out data is below the

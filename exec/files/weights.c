@@ -280,7 +280,7 @@ enum status weights_order_rows(const struct tensor_spec *spec, float *to, const 
 
 /* --- tensors that files have for each expert ------------------------------------------------------- */
 
-/* Counts the files' matrices of a tensor: 1, or those of all experts. */
+/* Counts the files' matrices of a tensor: 1, or one or two for each expert. */
 static uint64_t parts_of(const struct tensor_spec *spec)
 {
     return spec->of_expert[0] ? spec->shape[0] * (spec->of_expert[1] ? 2 : 1) : 1;

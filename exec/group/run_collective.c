@@ -38,8 +38,8 @@
 enum { PIECE_FLOATS = 10 * KERNELS_CODE_UNIT };
 
 struct run_collective {
-    struct run_collective *next, **link; /* of those in flight */
-    struct meeting meeting; /* of all members at first, then of those of this process */
+    struct run_collective *next, **link; /* the list of collectives in flight */
+    struct meeting meeting; /* of all members at first, then of this process's */
     uint32_t members, here, left; /* here: members of this process; left: they and the walking thread */
     uint32_t job;
     uint64_t minibatch;
@@ -68,7 +68,7 @@ struct collective_call {
     struct run *run;
     struct run_collective *collective;
     struct device_stream *stream;
-    uint32_t member, worker; /* among all, and among those of this process */
+    uint32_t member, worker; /* among all, and among this process's */
     char *staged; /* of a GPU: host memory for the member's data; NULL: they are in host memory */
     bool *omitted;
     struct device_timing *timing;

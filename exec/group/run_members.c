@@ -49,7 +49,7 @@ static struct run_collective_data reduced(const struct chunk_tables *tables, con
     return data;
 }
 
-/* Replicas of an end have equal gradients: each group of a JOIN adds up those of the first replica of both. */
+/* Replicas of an end have equal gradients: each group of a JOIN adds up the gradients of the first replica of both. */
 static bool repeats_end(const struct chunk_tables *tables, const struct plan_walk_op *op)
 {
     const struct parallel *const p = &tables->job->parallel;

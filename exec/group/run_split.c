@@ -80,7 +80,7 @@ enum status run_split_enqueue(struct run *run, const struct plan_walk_op *op, st
 
 struct split_reach {
     struct ranks *ranks;
-    uint64_t number; /* of messages, before that of the exchange */
+    uint64_t number; /* messages before the exchange */
     uint32_t members, here; /* here: of this process */
     uint32_t *ranks_of;
 };

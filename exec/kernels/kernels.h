@@ -219,7 +219,7 @@ struct kernels {
 
     /* Chooses experts by `probabilities`, which has the router's results, and fills in the rest. */
     void (*route)(const struct kernels *kernels, const struct kernel_routes *routes);
-    /* d(R,E): in, the first k of a row are gradients of its weights; out, those of the router's results */
+    /* d(R,E): in, the first k of a row are gradients of its weights; out, gradients of the router's results */
     void (*route_backward)(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
     /* sent(R k,C) = each place's row of x(R,C) */
     void (*send)(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,

@@ -76,7 +76,7 @@ void host_route(const struct kernels *kernels, const struct kernel_routes *route
     sort_rows(routes);
 }
 
-/* d(E) begins with the gradients of the chosen ones' weights, and ends as those of the router's results. */
+/* d(E) begins with the gradients of the chosen ones' weights, and ends as gradients of the router's results. */
 static void route_row_backward(const struct kernel_routes *routes, float *d, int64_t row)
 {
     const float *const p = routes->probabilities + row * routes->e, *const w = routes->weights + row * routes->k;

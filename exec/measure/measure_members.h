@@ -1,6 +1,6 @@
 /*
  * Collectives between threads of this process, each of which stands for a device. Sums, copies and meetings are those
- * of the executor; an all-reduce is that of tensor groups.
+ * of the executor; an all-reduce is as in tensor groups.
  */
 #ifndef SPILLWAY_EXEC_MEASURE_MEASURE_MEMBERS_H
 #define SPILLWAY_EXEC_MEASURE_MEASURE_MEMBERS_H

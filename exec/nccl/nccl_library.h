@@ -1,7 +1,7 @@
 /*
  * NCCL's interface, loaded at run time if it is installed; the program does not link it.
  *
- * The declarations are those of nccl.h, NCCL 2.28.9, as far as they are used (NVIDIA Collective Communication Library
+ * The declarations are from nccl.h, NCCL 2.28.9, as far as they are used (NVIDIA Collective Communication Library
  * documentation, "Collective Communication Functions", "Communicator Creation and Management Functions"). They have
  * been the same since 2.0; a test compares the numbers where that header is installed.
  */

@@ -333,7 +333,7 @@ static void norm(const struct kernels *kernels, const struct chunk_arguments *a)
     }
 }
 
-/* Copies the newest weights, with those of the head's copy of the table. */
+/* Copies the newest weights, with the head's copy of the table. */
 static void keep_version(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct state_layout *state = &a->tables->state.layout;

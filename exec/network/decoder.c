@@ -27,7 +27,7 @@
 #include "exec/network/transformer.h"
 #include "models/network/network_traits.h"
 
-/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). Q also
+/* In the order of network_layer_tensors(), without tensors that a family does not have (tensor_index()). Q also
  * stands for the one tensor of q, k and v. */
 enum block_tensor {
     NORM1_WEIGHT, NORM1_BIAS, Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,

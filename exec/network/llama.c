@@ -37,7 +37,7 @@
 #include "base/bf16.h"
 #include "models/network/network_traits.h"
 
-/* In the order of network_layer_tensors(), which leaves out those that a family does not have (tensor_index()). */
+/* In the order of network_layer_tensors(), without tensors that a family does not have (tensor_index()). */
 enum block_tensor {
     Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, Q_NORM, K_NORM, GATE_WEIGHT, UP_WEIGHT,
     DOWN_WEIGHT, EXPERTS, /* the first of several, in place of the three before */
@@ -293,7 +293,7 @@ static void feed_forward(const struct transformer_unit *unit, uint64_t layer, co
                                    transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
 }
 
-/* Makes the gradient of the second norm's result, in d_stream2, from that of the part's. */
+/* Makes the gradient of the second norm's result, in d_stream2, from the gradient of the part's. */
 static void feed_forward_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
                                   const float *d_made)
 {
@@ -355,7 +355,7 @@ static void block_forward(const struct transformer_unit *all_blocks, uint64_t la
     if (out) k->residual(k, out, kept.middle, out, unit->own * unit->c);
 }
 
-/* Returns the gradient of a part's result from that of the sum, in `room` if the norm `weight` is between. */
+/* Returns the gradient of a part's result from the gradient of the sum, in `room` if the norm `weight` is between. */
 static const float *through_outer_norm(const struct transformer_unit *unit, float *room, const float *d,
                                        const struct kept *kept, uint64_t layer, enum block_tensor weight)
 {
@@ -366,7 +366,7 @@ static const float *through_outer_norm(const struct transformer_unit *unit, floa
     return room;
 }
 
-/* Makes the gradient of the first norm's result, in d_stream2, from that of attention's. */
+/* Makes the gradient of the first norm's result, in d_stream2, from the gradient of attention's. */
 static void attention_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
                                const float *d_attended)
 {

@@ -260,7 +260,7 @@ void transformer_sum(const struct transformer_unit *unit, float *values, int64_t
     if (unit->split) transformer_exchange_sum(unit->kernels, unit->split, values, (uint64_t)count);
 }
 
-/* A piece of a linear layer: its product, and where its operands are in those of all pieces. */
+/* A piece of a linear layer: its product, and the places of its operands among all pieces. */
 struct piece {
     struct transformer_product product;
     int64_t x, y, weight, bias;
@@ -635,7 +635,7 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
     struct kernel_loss_rows rows = {
         .part = unit->microbatch, .parts = unit->microbatches, .targets = words->masked ? (int64_t)a->targets : 0,
         .cap = (float)unit->network->logit_cap};
-    if (a->context) { /* a slice's rows count among those of the minibatch */
+    if (a->context) { /* a slice's rows count among the minibatch's */
         if (!words->masked) rows.targets = (int64_t)rows.parts * unit->b * (int64_t)parallel_sequence(a->job);
         rows.continues = a->microbatch.adds;
     }

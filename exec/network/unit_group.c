@@ -272,7 +272,7 @@ static void exchange_here(struct unit_group *group, uint32_t rank, void *values,
     }
 }
 
-/* Combines values with those of other processes. */
+/* Combines values with other processes. */
 static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine)
 {
     struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values,

@@ -27,7 +27,7 @@ MUST_CHECK enum status unit_group_create(uint32_t members, bool looks, bool pace
                                          struct error *err);
 void unit_group_destroy(struct unit_group *group);
 
-/* Combines `count` numbers with those of the next member. */
+/* Combines `count` numbers with the next member's. */
 typedef void unit_group_combine(float *restrict result, const float *x, uint64_t count);
 
 /* An exchange with members in other processes: `values` of all members in this one become results. */
@@ -45,7 +45,8 @@ typedef bool unit_group_reach(void *context, const struct unit_group_exchange *e
 /* Has a new group of a power of two members add up as a balanced tree: ((x0 + x1) + (x2 + x3)) + ... */
 void unit_group_add_as_tree(struct unit_group *group);
 
-/* Divides a new group among processes. `here`: by member, those of this process, or none; borrowed, as `context` is. */
+/* Divides a new group among processes. `here`: members of this process, by member, or none; borrowed, as `context`
+ * is. */
 void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context);
 
 /* Replace `values` of `count` numbers by the sum or the maximum over all members. */

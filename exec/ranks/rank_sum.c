@@ -183,7 +183,7 @@ bool rank_sum_work(const struct rank_sum *sum, uint32_t worker)
 
 /* --- doubles ---------------------------------------------------------------------------------- */
 
-/* Begins to exchange members' values; those of other ranks come to `others`, by member. Returns the number of
+/* Begins to exchange members' values; values of other ranks come to `others`, by member. Returns the number of
  * messages. */
 static uint32_t exchange_doubles(const struct rank_sum *sum, double *others, struct ranks_request *requests)
 {

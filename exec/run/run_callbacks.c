@@ -311,7 +311,7 @@ struct keep_call {
     uint64_t minibatch;
 };
 
-/* Copies a rank's values to those of the whole shard. */
+/* Copies a rank's values to their place in the whole shard. */
 static void keep_values(const struct keep_call *call)
 {
     struct run *const run = call->run;

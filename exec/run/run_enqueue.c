@@ -219,7 +219,7 @@ static double *norms_on_host(const struct run_loop *loop, const struct plan_walk
     return NULL;
 }
 
-/* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */
+/* Computes over a chunk of a parallel job: operands are as for a unit over a shard, but for tied tables. */
 static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan *const plan = loop->plan;

@@ -47,7 +47,7 @@ static enum status write_best(struct run *run, uint32_t j, struct weights_walk b
     return keep_values(run, best, is_complete(run, j), job->weights_best, &result->kept_path, err);
 }
 
-/* Keeps the best evaluation's weights, if the job does so. Frozen ones are those of its state. */
+/* Keeps the best evaluation's weights, if the job does so. Frozen ones stay in its state. */
 static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;

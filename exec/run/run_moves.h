@@ -46,7 +46,7 @@ bool run_moves_awaits(const struct run *run, uint32_t job);
  * otherwise. */
 bool run_moves_may_take(struct run *run, uint32_t job);
 
-/* Fills the job's state with that of the job that it goes on from. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Fills the job's state from the job that it continues. Errors: STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_moves_take(struct run *run, uint32_t job, struct error *err);
 
 /* Writes a complete job's state to a file, if another job is to go on from it. A failure fails that job. */

@@ -68,7 +68,7 @@ struct run_loop {
     uint64_t *last;         /* per job: operation enqueued last */
     struct run_targets (*targets)[2]; /* per job: of training, of held-out data */
     struct run_passes *passes; /* of parallel jobs: per shard and rank ... */
-    uint32_t *first_passes;    /* ... those of each shard */
+    uint32_t *first_passes;    /* ... of each shard */
     bool stopping;
     bool join_skipped;      /* the first member of a collective, or of a tensor group's pass, was; so are the others */
     struct run_device_state *states; /* [device][buffer] */

@@ -80,7 +80,7 @@ void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const 
 /* Copies a whole state to all shares. A copy of a tied table is left out. */
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole);
 
-/* Copies the shares of a tied table to those of the last chunk's copy, if the job has one. */
+/* Copies the shares of a tied table to the last chunk's copy, if the job has one. */
 void run_shares_fill_table(const struct run *run, uint32_t job);
 
 /* Returns the part of the state that has a tensor's values in full precision. */
@@ -90,7 +90,7 @@ static inline uint32_t run_shares_value_part(const struct state_tables *tables, 
                                                                                                        : STATE_WEIGHTS;
 }
 
-/* Copies the values of a rank's share to those of the whole shard at `values`, laid out as its parameters. */
+/* Copies the values of a rank's share to their places in the whole shard at `values`, laid out as its parameters. */
 void run_shares_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
 
 /* Copies a rank's share from its device to a whole state at `to`, on the D2H stream. */

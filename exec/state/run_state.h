@@ -125,7 +125,7 @@ static inline bool run_job_is_open(const struct run *run, uint32_t job)
     return !plan_has_range(run->plan, job) || (run->jobs[job].opened && !run->jobs[job].closed);
 }
 
-/* Counts the replicas that each have a part of a minibatch's loss: those of the last stage. */
+/* Counts the replicas that each have a part of a minibatch's loss: the last stage's. */
 static inline uint32_t run_loss_replicas(const struct job *job)
 {
     return parallel_is_set(&job->parallel) ? parallel_replicas(&job->parallel, job->parallel.pipeline - 1) : 1;

@@ -1,7 +1,7 @@
 /*
  * Searches for the placement that attains the most requests: groups of devices, and their models.
  *
- * For each shape, it makes as many equal groups as possible (remaining devices are groups of their own). Then it adds
+ * For each shape, it makes the most equal groups that fit (remaining devices are groups of their own). Then it adds
  * replicas greedily: the model with the most failing requests goes to the least loaded group with room, until nothing
  * fits or fails. Pairs of shapes are tried likewise, with three divisions of the devices; first the pairs that would
  * attain the most, if each model used its better shape. From the best an anytime search removes, moves and exchanges

@@ -11,7 +11,7 @@ uint32_t regroup_even(struct serving_shape shape, uint32_t devices, struct servi
 struct regroup_choice {
     uint32_t first, second;     /* groups that are dissolved; may be equal */
     struct serving_shape shape; /* shape of one new group, if there are enough devices */
-    struct serving_shape rest;  /* shape of as many groups as the remaining devices allow */
+    struct serving_shape rest;  /* shape of the groups of the remaining devices */
     uint32_t offset;            /* new group that is tried first for each model */
 };
 
