@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/files/file_kind.h"
@@ -41,10 +42,25 @@ enum status database_execute(const struct database *database, const char *sql, s
     return database_complain(database, err);
 }
 
+/* Returns true for a file with the first bytes of a SQLite database. */
+static bool begins_as_database(const char *path)
+{
+    static const char first[] = "SQLite format 3";
+    char found[sizeof first];
+    FILE *file = fopen(path, "rb");
+    const bool same = file && fread(found, 1, sizeof found, file) == sizeof found &&
+                      memcmp(found, first, sizeof found) == 0;
+    if (file) fclose(file);
+    return same;
+}
+
 /* Says what the file is instead. */
 static enum status refuse_file(const struct database *database, struct error *err)
 {
     char expected[64], found[FILE_READING_BYTES];
+    if (begins_as_database(database->path))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a damaged SQLite database (expected a %s)", database->path,
+                         database->kind->name);
     snprintf(expected, sizeof expected, "a %s, which is a SQLite database", database->kind->name);
     if (file_reading_refusal_at(database->path, expected, found))
         return error_set(err, STATUS_BAD_INPUT, "'%s' is %s", database->path, found);

@@ -236,6 +236,11 @@ static void no_histories(void **state)
     fputs("these are eleven words that are not the header of SQLite's", file);
     fclose(file);
     refused(path, true, STATUS_BAD_INPUT, "/history.db' is a text (expected a history, which is a SQLite database)");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fwrite("SQLite format 3\0and then nothing that belongs there", 1, 50, file);
+    fclose(file);
+    refused(path, true, STATUS_BAD_INPUT, "/history.db' is a damaged SQLite database (expected a history)");
     unlink(path);
     execute("CREATE TABLE mine(x)");
     refused(path, true, STATUS_BAD_INPUT, "/history.db' is not a history (it is another program's database)");
