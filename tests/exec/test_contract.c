@@ -178,6 +178,28 @@ static bool keeps_best(const struct planner_options *options, uint64_t host_byte
 
 static char rows_path[SUPPORT_FOLDER_BYTES + 16];
 
+static void make_jobs(const struct subject *subject, bool keeps, struct job_set *jobs)
+{
+    test_network_jobs(jobs, JOBS, subject->config, STEPS);
+    jobs->jobs[1].microbatches = 2;
+    jobs->jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
+    for (uint32_t j = 0; j < JOBS; j++) {
+        jobs->jobs[j].evaluation =
+            (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE, .share = 0.3};
+        jobs->jobs[j].packs = subject->rows && j == 1 && !network_drops(&jobs->jobs[j].network);
+        if (subject->rows) jobs->jobs[j].data = rows_path;
+        if (subject->rows) jobs->jobs[j].data_format = DATA_ROWS;
+        jobs->jobs[j].keep_best = j > 0 && keeps;
+        jobs->jobs[j].optimizer.clip = subject->clip[j];
+        jobs->jobs[j].precision = subject->weights[j];
+        jobs->jobs[j].freeze = subject->freeze[j];
+        jobs->jobs[j].adapter = subject->adapter[j];
+        support_train_only(&jobs->jobs[j], &jobs->arena);
+        jobs->jobs[j].optimizer.moments = subject->moments[j];
+        if (j == JOBS - 1) jobs->jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
+    }
+}
+
 /* Plans and runs. Returns false if nothing fits. host_bytes 0: plenty. */
 static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
                        uint64_t host_bytes, const struct planner_options *options,
@@ -194,24 +216,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
                               .storage = {.folder = BINARY_DIR, .no_ring = delay_seed % 2 == 1}};
     host_devices(&hardware, devices, memory_bytes, delay_seed % 4 < 2);
     if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
-    test_network_jobs(&jobs, JOBS, subject->config, STEPS);
-    jobs.jobs[1].microbatches = 2;
-    jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
-    for (uint32_t j = 0; j < JOBS; j++) {
-        jobs.jobs[j].evaluation =
-            (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE, .share = 0.3};
-        jobs.jobs[j].packs = subject->rows && j == 1 && !network_drops(&jobs.jobs[j].network);
-        if (subject->rows) jobs.jobs[j].data = rows_path;
-        if (subject->rows) jobs.jobs[j].data_format = DATA_ROWS;
-        jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
-        jobs.jobs[j].optimizer.clip = subject->clip[j];
-        jobs.jobs[j].precision = subject->weights[j];
-        jobs.jobs[j].freeze = subject->freeze[j];
-        jobs.jobs[j].adapter = subject->adapter[j];
-        support_train_only(&jobs.jobs[j], &jobs.arena);
-        jobs.jobs[j].optimizer.moments = subject->moments[j];
-        if (j == JOBS - 1) jobs.jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
-    }
+    make_jobs(subject, keeps_best(options, host_bytes), &jobs);
     enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);

@@ -120,6 +120,16 @@ struct tally {
     bool broken;            /* a promise was broken: only a disk that lies may do that */
 };
 
+/* Writes the next checkpoint after a fault: no rubbish is left. */
+static void go_on(struct support_disk *disk, struct trainer *trainer, uint64_t next)
+{
+    struct error err = {0};
+    disk->lies = false;
+    if (support_checkpoint_write(&disk->disk, trainer, next, next, &err) != next) fail_msg("%s", err.text);
+    assert_int_equal(support_disk_count(disk, ".tmp"), 0);
+    assert_in_range(support_disk_count(disk, ".safetensors"), 1, SUPPORT_CHECKPOINT_KEEP + 1);
+}
+
 /* Runs steps 1 .. SUPPORT_CHECKPOINT_STEPS with a fault at call `at`, then checks the files. Returns false if that call
  * never came. */
 static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, bool lies,
@@ -175,14 +185,7 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
     tally->cases++;
     tally->broken |= !good;
     tally->behind += good && found.step > written;
-    if (good) { /* and it goes on from there, without rubbish */
-        struct error later = {0};
-        const uint64_t next = found.step + 1;
-        disk.lies = false;
-        if (support_checkpoint_write(&disk.disk, trainer, next, next, &later) != next) fail_msg("%s", later.text);
-        assert_int_equal(support_disk_count(&disk, ".tmp"), 0);
-        assert_in_range(support_disk_count(&disk, ".safetensors"), 1, SUPPORT_CHECKPOINT_KEEP + 1);
-    }
+    if (good) go_on(&disk, trainer, found.step + 1);
     support_disk_release(&disk);
     return came;
 }

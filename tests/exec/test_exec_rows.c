@@ -105,6 +105,31 @@ static void check_sample(const struct rows_set *set, uint64_t sample, const uint
     }
 }
 
+/* Checks the samples and targets of a minibatch, and that its microbatches are its parts. The arrays have its size. */
+static void check_minibatch(const struct job *job, const struct data_source *source, const struct rows_set *set,
+                            uint64_t m, const uint64_t *lengths, const uint64_t *first, int32_t *whole, int32_t *part,
+                            int32_t *begins)
+{
+    const uint64_t each = job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
+    const struct parallel_microbatches all = {0, 1, job->microbatches};
+    struct error err = {0};
+    uint64_t targets = 0;
+    if (data_batch(source, m, whole, &err)) fail_msg("%s", err.text);
+    data_begins(source, m, &all, begins);
+    for (uint64_t b = 0; b < job_samples(job); b++) {
+        const int32_t *sample = whole + b * each;
+        check_sample(set, rows_set_sample(set, job->seed, m * job_samples(job) + b), lengths, first, sample,
+                     begins + b * job->sequence);
+        for (uint64_t i = 0; i < job->sequence; i++) targets += sample[job->sequence + i] >= 0;
+    }
+    assert_int_equal(data_targets(source, m), targets > 0 ? targets : 1);
+    for (uint64_t k = 0; k < job->microbatches; k++) {
+        const struct parallel_microbatches alone = {k, 1, 1};
+        if (data_batch_part(source, m, &alone, part, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(part, whole + k * job->microbatch * each, job->microbatch * each * sizeof *part);
+    }
+}
+
 static void test_batches(void **state)
 {
     (void)state;
@@ -134,25 +159,9 @@ static void test_batches(void **state)
         assert_int_equal(data_tokens(source), file.token_count);
         int32_t *whole = malloc(words * sizeof *whole), *part = malloc(words * sizeof *part),
             *begins = malloc(words * sizeof *part);
-        const struct parallel_microbatches all = {0, 1, job.microbatches};
         assert_true(whole && part && begins);
-        for (uint64_t m = 0; m < job.minibatches; m++) {
-            uint64_t targets = 0;
-            if (data_batch(source, m, whole, &err)) fail_msg("%s", err.text);
-            data_begins(source, m, &all, begins);
-            for (uint64_t b = 0; b < job_samples(&job); b++) {
-                const int32_t *sample = whole + b * each;
-                check_sample(&set, rows_set_sample(&set, job.seed, m * job_samples(&job) + b), lengths, first, sample,
-                             begins + b * job.sequence);
-                for (uint64_t i = 0; i < job.sequence; i++) targets += sample[job.sequence + i] >= 0;
-            }
-            assert_int_equal(data_targets(source, m), targets > 0 ? targets : 1);
-            for (uint64_t k = 0; k < job.microbatches; k++) {
-                const struct parallel_microbatches alone = {k, 1, 1};
-                if (data_batch_part(source, m, &alone, part, &err)) fail_msg("%s", err.text);
-                assert_memory_equal(part, whole + k * job.microbatch * each, job.microbatch * each * sizeof *part);
-            }
-        }
+        for (uint64_t m = 0; m < job.minibatches; m++)
+            check_minibatch(&job, source, &set, m, lengths, first, whole, part, begins);
         if (job.evaluation.every > 0) {
             if (data_open_held_out(&job, &held_out, &err) || data_batch(held_out, 1, whole, &err))
                 fail_msg("%s", err.text);
