@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 
-struct trace;
 struct trace_reader;
 
 /* A picture with more rows would not fit a screen; it shows this number and says how many rows there are. An SVG with
@@ -35,23 +34,15 @@ struct plot_options {
  * Draws the operations over time. Each device has a row of computations and thin rows of copies. Each job has a
  * colour, lighter for forward and darker for backward passes. A prediction is above its measurement, on one time
  * axis. Either trace may be NULL, not both.
+ *
+ * Traces are drawn while they are read, from the first span to the end, more than once. Memory does not grow with
+ * their length. The readers have the window of `options`. Errors: also the errors of the readers.
  */
-MUST_CHECK enum status plot_timeline(const struct trace *predicted, const struct trace *measured,
-                                     const char *path, const struct plot_options *options,
-                                     struct error *err);
-
-/* Draws traces while they are read, from the first span to the end, more than once. Memory does not grow with their
- * length. The readers have the window of `options`. Errors: also the errors of the readers. */
 MUST_CHECK enum status plot_timeline_readers(struct trace_reader *predicted, struct trace_reader *measured,
                                              const char *path, const struct plot_options *options,
                                              struct error *err);
 
-/* Draws the memory in use at each place over time, below its capacity. Either trace may be NULL, not both. */
-MUST_CHECK enum status plot_memory(const struct trace *predicted, const struct trace *measured,
-                                   const char *path, const struct plot_options *options,
-                                   struct error *err);
-
-/* Works as plot_timeline_readers(). */
+/* Draws the memory in use at each place over time, below its capacity. Traces as in plot_timeline_readers(). */
 MUST_CHECK enum status plot_memory_readers(struct trace_reader *predicted, struct trace_reader *measured,
                                            const char *path, const struct plot_options *options,
                                            struct error *err);

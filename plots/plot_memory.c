@@ -338,9 +338,3 @@ enum status plot_memory_readers(struct trace_reader *predicted, struct trace_rea
     release(&m);
     return status;
 }
-
-enum status plot_memory(const struct trace *predicted, const struct trace *measured,
-                        const char *path, const struct plot_options *options, struct error *err)
-{
-    return plot_view_traces(plot_memory_readers, predicted, measured, path, options, err);
-}

@@ -589,9 +589,3 @@ enum status plot_timeline_readers(struct trace_reader *predicted, struct trace_r
     arena_release(&t.arena);
     return status;
 }
-
-enum status plot_timeline(const struct trace *predicted, const struct trace *measured,
-                          const char *path, const struct plot_options *options, struct error *err)
-{
-    return plot_view_traces(plot_timeline_readers, predicted, measured, path, options, err);
-}

@@ -111,17 +111,6 @@ enum status plot_view_init(struct plot_view *view, struct trace_reader *predicte
     return choose_window(view, options, err);
 }
 
-enum status plot_view_traces(plot_draw_readers draw, const struct trace *predicted, const struct trace *measured,
-                             const char *path, const struct plot_options *options, struct error *err)
-{
-    struct trace_reader *readers[PLOT_SIDES] = {NULL};
-    enum status status = predicted ? trace_reader_of(predicted, &readers[0], err) : STATUS_OK;
-    if (status == STATUS_OK && measured) status = trace_reader_of(measured, &readers[1], err);
-    if (status == STATUS_OK) status = draw(readers[0], readers[1], path, options, err);
-    for (int side = 0; side < PLOT_SIDES; side++) trace_reader_close(readers[side]);
-    return status;
-}
-
 const struct trace_job *plot_view_jobs(const struct plot_view *view)
 {
     return either(view)->jobs;

@@ -32,13 +32,6 @@ MUST_CHECK enum status plot_view_init(struct plot_view *view, struct trace_reade
                                       struct trace_reader *measured,
                                       const struct plot_options *options, struct error *err);
 
-/* Draws traces in memory by a function that draws readers; see plots/plot.h. */
-typedef enum status (*plot_draw_readers)(struct trace_reader *predicted, struct trace_reader *measured,
-                                         const char *path, const struct plot_options *options, struct error *err);
-MUST_CHECK enum status plot_view_traces(plot_draw_readers draw, const struct trace *predicted,
-                                        const struct trace *measured, const char *path,
-                                        const struct plot_options *options, struct error *err);
-
 /* Checks that there is something to draw in traces with `span_count` spans in the window. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status plot_view_check_spans(const struct plot_view *view, uint64_t span_count, struct error *err);
 

@@ -304,17 +304,6 @@ enum status compare_readers(struct trace_reader *predicted, struct trace_reader 
     return status;
 }
 
-enum status compare_traces(const struct trace *predicted, const struct trace *measured,
-                           struct compare_result *out, struct error *err)
-{
-    struct trace_reader *readers[SIDES] = {NULL};
-    enum status status = trace_reader_of(predicted, &readers[0], err);
-    if (status == STATUS_OK) status = trace_reader_of(measured, &readers[1], err);
-    if (status == STATUS_OK) status = compare_readers(readers[0], readers[1], out, err);
-    for (int s = 0; s < SIDES; s++) trace_reader_close(readers[s]);
-    return status;
-}
-
 void compare_release(struct compare_result *comparison)
 {
     arena_release(&comparison->arena);

@@ -68,13 +68,9 @@ struct compare_result {
     struct arena arena;
 };
 
-/* Compares two traces. Errors: STATUS_BAD_INPUT when the traces are of different plans, the first
- * is not a prediction, the second is not a measurement, or one of them is incomplete or has no
- * spans. *out is untouched then. */
-MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
-                                      struct compare_result *out, struct error *err);
-/* Works as compare_traces() on traces that are read from their first span to their end. Memory does not grow with
- * their length. Errors: also the errors of the readers. */
+/* Compares two traces, which are read from their first span to their end. Memory does not grow with their length.
+ * Errors: STATUS_BAD_INPUT when the traces are of different plans, the first is not a prediction, the second is not a
+ * measurement, or one of them is incomplete or has no spans; the errors of the readers. *out is untouched then. */
 MUST_CHECK enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured,
                                        struct compare_result *out, struct error *err);
 void compare_release(struct compare_result *comparison);

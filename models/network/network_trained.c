@@ -167,6 +167,16 @@ static enum status check_asked(const struct trained_masks *m)
     return STATUS_OK;
 }
 
+/* Returns true if the layer has no trained tensor. */
+static bool layer_is_frozen(const struct network *network, uint64_t layer)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    const uint32_t count = network_layer_shapes(network, layer, specs);
+    for (uint32_t i = 0; i < count; i++)
+        if (!specs[i].frozen) return false;
+    return true;
+}
+
 static enum status mark_all(struct trained_masks *m, struct network_trained *trained, const struct network *with)
 {
     const struct network *n = m->network;
@@ -174,7 +184,7 @@ static enum status mark_all(struct trained_masks *m, struct network_trained *tra
     for (uint64_t l = 0; l < n->layer_count; l++) TRY(mark_layer(m, l));
     TRY(check_used(m));
     find_alike(m);
-    while (trained->first < n->layer_count && network_layer_is_frozen(with, trained->first)) trained->first++;
+    while (trained->first < n->layer_count && layer_is_frozen(with, trained->first)) trained->first++;
     if (trained->first < n->layer_count) return STATUS_OK;
     return error_set(m->err, STATUS_BAD_INPUT, "all tensors of network '%s' are frozen: nothing is trained", n->name);
 }
@@ -200,16 +210,6 @@ enum status network_train_only(const struct network *network, const struct netwo
 }
 
 /* --- questions -------------------------------------------------------------------------------- */
-
-bool network_layer_is_frozen(const struct network *network, uint64_t layer)
-{
-    struct tensor_spec specs[LAYER_TENSORS_MAX];
-    if (!network->trained) return false;
-    const uint32_t count = network_layer_shapes(network, layer, specs);
-    for (uint32_t i = 0; i < count; i++)
-        if (!specs[i].frozen) return false;
-    return true;
-}
 
 uint64_t network_layer_trained_parameters(const struct network *network, uint64_t layer)
 {

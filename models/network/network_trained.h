@@ -63,9 +63,6 @@ MUST_CHECK enum status network_train_only(const struct network *network, const s
 /* Returns the targets that PEFT takes by default for a family; *count is 0 where it has none. */
 const char *const *network_default_targets(const struct network *network, uint32_t *count);
 
-/* Returns true if the layer has no trained tensor. */
-bool network_layer_is_frozen(const struct network *network, uint64_t layer);
-
 /* Returns the first layer with a backward pass. */
 static inline uint64_t network_first_trained(const struct network *network)
 {

@@ -21,9 +21,6 @@ struct json_out;
  * name. */
 MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *out, struct error *err);
 
-/* Writes a chain that chain_parse() reads as the same chain. */
-void chain_write_json(const struct chain *chain, struct json_out *out);
-
 /*
  * Writes a schedule atomically, with its bound and the sentence about the proof:
  *

@@ -220,17 +220,12 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
     return pop_first(queue, out);
 }
 
-bool sim_queue_empty(struct sim_queue *queue)
-{
-    struct sim_event first;
-    return !sim_queue_first(queue, &first);
-}
-
 void sim_queue_shift(struct sim_queue *queue, double seconds)
 {
+    struct sim_event first;
     assert(isfinite(seconds));
     queue->floor_s -= seconds;
-    if (sim_queue_empty(queue)) return;
+    if (!sim_queue_first(queue, &first)) return;
     for (uint32_t i = 0; i < queue->owner_count; i++)
         if (queue->times[i] < absent)
             queue->times[i] = sim_queue_key(time_of_key(queue->times[i]) - seconds);

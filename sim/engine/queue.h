@@ -55,8 +55,6 @@ struct sim_event sim_queue_entry(const struct sim_queue *queue, uint32_t owner);
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
 
-bool sim_queue_empty(struct sim_queue *queue);
-
 /* Moves the origin of time: all times decrease by `seconds`. O(owners). */
 void sim_queue_shift(struct sim_queue *queue, double seconds);
 

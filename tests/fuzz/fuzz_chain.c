@@ -12,6 +12,7 @@
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_io.h"
 #include "tests/support/fuzz_reader.h"
+#include "tests/support/solve/support_chain_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,7 +39,7 @@ static enum status parse(const struct json_input *in, void *out, struct error *e
 
 static void write_what(const void *what, struct json_out *out)
 {
-    chain_write_json(what, out);
+    test_chain_write(what, out);
 }
 
 static void release(void *what) { chain_release(what); }

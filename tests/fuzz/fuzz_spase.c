@@ -14,6 +14,7 @@
 #include "planner/saturn/spase/spase_introspect.h"
 #include "planner/saturn/spase/spase_io.h"
 #include "tests/support/fuzz_reader.h"
+#include "tests/support/solve/support_spase_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,7 +57,7 @@ static enum status parse(const struct json_input *in, void *out, struct error *e
 
 static void write_what(const void *what, struct json_out *out)
 {
-    spase_write_json(what, out);
+    test_spase_write(what, out);
 }
 
 static void release(void *what) { spase_release(what); }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "tests/support/support_trace_pair.h"
 #include "traces/compare.h"
 #include "traces/trace.h"
 
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         trace.source = TRACE_PREDICTED;
         measured.source = TRACE_MEASURED;
         struct compare_result comparison = {0};
-        if (compare_traces(&trace, &measured, &comparison, &err) == STATUS_OK &&
+        if (trace_pair_compare(&trace, &measured, &comparison, &err) == STATUS_OK &&
             comparison.throughput_error != 0)
             abort(); /* a trace differs from itself */
         compare_release(&comparison);

@@ -25,6 +25,7 @@
 #include "plots/plot_color.h"
 #include "plots/plot_script.h"
 #include "tests/support/sim/support_traces.h"
+#include "tests/support/support_trace_pair.h"
 
 static char *real_path; /* PATH as it was */
 
@@ -99,9 +100,9 @@ static enum status draw(enum picture picture, const char *path, const struct plo
     support_scene(&measured, TRACE_MEASURED, 1.0625);
     enum status status = STATUS_OK;
     switch (picture) {
-    case TIMELINE: status = plot_timeline(&predicted, &measured, path, options, err); break;
-    case TIMELINE_ALONE: status = plot_timeline(NULL, &measured, path, options, err); break;
-    case MEMORY: status = plot_memory(&predicted, &measured, path, options, err); break;
+    case TIMELINE: status = trace_pair_plot(plot_timeline_readers, &predicted, &measured, path, options, err); break;
+    case TIMELINE_ALONE: status = trace_pair_plot(plot_timeline_readers, NULL, &measured, path, options, err); break;
+    case MEMORY: status = trace_pair_plot(plot_memory_readers, &predicted, &measured, path, options, err); break;
     default:
         status = plot_throughput(policies, ARRAY_COUNT(policies), 387.5, path, options, err);
     }
@@ -262,48 +263,49 @@ static void what_cannot_be_drawn_is_refused(void **state)
     const struct plot_options plain = {0};
 
     struct error err = {0};
-    assert_int_equal(plot_timeline(&p, &m, "x.pdf", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.pdf", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "'x.pdf' is not the name of a picture (expected one that ends in "
                                   ".svg or .png)");
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg",
-                                   &(struct plot_options){.from_s = 1.25, .to_s = 1}, &err),
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg",
+                                     &(struct plot_options){.from_s = 1.25, .to_s = 1}, &err),
                      STATUS_BAD_INPUT);
     assert_string_equal(err.text, "a window from 1.25 s to 1 s cannot be drawn");
     err = (struct error){0};
-    assert_int_equal(plot_memory(&p, &m, "x.svg", &(struct plot_options){.from_s = 2, .to_s = 3},
-                                 &err),
+    assert_int_equal(trace_pair_plot(plot_memory_readers, &p, &m, "x.svg",
+                                     &(struct plot_options){.from_s = 2, .to_s = 3}, &err),
                      STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the window begins at 2 s, but the run ends at 1.4375 s");
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg",
-                                   &(struct plot_options){.from_s = 0.01, .to_s = 0.1}, &err),
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg",
+                                     &(struct plot_options){.from_s = 0.01, .to_s = 0.1}, &err),
                      STATUS_BAD_INPUT);
     assert_string_equal(err.text, "nothing runs on a device between 0.01 s and 0.1 s");
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg", &(struct plot_options){.width_px = 90}, &err),
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg", &(struct plot_options){.width_px = 90},
+                                     &err),
                      STATUS_BAD_INPUT);
     assert_string_equal(err.text, "a width of 90 pixels is out of range (600 to 20000)");
 
     m.jobs[1].name = "gamma";
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "job 1 is 'beta' in one trace and 'gamma' in the other");
     m.job_count = 1;
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the traces have 2 and 1 jobs");
     m.place_count = 2;
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, &m, "x.svg", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the traces are of machines with 2 and 1 devices");
     p.level_count = 0;
     err = (struct error){0};
-    assert_int_equal(plot_memory(&p, NULL, "x.svg", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_memory_readers, &p, NULL, "x.svg", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the predicted trace has no memory levels");
     p.span_count = 0;
     err = (struct error){0};
-    assert_int_equal(plot_timeline(&p, NULL, "x.svg", &plain, &err), STATUS_BAD_INPUT);
+    assert_int_equal(trace_pair_plot(plot_timeline_readers, &p, NULL, "x.svg", &plain, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the trace has no spans: there is nothing to draw");
 
     err = (struct error){0};
@@ -336,10 +338,10 @@ static void drawing_survives_every_failing_allocation(void **state)
             assert_true(n < 10000);
             alloc_test_fail_at(n);
             enum status status =
-                p == MEMORY ? plot_memory(&predicted, &measured, path, &options, &err)
+                p == MEMORY ? trace_pair_plot(plot_memory_readers, &predicted, &measured, path, &options, &err)
                 : p == THROUGHPUT
                     ? plot_throughput(policies, ARRAY_COUNT(policies), 387.5, path, &options, &err)
-                    : plot_timeline(&predicted, &measured, path, &options, &err);
+                    : trace_pair_plot(plot_timeline_readers, &predicted, &measured, path, &options, &err);
             alloc_test_fail_at(0);
             assert_true(status == STATUS_OK || status == STATUS_NO_MEMORY);
             done = status == STATUS_OK;
@@ -402,7 +404,7 @@ static void long_runs_stay_small(void **state)
     char path[200];
     struct error err = {0};
     snprintf(path, sizeof path, "%s", support_path("long.svg"));
-    if (plot_timeline(&trace, NULL, path, &(struct plot_options){.keep_script = true}, &err) !=
+    if (trace_pair_plot(plot_timeline_readers, &trace, NULL, path, &(struct plot_options){.keep_script = true}, &err) !=
         STATUS_OK)
         fail_msg("%s", err.text);
     char *script = support_slurp(support_path("long.gp"), NULL);

@@ -9,6 +9,7 @@
 #include "base/size.h"
 #include "planner/plan.h"
 #include "tests/support/sim/support_traces.h"
+#include "tests/support/support_trace_pair.h"
 #include "traces/compare.h"
 
 /*
@@ -63,7 +64,7 @@ static void classes_have_their_closed_form(void **state)
     struct compare_result result;
     struct error err = {0};
     make_pair(&predicted, &measured);
-    assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+    assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
     assert_near(result.predicted_makespan_s, 5, 0);
     assert_near(result.measured_makespan_s, 6, 0);
     /* (1120 / 5) / (1120 / 6) - 1 */
@@ -91,7 +92,7 @@ static void collectives_are_a_class(void **state)
         struct error err = {0};
         make_pair(&predicted, &measured);
         predicted.streams[GPU0_D2H].kind = measured.streams[GPU0_D2H].kind = kinds[k];
-        assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+        assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
         expect_class(&result.classes[COMPARE_COLLECTIVE], 0.5, 0.25, 1, 0.25 / 6);
         expect_class(&result.classes[COMPARE_D2H], 0, 0, 0, 0);
         compare_release(&result);
@@ -119,7 +120,7 @@ static void collectives_wait_and_transfer(void **state)
                 both[s]->spans[i].pass = i == 3 ? PLAN_FORWARD : PLAN_BACKWARD;
                 if (both[s]->has_waits) both[s]->spans[i].waited_s = 0.125 * (s + 1) * (i - 2);
             }
-        assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+        assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
         const struct compare_collectives *first = &result.collectives[STREAM_COMPUTE][PLAN_FORWARD];
         const struct compare_collectives *second = &result.collectives[STREAM_COMPUTE][PLAN_BACKWARD];
         assert_true(result.predicted_waits && result.measured_waits == waits);
@@ -146,7 +147,7 @@ static void jobs_and_the_worst_operations(void **state)
     struct compare_result result;
     struct error err = {0};
     make_pair(&predicted, &measured);
-    assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+    assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
     assert_int_equal(result.job_count, 2);
     /* alpha: 640 tokens in 5 s and 6 s; beta: 480 in 4 s and 4 s, its batch first */
     assert_near(result.jobs[0].predicted_tokens_per_s, 128, 1e-9);
@@ -184,7 +185,7 @@ static void only_the_twenty_worst_are_kept(void **state)
     support_trace(&predicted, TRACE_PREDICTED, rows, COUNT, NULL, 0);
     for (uint32_t i = 0; i < COUNT; i++) rows[i].end_s += i * 7 % 50 / 100.0;
     support_trace(&measured, TRACE_MEASURED, rows, COUNT, NULL, 0);
-    assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+    assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
     assert_int_equal(result.worst_count, COMPARE_WORST_MAX);
     for (uint32_t i = 0; i < COMPARE_WORST_MAX; i++) {
         assert_near(result.worst[i].difference_s, -0.49 + 0.01 * i, 1e-9);
@@ -203,12 +204,12 @@ static void nothing_measured_has_no_error(void **state)
     struct error err = {0};
     make_pair(&predicted, &measured);
     measured.spans[2].end_s = measured.spans[2].start_s; /* the only D2H copy */
-    assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+    assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
     assert_false(result.classes[COMPARE_D2H].error_known);
     assert_near(result.classes[COMPARE_D2H].error, 0, 0);
     compare_release(&result);
     predicted.spans[2].end_s = predicted.spans[2].start_s;
-    assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+    assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_OK);
     assert_true(result.classes[COMPARE_D2H].error_known);
     assert_near(result.classes[COMPARE_D2H].error, 0, 0);
     compare_release(&result);
@@ -249,7 +250,7 @@ static void what_cannot_be_compared_is_refused(void **state)
         struct error err = {0};
         make_pair(&predicted, &measured);
         cases[i].change(&predicted, &measured);
-        assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_BAD_INPUT);
+        assert_int_equal(trace_pair_compare(&predicted, &measured, &result, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i].message);
         assert_int_equal(result.worst_count, 17); /* untouched */
         trace_release(&predicted);

@@ -20,13 +20,8 @@
 #include "base/json/json_in.h"
 #include "planner/saturn/spase/spase.h"
 
-struct json_out;
-
 /* Errors: STATUS_BAD_INPUT with file, line and column; as spase_finish(), with the file's name. */
 MUST_CHECK enum status spase_read(const char *path, struct spase *out, struct error *err);
 MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err);
-
-/* Writes an instance that spase_read() reads as the same instance. */
-void spase_write_json(const struct spase *in, struct json_out *out);
 
 #endif

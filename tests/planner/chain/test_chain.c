@@ -22,6 +22,7 @@
 #include "planner/chain/chain_check.h"
 #include "planner/chain/chain_io.h"
 #include "tests/support/solve/support_chain.h"
+#include "tests/support/solve/support_chain_json.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"
 
@@ -325,7 +326,7 @@ static char *text_of(const struct chain *chain)
     size_t length;
     struct json_out *out = json_out_create(NULL);
     assert_non_null(out);
-    chain_write_json(chain, out);
+    test_chain_write(chain, out);
     char *copy = strdup(json_out_text(out, &length));
     json_out_destroy(out);
     assert_non_null(copy);

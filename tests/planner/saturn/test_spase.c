@@ -17,6 +17,7 @@
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_schedule.h"
 #include "tests/support/solve/support_spase.h"
+#include "tests/support/solve/support_spase_json.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"
 
@@ -137,7 +138,7 @@ static char *text_of(const struct spase *in)
     size_t length;
     struct json_out *out = json_out_create(NULL);
     assert_non_null(out);
-    spase_write_json(in, out);
+    test_spase_write(in, out);
     char *text = strdup(json_out_text(out, &length));
     json_out_destroy(out);
     return text;

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/try.h"
 #include "planner/chain/chain_io.h"
+#include "tests/support/solve/support_chain_json.h"
 #include "tests/support/support_json.h"
 
 void test_chain(const char *text, struct chain *out)
@@ -27,7 +28,7 @@ void test_chain(const char *text, struct chain *out)
 void test_chain_print(const struct chain *chain)
 {
     struct json_out *out = json_out_create(NULL);
-    if (out) chain_write_json(chain, out);
+    if (out) test_chain_write(chain, out);
     test_json_print(out);
 }
 

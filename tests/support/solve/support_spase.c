@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_schedule.h"
+#include "tests/support/solve/support_spase_json.h"
 #include "tests/support/support_json.h"
 
 void test_spase(const char *text, struct spase *out)
@@ -29,7 +30,7 @@ void test_spase(const char *text, struct spase *out)
 void test_spase_print(const struct spase *in)
 {
     struct json_out *out = json_out_create(NULL);
-    if (out) spase_write_json(in, out);
+    if (out) test_spase_write(in, out);
     test_json_print(out);
 }
 
