@@ -14,10 +14,10 @@ failures=0
 # A tree with the script alone, and a folder of tools: the real small ones, stand-ins for the rest.
 machine() { # TOOL...: which stand-ins there are
     rm -rf "${scratch:?}"/{tree,tools,log}
-    mkdir -p "$scratch/tree/docs/examples" "$scratch/tree/tests/fuzz" "$scratch/tools"
+    mkdir -p "$scratch/tree/docs/examples" "$scratch/tree/tests/fuzz/models" "$scratch/tools"
     cp "$source_folder/bootstrap" "$scratch/tree/"
     echo 'echo demo of "$1"' >"$scratch/tree/docs/examples/demo.sh"
-    touch "$scratch/tree/tests/fuzz"/fuzz_{jobs,plan}.c
+    touch "$scratch/tree/tests/fuzz/models"/fuzz_{jobs,plan}.c
     echo 'shift 2; echo "guided $*"; [[ $1 != "$broken" ]]' >"$scratch/tree/tests/fuzz/fuzz_guided.sh"
     local tool
     for tool in bash env dirname readlink nproc cat rm tail paste; do
