@@ -134,8 +134,10 @@ static enum status print_jobs(FILE *out, const struct pair *pair, struct error *
     for (uint32_t j = 0; j < pair->comparison.job_count; j++) {
         const struct compare_job *job = &pair->comparison.jobs[j];
         cli_table_cell(&table, "%s", pair->measured->jobs[j].name);
-        cli_table_cell(&table, "%.4g", tokens ? job->predicted_tokens_per_s : trace_job_samples_per_s(pair->predicted, j));
-        cli_table_cell(&table, "%.4g", tokens ? job->measured_tokens_per_s : trace_job_samples_per_s(pair->measured, j));
+        cli_table_cell(&table, "%.4g",
+                       tokens ? job->predicted_tokens_per_s : trace_job_samples_per_s(pair->predicted, j));
+        cli_table_cell(&table, "%.4g",
+                       tokens ? job->measured_tokens_per_s : trace_job_samples_per_s(pair->measured, j));
         error_cell(&table, job->error_known, job->error);
     }
     return cli_table_end(&table, out, err);

@@ -1,11 +1,11 @@
 /*
- * Each rank keeps what its operations leave in a spool. At the end rank 0 asks for the others' in pieces, and records all in
- * the order of the walk, which is the same on every rank.
+ * Each rank keeps what its operations leave in a spool. At the end rank 0 asks for the others' in pieces, and records
+ * all in the order of the walk, which is the same on every rank.
  *
- * Clocks. Before and after the walk each rank asks rank 0 for the time, several times (F. Cristian, "Probabilistic clock
- * synchronization", 1989). The answer that came fastest tells how much its own clock is to be set forward, give or take half
- * of the time that question and answer took. Anything smaller counts as nothing: ranks on one machine have one clock. In
- * between, clocks drift evenly.
+ * Clocks. Before and after the walk each rank asks rank 0 for the time, several times (F. Cristian, "Probabilistic
+ * clock synchronization", 1989). The answer that came fastest tells how much its own clock is to be set forward, give
+ * or take half of the time that question and answer took. Anything smaller counts as nothing: ranks on one machine have
+ * one clock. In between, clocks drift evenly.
  */
 #include <math.h>
 
@@ -43,7 +43,8 @@ struct trace_cursor {
 static enum status move(struct run *run, uint32_t what, uint64_t number, uint32_t other, bool sends, void *at,
                         uint64_t bytes, struct error *err)
 {
-    const struct run_peers_data data = {.what = what, .number = (uint32_t)number, .other = other, .sends = sends, .at = at,
+    const struct run_peers_data data = {.what = what, .number = (uint32_t)number, .other = other, .sends = sends,
+                                        .at = at,
                                         .bytes = bytes};
     return run_peers_move(run, &data, run->peers->moved, err);
 }

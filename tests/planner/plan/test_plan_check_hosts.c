@@ -100,8 +100,8 @@ static void several_nodes(void **state)
     check_refused(&plan, STATUS_CHECK, text);
     /* the first node is compared first: what the second used before counts on the first, too */
     plan.hardware.host_bytes.value = NODES * (double)(first - 1);
-    snprintf(text, sizeof text, "memory: the host buffers of node 0 are %" PRIu64 " bytes (host memory is %" PRIu64 ")", first,
-             first - 1);
+    snprintf(text, sizeof text, "memory: the host buffers of node 0 are %" PRIu64 " bytes (host memory is %" PRIu64 ")",
+             first, first - 1);
     check_refused(&plan, STATUS_CHECK, text);
     none.bytes = UINT64_C(1) << 40; /* a range is on one node */
     struct error why = {0};
