@@ -84,6 +84,18 @@ static void refreshes(struct plan *p)
     leave(p, PLAN_FORWARD, 1, OP_COPY);
     unit_of(p, PLAN_FORWARD, 1)->pass = PLAN_REFRESH;
 }
+/* Shortens each copy between devices in the units of a pass. */
+static void fetch_less(struct plan *p, uint32_t pass)
+{
+    for (uint32_t u = 0; u < p->unit_count; u++) {
+        if (p->units[u].pass != pass) continue;
+        for (uint32_t o = p->units[u].first_op; o < p->units[u].first_op + p->units[u].op_count; o++)
+            if (p->ops[o].kind == OP_COPY && p->ops[o].stream == STREAM_P2P) p->ops[o].bytes -= 64;
+    }
+}
+static void fetches_less(struct plan *p) { fetch_less(p, PLAN_FORWARD); }
+static void fetches_less_back(struct plan *p) { fetch_less(p, PLAN_BACKWARD); }
+static void fetches_less_in_halves(struct plan *p) { fetch_less(p, PLAN_BACKWARD_INPUT); }
 static void no_forward(struct plan *p) { leave(p, PLAN_FORWARD, 1, OP_COPY); }
 static void no_backward(struct plan *p) { leave(p, PLAN_BACKWARD, 0, OP_COPY); }
 static void no_update(struct plan *p) { leave(p, PLAN_UPDATE, 1, OP_COPY); }
@@ -103,6 +115,11 @@ static void broken(void **state)
         {takes_norm, VARIANT_PLAIN + 2, ": form: a norm for a job that does not clip"},
         {refreshes, SIMULATED, ": form: resident weights are refreshed (expected only where states are offloaded)"},
         {refreshes, VARIANT_PLAIN + 2, never},
+        {fetches_less, SIMULATED, ": work: fetches 1600 bytes of the boundary (expected 1664)"},
+        {fetches_less_back, SIMULATED,
+         ": work: fetches 1600 bytes of the gradient of the next boundary (expected 1664)"},
+        {fetches_less_in_halves, VARIANT_HALVES + 2,
+         ": work: fetches 4032 bytes of the gradient of the next boundary (expected 4096)"},
         {no_forward, VARIANT_PLAIN + 2, never},
         {no_forward, SIMULATED, never},
         {no_backward, VARIANT_PLAIN + 3, never},
