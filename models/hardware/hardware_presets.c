@@ -68,7 +68,7 @@ enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
 static enum status find_nodes(const char *text, const struct hardware_node *node, uint64_t count,
                               double oversubscription, bool joins, struct hardware *out, struct error *err)
 {
-    if (joins && node->nic_count == 0)
+    if ((joins || count > 1) && node->nic_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no NIC: nothing joins it to other nodes", node->name);
     uint32_t most = node->nic_count > 0 ? HARDWARE_DEVICES_MAX / node->device_count : 1;
     TRY(check_count(text, count, most, "nodes", err));

@@ -237,7 +237,7 @@ static void clusters_that_are_refused(void **state)
     } rows[] = {
         {"3073x dgx-h100", "'3073x dgx-h100' has 3073 nodes (expected 1 to 3072)"},
         {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 3072)"},
-        {"2x hydra-8x2080ti", "'2x hydra-8x2080ti' has 2 nodes (expected 1 to 1)"},
+        {"2x hydra-8x2080ti", "'hydra-8x2080ti' has no NIC: nothing joins it to other nodes"},
         {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which cannot be "
                                  "oversubscribed"},
         {"2x dgx-h100 2:3", "'2x dgx-h100 2:3': unknown oversubscription (expected 1:1 to 1000000:1)"},
