@@ -1,5 +1,6 @@
 #include "base/files/path.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 
 #include "base/try.h"
 
+static_assert(PATH_MOST_BYTES == PATH_MAX, "as long as the system's paths");
 enum { LINKS_MAX = 40 }; /* as many as Linux follows */
 
 enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
@@ -107,7 +109,7 @@ const char *path_relative(const char *folder, const char *path, char out[PATH_RE
     return written >= 0 && (size_t)written < PATH_RELATIVE_BYTES - used ? out : path;
 }
 
-void path_join(char out[PATH_MAX], const char *folder, size_t folder_length, const char *name)
+void path_join(char out[PATH_MOST_BYTES], const char *folder, size_t folder_length, const char *name)
 {
     const size_t kept = folder_length < PATH_MAX - 1 ? folder_length : PATH_MAX - 1, room = PATH_MAX - 1 - kept;
     const size_t length = strnlen(name, room);
@@ -116,7 +118,7 @@ void path_join(char out[PATH_MAX], const char *folder, size_t folder_length, con
     out[kept + length] = '\0';
 }
 
-void path_follow(const char *path, char out[PATH_MAX])
+void path_follow(const char *path, char out[PATH_MOST_BYTES])
 {
     path_join(out, "", 0, path);
     for (int i = 0; i < LINKS_MAX; i++) {

@@ -2,7 +2,6 @@
 #ifndef SPILLWAY_BASE_FILES_PATH_H
 #define SPILLWAY_BASE_FILES_PATH_H
 
-#include <limits.h>
 #include <stddef.h>
 
 #include "base/arena.h"
@@ -30,12 +29,15 @@ MUST_CHECK enum status path_folder(const char *file, struct arena *arena, const 
 enum { PATH_RELATIVE_BYTES = 3 * 4096 };
 const char *path_relative(const char *folder, const char *path, char out[PATH_RELATIVE_BYTES]);
 
+/* Of every path that a system call takes; PATH_MAX, which plain C does not have. */
+enum { PATH_MOST_BYTES = 4096 };
+
 /* Writes the first bytes of `folder` and then `name`. Cuts a path that is too long off: no system call takes it. */
-void path_join(char out[PATH_MAX], const char *folder, size_t folder_length, const char *name);
+void path_join(char out[PATH_MOST_BYTES], const char *folder, size_t folder_length, const char *name);
 
 /* Writes the path that a symbolic link points to, which need not exist, or the path itself. A circle of links is left
  * where it was entered too often. */
-void path_follow(const char *path, char out[PATH_MAX]);
+void path_follow(const char *path, char out[PATH_MOST_BYTES]);
 
 /* Writes into `path` the path `relative` ("../share/x") as seen from the folder of the running program; the file need
  * not exist. "" is the program itself. Errors: STATUS_IO; STATUS_LIMIT when the path is longer than `size`. */
