@@ -184,14 +184,15 @@ enum status measure_collective_visits_keep(const struct measure_collective_visit
     type->collectives = rates;
     for (uint32_t r = 0; r < visits->row_count; r++) {
         const struct collective_row *const row = &visits->rows[r];
-        struct collective_rate *const rate = &rates[type->collective_count];
         struct copy_point *points;
         TRY(ARENA_NEW(arena, row->size_count, points, err));
-        *rate = (struct collective_rate){
-            .kind = row->kind, .members = row->members, .computing = row->computing, .points = points};
-        for (uint32_t i = 0; i < row->size_count; i++)
-            if (measure_series_has_samples(&row->series[i])) points[rate->point_count++] = point_of(row, i);
-        type->collective_count += rate->point_count > 0;
+        for (uint32_t i = 0; i < row->size_count; i++) points[i] = point_of(row, i);
+        rates[r] = (struct collective_rate){.kind = row->kind,
+                                            .members = row->members,
+                                            .computing = row->computing,
+                                            .points = points,
+                                            .point_count = row->size_count};
     }
+    type->collective_count = visits->row_count;
     return device_failed(measure_bench_device(visits->bench), err);
 }

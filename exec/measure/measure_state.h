@@ -184,7 +184,7 @@ struct measure_collective_visits;
 MUST_CHECK enum status measure_collective_visits_open(struct measure *measure, struct measure_bench *bench,
                                                       struct measure_collective_visits **out, struct error *err);
 MUST_CHECK enum status measure_collective_visits_visit(struct measure_collective_visits *visits, struct error *err);
-/* Returns true if each point has a sample. Points without samples are not kept. */
+/* Returns true if each point has a sample, as keeping them needs. */
 bool measure_collective_visits_complete(const struct measure_collective_visits *visits);
 MUST_CHECK enum status measure_collective_visits_keep(const struct measure_collective_visits *visits,
                                                       struct device_type *type, struct error *err);

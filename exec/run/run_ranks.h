@@ -1,6 +1,6 @@
 /*
  * A run in several processes (exec/state/run_peers.h): refused plans, copies between devices of different ranks,
- * states that move between ranks before and after the walk.
+ * states that move between ranks before and after the walk, the measured trace of all ranks (run_ranks_trace.c).
  *
  * Rank 0 has the files. It reads weights and checkpoints, and sends the others the states of their devices; at the end
  * they send them back, and rank 0 writes what one process would write. A job that begins with new weights is filled by

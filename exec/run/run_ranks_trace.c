@@ -1,6 +1,7 @@
 /*
- * Each rank keeps what its operations leave in a spool. At the end rank 0 asks for the others' in pieces, and records
- * all in the order of the walk, which is the same on every rank.
+ * The measured trace of a run in several processes. Each rank keeps what its operations leave in a spool. At the end
+ * rank 0 asks for the others' in pieces, and records all by number of operation, the order of the walk, which is the
+ * same on every rank.
  *
  * Clocks. Before and after the walk each rank asks rank 0 for the time, several times (F. Cristian, "Probabilistic
  * clock synchronization", 1989). The answer that came fastest tells how much its own clock is to be set forward, give
@@ -160,9 +161,10 @@ static enum status fill(struct run_loop *loop, struct trace_cursor *cursor, stru
                 piece_of(cursor) * sizeof *cursor->room->piece, err);
 }
 
-static uint64_t place_of(const struct trace_cursor *cursor)
+/* Returns the number of the cursor's next operation. */
+static uint64_t number_of(const struct trace_cursor *cursor)
 {
-    return cursor->taken < cursor->count ? cursor->room->piece[cursor->taken % PIECE].place : UINT64_MAX;
+    return cursor->taken < cursor->count ? cursor->room->piece[cursor->taken % PIECE].span.number : UINT64_MAX;
 }
 
 /* Cuts off what overlaps with earlier spans of the stream: processors of ranks on one machine share a stream. */
@@ -181,7 +183,7 @@ static enum status record_all(struct run_loop *loop, struct trace_cursor *cursor
     for (;;) {
         struct trace_cursor *first = &cursors[0];
         for (uint32_t r = 1; r < ranks; r++)
-            if (place_of(&cursors[r]) < place_of(first)) first = &cursors[r];
+            if (number_of(&cursors[r]) < number_of(first)) first = &cursors[r];
         if (first->taken == first->count) return STATUS_OK;
         struct run_ended *const ended = &first->room->piece[first->taken % PIECE];
         if (ended->has_span) cut_overlap(&ended->span, ended_s);

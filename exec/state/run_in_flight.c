@@ -197,7 +197,7 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
     const double waited_s = op->kind == OP_COLLECTIVE ? fmin(flight->timing.waited_s, start_s) : 0;
     const double end_s = fmax(0, ended_s);
     loop->ended_s[flight->stream] = end_s;
-    struct run_ended ended = {.place = loop->oldest, .slot_count = flight->peer == flight->device ? 1 : 2};
+    struct run_ended ended = {.slot_count = flight->peer == flight->device ? 1 : 2};
     ended.has_span = !flight->skipped && !flight->omitted && !flight->timing.left_out;
     ended.slots[0] = (struct run_slots){
         .start_s = start_s,

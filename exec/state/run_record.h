@@ -25,9 +25,8 @@ struct run_slots {
 
 /* What an operation leaves for the record when it has ended. */
 struct run_ended {
-    uint64_t place; /* in the order of the walk */
     struct run_slots slots[2]; /* of its device, and of the one that it copied from */
-    struct trace_span span;
+    struct trace_span span; /* its number holds in any case */
     uint32_t slot_count;
     bool has_span; /* false: it was left out */
 };

@@ -15,7 +15,6 @@
 #include "planner/chain/chain.h"
 
 struct chain_schedule;
-struct json_out;
 
 /* Parses a chain. Errors: STATUS_BAD_INPUT with file, line and column; errors of chain_finish(), with the file's
  * name. */
