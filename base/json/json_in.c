@@ -12,7 +12,8 @@
  *     text:  { "jobs" : [ { ... } , { "steps" : 0       <- offset -> line and column
  *
  * Before jansson sees it, one pass over the brackets refuses deep nesting (its own limit is a
- * compile-time constant of the distribution). The seed of its hash is fixed: nothing here depends
+ * compile-time constant of the distribution) and a tree that would take many times the memory of the text: jansson
+ * takes 41 bytes for a number of two characters. The seed of its hash is fixed: nothing here depends
  * on hash order, and a fixed seed keeps it that way.
  */
 #include "base/json/json_in.h"
@@ -22,12 +23,20 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/files/file.h"
 #include "base/files/file_kind.h"
 #include "base/json/json_input.h"
 #include "base/try.h"
 
 enum { DEPTH_MAX = 64 };
+
+/* Bytes of jansson's values on a 64-bit machine, with those of malloc; a string or a key also has its characters. */
+enum { ELEMENT_BYTES = 40, STRING_BYTES = 80, ARRAY_BYTES = 130, OBJECT_BYTES = 230 };
+
+/* A tree may take this share of the text, and 384 MiB in any case: the largest published tokenizer.json takes 250. */
+enum { TREE_SHARE = 3 };
+static const size_t tree_bytes_least = (size_t)384 << 20;
 
 /* Room for text and tree at once; our own files are some hundred megabytes at most. */
 static const size_t input_bytes_max = (size_t)1 << 30;
@@ -129,18 +138,37 @@ enum status json_fail_place(const struct json_input *input, struct json_place pl
 
 /* --- parsing -------------------------------------------------------------------------------- */
 
+/* Adds the memory of what begins at this character; strings are read by the caller. */
+static size_t tree_bytes_of(char c)
+{
+    return c == ',' ? ELEMENT_BYTES : c == '[' ? ARRAY_BYTES : c == '{' ? OBJECT_BYTES : 0;
+}
+
+static enum status fail_tree(const struct json_input *input, const char *at, size_t most, struct error *err)
+{
+    size_t line, column;
+    line_and_column(input, at, &line, &column);
+    return error_set(err, STATUS_LIMIT, "%s:%zu:%zu: too many values for %zu MiB of memory (the limit for a file of "
+                     "this size)", input->name, line, column, most >> 20);
+}
+
 static enum status check_brackets(const struct json_input *input, struct error *err)
 {
     const char *end = input->text + input->length;
+    const size_t most = max_u64(tree_bytes_least, TREE_SHARE * (uint64_t)input->length);
     if (input->length >= 3 && memcmp(input->text, "\xef\xbb\xbf", 3) == 0)
         return fail_offset(input, input->text,
                            "a byte order mark (expected UTF-8 text without one)", err);
-    size_t depth = 0;
+    size_t depth = 0, bytes = 0;
     for (const char *c = input->text; c < end;) {
         if (*c == '"') {
+            const char *begin = c;
             c = skip_string(c, end);
+            bytes += STRING_BYTES + (size_t)(c - begin);
             continue;
         }
+        bytes += tree_bytes_of(*c);
+        if (bytes > most) return fail_tree(input, c, most, err);
         if (*c == '[' || *c == '{') depth++;
         if ((*c == ']' || *c == '}') && depth > 0) depth--;
         if (depth > DEPTH_MAX)

@@ -109,7 +109,10 @@ enum status json_rows_read_file(const char *path, const char *const *arrays, jso
     }
     struct json_input *in;
     const struct json_anchor anchor = {.line = 1, .column = 1};
-    TRY(json_input_parse_cut(name, text, length, &anchor, 1, false, &in, err));
+    struct error of_tree = {0};
+    status = json_input_parse_cut(name, text, length, &anchor, 1, false, &in, &of_tree);
+    if (status == STATUS_LIMIT && first.status != STATUS_OK) return error_set(err, first.status, "%s", first.text);
+    if (status != STATUS_OK) return error_set(err, status, "%s", of_tree.text);
     status = read(in, context, err);
     json_input_destroy(in);
     return status;

@@ -8,7 +8,8 @@
  *
  * json_rows_read_file() calls it with an input whose long arrays are empty, and json_rows_each() takes their elements
  * from the text of the file. If that fails, or the reader did not read all elements, the reader is called again with
- * the whole tree. So a faulty file has the same errors as without this, and needs the memory of the tree.
+ * the whole tree. So a faulty file has the same errors as without this, and needs the memory of the tree. If that is
+ * past the limit of base/json/json_in.h, the first error is the result.
  */
 #ifndef SPILLWAY_BASE_JSON_JSON_ROWS_H
 #define SPILLWAY_BASE_JSON_JSON_ROWS_H

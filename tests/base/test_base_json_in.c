@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_in.h"
+#include "base/json/json_rows.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "tests/support/support_seed.h"
@@ -101,6 +102,76 @@ static void nul_bytes_are_refused(void **state)
     err = (struct error){0};
     assert_refused(json_input_parse("t.json", behind_number, sizeof behind_number - 1, &input, &err), &err,
                    "t.json:2:4: a NUL byte");
+}
+
+/* Returns "[1,1,...]" with `prefix` before it and `suffix` after it. The caller frees it. */
+static char *many_numbers(const char *prefix, size_t count, const char *suffix)
+{
+    size_t length = strlen(prefix);
+    char *text = malloc(length + 2 * count + strlen(suffix) + 2), *c = text;
+    assert_non_null(text);
+    c += snprintf(c, length + 1, "%s", prefix);
+    *c++ = '[';
+    for (size_t i = 0; i < count; i++, c += 2) memcpy(c, "1,", 2);
+    c[-1] = ']';
+    memcpy(c, suffix, strlen(suffix) + 1);
+    return text;
+}
+
+/* 40 bytes a number, 130 for each of the two arrays of "[x,[1,1,...]]". */
+enum { NUMBERS_MOST = (int)((((size_t)384 << 20) - 2 * 130) / 40) };
+
+static enum status parse_numbers(size_t count, struct error *err)
+{
+    struct json_input *input;
+    char *text = many_numbers("[x,", count, "]");
+    *err = (struct error){0};
+    enum status status = json_input_parse("t.json", text, strlen(text), &input, err);
+    free(text);
+    return status;
+}
+
+/* The first pass accepts as many numbers as fit, and finds a number more before jansson finds the x. */
+static void values_end_with_memory(void **state)
+{
+    (void)state;
+    struct error err;
+    char expected[128];
+    assert_int_equal(parse_numbers(NUMBERS_MOST, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "t.json:1:2: invalid token near 'x'");
+    snprintf(expected, sizeof expected, "t.json:1:%d: too many values for 384 MiB of memory (the limit for a file of "
+             "this size)", 2 * NUMBERS_MOST + 4);
+    assert_int_equal(parse_numbers(NUMBERS_MOST + 1, &err), STATUS_LIMIT);
+    assert_string_equal(err.text, expected);
+}
+
+static enum status refuse_row(const struct json_row *row, void *context, struct error *err)
+{
+    (void)row;
+    (void)context;
+    return error_set(err, STATUS_BAD_INPUT, "the first error");
+}
+
+static enum status refuse_rows(const struct json_input *in, void *context, struct error *err)
+{
+    return json_rows_each(in, json_object_get(json_input_root(in), "rows"), refuse_row, context, err);
+}
+
+static void rows_past_the_memory_have_the_first_error(void **state)
+{
+    (void)state;
+    static const char *const arrays[] = {"rows", NULL};
+    struct error err = {0};
+    char path[] = "json-rows-XXXXXX";
+    char *text = many_numbers("{\"rows\": ", NUMBERS_MOST + 2, "}");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    free(text);
+    assert_int_equal(json_rows_read_file(path, arrays, refuse_rows, NULL, &err), STATUS_BAD_INPUT);
+    unlink(path);
+    assert_string_equal(err.text, "the first error");
 }
 
 static void nesting_stops_at_64(void **state)
@@ -710,6 +781,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(syntax_errors_have_a_place),
         cmocka_unit_test(nul_bytes_are_refused),
+        cmocka_unit_test(values_end_with_memory),
+        cmocka_unit_test(rows_past_the_memory_have_the_first_error),
         cmocka_unit_test(nesting_stops_at_64),
         cmocka_unit_test(good_values_are_taken),
         cmocka_unit_test(bad_values_say_where_and_why),
