@@ -43,6 +43,12 @@ struct arena_adopted {
     void *memory;
 };
 
+/* Pieces of several arenas. */
+struct arena_shared {
+    struct arena arena;
+    size_t holders; /* at least 1 */
+};
+
 /* --- blocks --------------------------------------------------------------------------------- */
 
 static struct arena_block *block_create(size_t capacity_bytes)
@@ -130,8 +136,30 @@ enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct 
     return STATUS_OK;
 }
 
+enum status arena_share(struct arena *from, struct arena *to, struct error *err)
+{
+    assert(!to->newest && !to->adopted && !to->shared);
+    if (from->newest || from->adopted || !from->shared) {
+        struct arena_shared *shared = alloc_zeroed(1, sizeof *shared);
+        if (!shared) return error_memory(err, "shared memory", sizeof *shared);
+        *shared = (struct arena_shared){.arena = *from, .holders = 1};
+        *from = (struct arena){.shared = shared, .total_bytes = from->total_bytes};
+    }
+    from->shared->holders++;
+    to->shared = from->shared;
+    return STATUS_OK;
+}
+
+static void release_shared(struct arena_shared *shared)
+{
+    if (!shared || --shared->holders > 0) return;
+    arena_release(&shared->arena);
+    free(shared);
+}
+
 void arena_release(struct arena *arena)
 {
+    release_shared(arena->shared);
     for (const struct arena_adopted *adopted = arena->adopted; adopted; adopted = adopted->older)
         free(adopted->memory);
     struct arena_block *block = arena->newest;

@@ -2,7 +2,8 @@
  * Arenas: memory that is freed all at once.
  *
  * An arena hands out zeroed pieces of growing blocks. Pieces are not freed one by one. A zeroed struct arena is empty
- * and ready for use. arena_release() frees all pieces and leaves the arena empty.
+ * and ready for use. arena_release() frees all pieces, but for those that another arena shares, and leaves
+ * the arena empty.
  */
 #ifndef SPILLWAY_BASE_ARENA_H
 #define SPILLWAY_BASE_ARENA_H
@@ -13,10 +14,12 @@
 
 struct arena_block;
 struct arena_adopted;
+struct arena_shared;
 
 struct arena {
     struct arena_block *newest; /* may be NULL */
     struct arena_adopted *adopted; /* may be NULL */
+    struct arena_shared *shared; /* pieces that other arenas hold, too; may be NULL */
     size_t total_bytes;         /* handed out so far */
 };
 
@@ -44,6 +47,10 @@ MUST_CHECK enum status arena_string(struct arena *arena, const char *text, const
 /* Takes over `memory`, `bytes` long, which alloc_resize() returned. It keeps its address and is freed with the arena.
  * Errors: STATUS_NO_MEMORY; the memory stays the caller's then. */
 MUST_CHECK enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct error *err);
+
+/* Lets the empty arena `to` hold the pieces of `from` so far, too. They are freed when both arenas, and all others that
+ * share them, are released. Not for several threads. Errors: STATUS_NO_MEMORY; both arenas are untouched then. */
+MUST_CHECK enum status arena_share(struct arena *from, struct arena *to, struct error *err);
 
 void arena_release(struct arena *arena);
 

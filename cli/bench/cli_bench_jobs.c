@@ -45,7 +45,8 @@ static enum status make(const struct bench_jobs_planning *planning, struct bench
         .activations = PLANNER_AUTO,
         .optimizer = PLANNER_AUTO,
         .iterations = BENCH_ITERATIONS};
-    struct cli_source source = {.jobs_path = planning->path,
+    struct job_set jobs = {0};
+    struct cli_source source = {.jobs = &jobs,
                                 .machine = planning->bench->options.machine,
                                 .parallel = CLI_PARALLEL_NONE,
                                 .contained = policy_is_file(planning->policy),
@@ -57,8 +58,9 @@ static enum status make(const struct bench_jobs_planning *planning, struct bench
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct cli_candidate *made = &field->kept;
-    enum status status = optimal ? cli_optimal(&source, &options, field, err)
-                                 : cli_candidate_make(&source, &options, made, err);
+    enum status status = cli_jobs_read(planning->path, &jobs, err);
+    if (status == STATUS_OK)
+        status = optimal ? cli_optimal(&source, &options, field, err) : cli_candidate_make(&source, &options, made, err);
     if (status == STATUS_OK && planning->plan_path)
         status = plan_write(&made->plan, planning->plan_path, err);
     if (status == STATUS_OK && live) {
@@ -71,6 +73,7 @@ static enum status make(const struct bench_jobs_planning *planning, struct bench
     out->bound_s = made->plan.lower_bound_s;
     cli_field_release(field);
     free(field);
+    job_set_release(&jobs);
     return status;
 }
 

@@ -169,11 +169,11 @@ static enum status write_job(const struct mem_request *request, const struct har
     return status ? without_place(err) : STATUS_OK;
 }
 
-static enum status make_job(const struct mem_request *request, const struct hardware *hardware, struct job_set *out,
-                            struct error *err)
+static enum status make_job(const struct mem_request *request, const struct hardware *hardware, uint64_t minibatches,
+                            struct job_set *out, struct error *err)
 {
     struct json_input *in = NULL;
-    TRY(write_job(request, hardware, 1, &in, err));
+    TRY(write_job(request, hardware, minibatches, &in, err));
     enum status status = job_set_parse(in, json_input_root(in), ".", out, err);
     json_input_destroy(in);
     return status ? without_place(err) : STATUS_OK;
@@ -350,13 +350,12 @@ enum { PLANNED_DEVICES_MOST = 16 };
 /* Finds the choice of `plan`, which tries more ways. */
 static enum status find_planned(const struct mem_request *request, struct cli_mem *mem, struct error *err)
 {
-    struct json_input *in = NULL;
+    struct job_set jobs = {0};
     if (mem->hardware->device_count > PLANNED_DEVICES_MOST) return STATUS_OK;
-    TRY(write_job(request, mem->hardware, CLI_PLANNED_RUN, &in, err));
-    const struct cli_source source = {.jobs_path = job_name, .jobs = in, .machine = request->machine,
-                                      .parallel = CLI_PARALLEL_NONE};
-    enum status status = cli_planned_find(&source, mem->ways[mem->chosen].name, &mem->planned, err);
-    json_input_destroy(in);
+    const struct cli_source source = {.jobs = &jobs, .machine = request->machine, .parallel = CLI_PARALLEL_NONE};
+    enum status status = make_job(request, mem->hardware, CLI_PLANNED_RUN, &jobs, err);
+    if (!status) status = cli_planned_find(&source, mem->ways[mem->chosen].name, &mem->planned, err);
+    job_set_release(&jobs);
     return status;
 }
 
@@ -393,7 +392,7 @@ static enum status run(struct cli *cli, const struct mem_request *request, struc
     enum status status = found ? check_network(request, err) : error_memory(err, "ways of fitting", sizeof *found);
     if (!status) status = cli_adapter_check(&request->adapter, err);
     if (!status) status = cli_machine_read(&request->machine, &hardware, err);
-    if (!status) status = make_job(request, &hardware, &jobs, err);
+    if (!status) status = make_job(request, &hardware, 1, &jobs, err);
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);
         struct next_words job = {.count = 0}, machine = {.count = 0};

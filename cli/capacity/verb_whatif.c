@@ -228,18 +228,14 @@ static enum status run(struct cli *cli, const struct whatif_request *request, st
     struct job_set jobs = {0};
     struct price_list list = {0};
     struct what_if_answer *answers = alloc_zeroed(CATALOGUE_MAX, sizeof *answers);
-    struct json_input *piped = NULL;
     enum status status = answers ? STATUS_OK : error_memory(err, "answers", CATALOGUE_MAX * sizeof *answers);
-    if (!status && file_kind_is_stream(request->jobs_path)) status = json_input_read(request->jobs_path, &piped, err);
-    const struct cli_source source = {.jobs_path = request->jobs_path, .jobs = piped, .machine = CLI_MACHINE_NONE,
-                                      .parallel = CLI_PARALLEL_NONE};
-    if (!status) status = cli_source_jobs(&source, &jobs, err);
+    const struct cli_source source = {.jobs = &jobs, .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+    if (!status) status = cli_jobs_read(request->jobs_path, &jobs, err);
     if (!status) status = answer_all(cli, request, &source, &jobs, &list, answers, err);
     for (uint32_t i = 0; answers && i < CATALOGUE_MAX; i++) what_if_answer_release(&answers[i]);
     free(answers);
     price_list_release(&list);
     job_set_release(&jobs);
-    json_input_destroy(piped);
     return status;
 }
 

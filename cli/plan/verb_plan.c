@@ -42,6 +42,7 @@ static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct plan_request {
     struct cli_source source;
+    const char *jobs_path;
     const char *policy; /* NULL: the planner's choice */
     const char *output; /* may be NULL */
     const char *instance; /* may be NULL */
@@ -250,7 +251,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
         .plan = &candidate->plan,
         .prediction = &candidate->prediction,
         .swap = &candidate->swap,
-        .jobs_path = request->source.jobs_path,
+        .jobs_path = request->jobs_path,
         .plan_path = request->output,
         .policy = asks_for(request, "all") ? NULL : request->policy,
         .claim = request->timetable ? claim : NULL,
@@ -277,7 +278,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
     TRY(cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err));
     if (!refusal.asked) warn_missing_data(cli, &candidate->plan);
     const struct cli_prediction *prediction = &candidate->prediction;
-    cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
+    cli_history_keep(cli, &(struct cli_outcome){.file = request->jobs_path, .policy = candidate->plan.policy,
                                                 .plan = &candidate->plan, .hardware = &candidate->plan.hardware,
                                                 .plan_fingerprint = prediction->trace.plan_fingerprint,
                                                 .predicted_s = prediction->result.makespan_s,
@@ -436,13 +437,13 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                    "way.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
-    request.source.jobs_path = options.operands[0];
+    request.jobs_path = options.operands[0];
     TRY(check_request(&request, err));
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
-    struct json_input *piped = NULL;
-    if (file_kind_is_stream(request.source.jobs_path)) TRY(json_input_read(request.source.jobs_path, &piped, err));
-    request.source.jobs = piped;
-    enum status status = plan_as_asked(cli, &request, err);
-    json_input_destroy(piped);
+    struct job_set jobs = {0};
+    request.source.jobs = &jobs;
+    enum status status = cli_jobs_read(request.jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = plan_as_asked(cli, &request, err);
+    job_set_release(&jobs);
     return status;
 }

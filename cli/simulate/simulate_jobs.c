@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json/json_in.h"
+#include "base/json/json_stream.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/simulate/cli_simulate.h"
@@ -57,11 +57,13 @@ static bool begins_as_plan(const char *path)
 
 enum status simulate_find_subject(const char *path, bool live, enum cli_simulate_subject *out, struct error *err)
 {
-    struct json_input *input;
+    static const char *const long_arrays[] = {"jobs", "units", "segments", "buffers", NULL};
+    struct json_stream *file;
     struct error unread = {0};
     *out = SIMULATE_PLAN;
     if (!live && (strcmp(path, "-") == 0 || begins_as_plan(path))) return STATUS_OK;
-    if (json_input_read(path, &input, live ? err : &unread) != STATUS_OK) return err->status;
+    if (json_stream_open(path, long_arrays, &file, live ? err : &unread) != STATUS_OK) return err->status;
+    const struct json_input *input = json_stream_head(file);
     const json_t *root = json_input_root(input);
     const struct simulate_jobs_kind *kind = kind_of(root);
     enum status status = STATUS_OK;
@@ -70,20 +72,19 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
         status = json_fail_key(input, root, kind->key, err, "an instance (expected a plan or jobs): try 'spillway "
                                "simulate %.200s --dispatch live --policy NAME'", path);
     if (!kind) status = refuse_kind(input, live, err);
-    json_input_destroy(input);
+    json_stream_close(file);
     return status;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
 /* Plans by Saturn, or a rule to compare. */
-static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
-                                  struct error *err)
+static enum status plan_by_saturn(const struct cli_simulate_request *request, struct job_set *jobs,
+                                  enum saturn_rule rule, struct plan *plan, struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
-    const struct cli_source source = {
-        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    const struct cli_source source = {.jobs = jobs, .machine = request->machine, .parallel = request->parallel};
     const struct planner_options spilled = {
         .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .seed = request->seed};
     const struct saturn_options options = {
@@ -97,13 +98,12 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, en
 }
 
 /* Plans without a policy. */
-static enum status plan_by_default(const struct cli_simulate_request *request, const struct planner_options *options,
-                                   struct plan *plan, struct error *err)
+static enum status plan_by_default(const struct cli_simulate_request *request, struct job_set *jobs,
+                                   const struct planner_options *options, struct plan *plan, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
-    const struct cli_source source = {
-        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    const struct cli_source source = {.jobs = jobs, .machine = request->machine, .parallel = request->parallel};
     if (cli_ways(&source, &(struct cli_ways_options){.fixed = options}, field, err) == STATUS_OK) {
         *plan = field->kept.plan;
         field->kept.plan = (struct plan){0};
@@ -132,11 +132,28 @@ static bool any_open(const struct job_set *jobs)
     return false;
 }
 
-enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
-                               struct error *err)
+static enum status plan_by_planner(const struct cli_simulate_request *request, struct job_set *given,
+                                   const struct planner_options *options, struct plan *plan, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
+    enum status status = job_set_share(given, &jobs, err);
+    if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
+    if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
+    const bool chooses = !request->live && !options->policy && !options->swap && any_open(&jobs); /* by simulation */
+    if (status == STATUS_OK)
+        status = chooses ? plan_by_default(request, given, options, plan, err)
+                         : planner_plan(&hardware, &jobs, options, plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}
+
+enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
+                               struct error *err)
+{
+    struct job_set given = {0};
     const struct swap_options swapped = cli_swap_options(request->rule, 0);
     const struct planner_options options = {.policy = request->live ? NULL : request->policy,
                                             .seed = request->live ? 0 : request->seed,
@@ -146,16 +163,10 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
                                             .swap = cli_simulate_swaps(request) ? &swapped : NULL,
                                             .swap_report = swap};
     enum saturn_rule rule;
-    if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
-    enum status status = job_set_read(request->path, &jobs, err);
-    if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
-    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
-    if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
-    const bool chooses = !request->live && !options.policy && !options.swap && any_open(&jobs); /* by simulation */
-    if (status == STATUS_OK)
-        status = chooses ? plan_by_default(request, &options, plan, err)
-                         : planner_plan(&hardware, &jobs, &options, plan, err);
-    hardware_release(&hardware);
-    job_set_release(&jobs);
+    const bool by_saturn = saturn_rule_find(options.policy, &rule);
+    enum status status = job_set_read(request->path, &given, err);
+    if (status == STATUS_OK && by_saturn) status = plan_by_saturn(request, &given, rule, plan, err);
+    if (status == STATUS_OK && !by_saturn) status = plan_by_planner(request, &given, &options, plan, err);
+    job_set_release(&given);
     return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/extreme.h"
+#include "base/files/file_kind.h"
 #include "base/json/json_in.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -28,10 +29,14 @@ static void reorder(struct job_set *jobs, uint64_t seed)
     }
 }
 
-enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err)
+enum status cli_jobs_read(const char *path, struct job_set *out, struct error *err)
 {
-    if (!source->jobs) return job_set_read(source->jobs_path, out, err);
-    return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
+    struct json_input *in = NULL;
+    if (!file_kind_is_stream(path)) return job_set_read(path, out, err);
+    TRY(json_input_read(path, &in, err));
+    enum status status = job_set_parse(in, json_input_root(in), ".", out, err);
+    json_input_destroy(in);
+    return status;
 }
 
 /* Applies parallelism; minibatches stay the file's. */
@@ -61,7 +66,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
     struct job_set jobs = {0};
     struct planner_options reported = *options;
     reported.swap_report = &out->swap;
-    enum status status = cli_source_jobs(source, &jobs, err);
+    enum status status = job_set_share(source->jobs, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->way) make_parallel(source->way, &jobs);

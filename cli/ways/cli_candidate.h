@@ -11,10 +11,9 @@
 #include "planner/strategy/planner.h"
 #include "planner/swap/swap.h"
 
-/* planner_plan() takes jobs and machine over, so each candidate reads them again. */
+/* planner_plan() takes jobs and machine over, so each candidate has a copy of the jobs and reads the machine. */
 struct cli_source {
-    const char *jobs_path;
-    const struct json_input *jobs; /* borrowed; a jobs file that can be read only once; else NULL */
+    struct job_set *jobs; /* borrowed; candidates share what its jobs point to */
     struct cli_machine machine;
     struct cli_parallel parallel;
     const struct parallel *way; /* borrowed; for all jobs; NULL: the jobs' */
@@ -32,8 +31,9 @@ struct cli_candidate {
     struct swap_report swap; /* without jobs if no layers are swapped */
 };
 
-/* Reads jobs. `out` is zeroed before; the caller releases it, also after an error. */
-MUST_CHECK enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err);
+/* Reads a jobs file, which may be a pipe; its paths then begin in the current folder. `out` is zeroed before; the
+ * caller releases it, also after an error. */
+MUST_CHECK enum status cli_jobs_read(const char *path, struct job_set *out, struct error *err);
 
 /* Makes the plan and simulates it. */
 MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,

@@ -17,7 +17,7 @@ static enum status make(const struct cli_source *source, const struct saturn_opt
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
-    enum status status = cli_source_jobs(source, &jobs, err);
+    enum status status = job_set_share(source->jobs, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK) status = saturn_plan(&hardware, &jobs, options, report, &out->plan, err);

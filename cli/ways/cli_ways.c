@@ -506,7 +506,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
     w.fixed.resident = false;
     w.fixed.search = &field->search;
     if (w.fixed.time_limit_s > 0) w.until_s = clock_s() + w.fixed.time_limit_s;
-    enum status status = cli_source_jobs(source, &w.jobs, err);
+    enum status status = job_set_share(source->jobs, &w.jobs, err);
     if (!status) status = cli_machine_read(&source->machine, &w.hardware, err);
     if (!status) status = cli_parallel_apply(&source->parallel, &w.jobs, err);
     field->runnable_first = !status && (how->runnable || cli_runs_here(&w.hardware));

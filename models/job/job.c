@@ -2,8 +2,10 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "models/network/network_traits.h"
 
 const char *const data_format_names[] = {
@@ -62,6 +64,15 @@ uint64_t job_replica_batch_bytes(const struct job *job)
 size_t optimizer_file_kind(const struct job_optimizer *optimizer)
 {
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
+}
+
+enum status job_set_share(struct job_set *set, struct job_set *out, struct error *err)
+{
+    TRY(arena_share(&set->arena, &out->arena, err));
+    TRY(ARENA_NEW(&out->arena, set->count, out->jobs, err));
+    memcpy(out->jobs, set->jobs, set->count * sizeof *set->jobs);
+    out->count = set->count;
+    return STATUS_OK;
 }
 
 void job_set_release(struct job_set *set)

@@ -300,6 +300,10 @@ struct job_set {
 /* Returns the kind in files: momentum is sgd. */
 size_t optimizer_file_kind(const struct job_optimizer *optimizer);
 
+/* Sets *out, which is zeroed before, to the same jobs. Both sets share what the jobs point to; the jobs themselves may
+ * be changed, and either set may be released first. */
+MUST_CHECK enum status job_set_share(struct job_set *set, struct job_set *out, struct error *err);
+
 void job_set_release(struct job_set *set);
 
 #endif

@@ -82,6 +82,36 @@ static void what_is_adopted_stays_where_it_is(void **state)
     arena_release(&arena);
 }
 
+/* Sanitizers see pieces that are freed too early, twice or never. */
+static void shared_pieces_live_as_long_as_any_holder(void **state)
+{
+    (void)state;
+    struct arena arenas[4] = {{0}};
+    struct error err = {0};
+    char *adopted = alloc_resize(NULL, 70001);
+    const char *first, *second;
+    assert_non_null(adopted);
+    adopted[70000] = 7;
+    assert_int_equal(arena_string(&arenas[0], "wte.weight", &first, &err), STATUS_OK);
+    assert_int_equal(arena_adopt(&arenas[0], adopted, 70001, &err), STATUS_OK);
+    alloc_test_fail_at(1);
+    assert_int_equal(arena_share(&arenas[0], &arenas[1], &err), STATUS_NO_MEMORY);
+    alloc_test_fail_at(0);
+    assert_null(arenas[1].shared);
+    assert_int_equal(arena_share(&arenas[0], &arenas[1], &err), STATUS_OK);
+    assert_int_equal(arena_share(&arenas[0], &arenas[2], &err), STATUS_OK);
+    assert_int_equal(arena_string(&arenas[0], "wpe.weight", &second, &err), STATUS_OK);
+    assert_int_equal(arena_share(&arenas[0], &arenas[3], &err), STATUS_OK); /* the second piece, too */
+    arena_release(&arenas[0]);
+    arena_release(&arenas[2]);
+    assert_null(arenas[0].shared);
+    assert_string_equal(second, "wpe.weight");
+    arena_release(&arenas[3]);
+    assert_string_equal(first, "wte.weight");
+    assert_int_equal(adopted[70000], 7);
+    arena_release(&arenas[1]);
+}
+
 static void overflow_is_no_memory(void **state)
 {
     (void)state;
@@ -220,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
         cmocka_unit_test(what_is_adopted_stays_where_it_is),
+        cmocka_unit_test(shared_pieces_live_as_long_as_any_holder),
         cmocka_unit_test(overflow_is_no_memory),
         cmocka_unit_test(strings_are_copied),
         cmocka_unit_test(every_failing_allocation_is_told),

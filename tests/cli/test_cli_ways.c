@@ -24,6 +24,7 @@
 #include "planner/capacity/feasibility_ways.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"
+#include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
 enum { ROUNDS = 24, ITERATIONS = 25, TEXT_BYTES = 4096 };
@@ -39,7 +40,7 @@ static const double slower_by = 0.05;
 static const double random_slower_by = 0.6;
 
 struct random_case {
-    struct json_input *jobs;
+    struct job_set jobs;
     struct cli_source source;
     char text[TEXT_BYTES];
 };
@@ -85,14 +86,14 @@ static void random_machine(uint64_t seed, struct cli_machine *machine)
 static void begin(uint64_t seed, uint64_t minibatches, struct random_case *c)
 {
     struct error err = {0};
-    *c = (struct random_case){.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+    *c = (struct random_case){.source = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
     random_jobs(random_u64(seed, 0), minibatches, c->text);
     random_machine(random_u64(seed, 1), &c->source.machine);
-    if (json_input_parse("jobs", c->text, strlen(c->text), &c->jobs, &err)) fail_msg("%s: %s", c->text, err.text);
-    c->source.jobs = c->jobs;
+    if (support_jobs(c->text, ".", &c->jobs, &err)) fail_msg("%s: %s", c->text, err.text);
+    c->source.jobs = &c->jobs;
 }
 
-static void end(struct random_case *c) { json_input_destroy(c->jobs); }
+static void end(struct random_case *c) { job_set_release(&c->jobs); }
 
 static struct planner_options options_of(uint64_t seed)
 {
@@ -182,7 +183,7 @@ static void compare_parallel(const struct random_case *c, const struct cli_field
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     struct error err = {0};
-    assert_int_equal(cli_source_jobs(&c->source, &jobs, &err), STATUS_OK);
+    assert_int_equal(job_set_share(c->source.jobs, &jobs, &err), STATUS_OK);
     assert_int_equal(cli_machine_read(&c->source.machine, &hardware, &err), STATUS_OK);
     uint32_t count = feasibility_ways(&hardware, &jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count; i++) {
@@ -218,7 +219,7 @@ static void compare_schedules(const struct random_case *c, const struct cli_fiel
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     struct error err = {0};
-    assert_int_equal(cli_source_jobs(&c->source, &jobs, &err), STATUS_OK);
+    assert_int_equal(job_set_share(c->source.jobs, &jobs, &err), STATUS_OK);
     assert_int_equal(cli_machine_read(&c->source.machine, &hardware, &err), STATUS_OK);
     uint32_t count = feasibility_ways(&hardware, &jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count; i++) {
@@ -333,7 +334,7 @@ static void long_jobs_are_tried(void **state)
     for (uint32_t count = 1; count <= 2; count++) {
         double ratio[2];
         for (uint32_t length = 0; length < 2; length++) {
-            struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE,
+            struct random_case c = {.source = {.machine = CLI_MACHINE_NONE,
                                                .parallel = CLI_PARALLEL_NONE}};
             struct error err = {0};
             const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
@@ -342,8 +343,8 @@ static void long_jobs_are_tried(void **state)
                 used += (size_t)snprintf(c.text + used, TEXT_BYTES - used, job, 'a' + (int)j,
                                          length > 0 ? 100000 : 1000, j + 1 < count ? ", " : "]}");
             c.source.machine.name = "2x rtx-3090-24gb";
-            if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
-            c.source.jobs = c.jobs;
+            if (support_jobs(c.text, ".", &c.jobs, &err)) fail_msg("%s", err.text);
+            c.source.jobs = &c.jobs;
             struct cli_field *field = new_field();
             if (cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, field, &err))
                 fail_msg("%s", err.text);
@@ -463,7 +464,7 @@ static void more_host_memory_is_never_slower(void **state)
 {
     (void)state;
     static const unsigned minibatches[] = {8, 1, 3, 6, 7}, layers[] = {7, 7, 6, 8, 3};
-    struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+    struct random_case c = {.source = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
     struct error err = {0};
     size_t used = (size_t)snprintf(c.text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < 5; j++)
@@ -472,8 +473,8 @@ static void more_host_memory_is_never_slower(void **state)
                                  "\"n_embd\": 512, \"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, "
                                  "\"sequence\": 128, \"microbatch\": 2, \"microbatches\": 2, \"minibatches\": %u}%s", j,
                                  layers[j], minibatches[j], j < 4 ? ", " : "]}");
-    if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
-    c.source.jobs = c.jobs;
+    if (support_jobs(c.text, ".", &c.jobs, &err)) fail_msg("%s", err.text);
+    c.source.jobs = &c.jobs;
     c.source.machine.name = "4x a100-sxm4-40gb";
     c.source.machine.device_memory_bytes = 0x1p31;
     for (uint32_t saturn = 0; saturn < 2; saturn++) {
@@ -508,7 +509,7 @@ static void draw_small_jobs(uint64_t key, struct random_case *c)
                                  "\"sequence\": 128, \"microbatch\": 2, \"microbatches\": 2, \"minibatches\": %u}%s", j,
                                  layers, minibatches, j + 1 < count ? ", " : "]}");
     }
-    if (json_input_parse("jobs", c->text, used, &c->jobs, &err)) fail_msg("%s", err.text);
+    if (support_jobs(c->text, ".", &c->jobs, &err)) fail_msg("%s", err.text);
 }
 
 /* With more host memory there is always a plan. It may be slower: more jobs are under way at a time, and no clock of
@@ -521,10 +522,10 @@ static void more_host_memory_still_has_a_plan(void **state)
     double worst = 0;
     for (uint32_t round = 0; round < 6; round++) {
         uint64_t key = random_u64(seed, round);
-        struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE,
+        struct random_case c = {.source = {.machine = CLI_MACHINE_NONE,
                                            .parallel = CLI_PARALLEL_NONE}};
         draw_small_jobs(key, &c);
-        c.source.jobs = c.jobs;
+        c.source.jobs = &c.jobs;
         c.source.machine.name = machines[random_below(key, 100, 3)];
         c.source.machine.device_memory_bytes = 0x1p31;
         bool saturn = round % 2 == 1;

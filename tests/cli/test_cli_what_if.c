@@ -33,7 +33,8 @@ static void begin(const char *machine, struct what_if_answer *answer, struct job
     if (support_jobs(text, ".", jobs, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-static const struct cli_source nowhere = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+/* A single job is not tried together with others. */
+static const struct cli_source nowhere = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
 
 static void end(struct what_if_answer *answer, struct job_set *jobs)
 {
