@@ -11,14 +11,34 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "planner/strategy/planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/planner/support_parallel_variants.h"
+#include "tests/support/planner/support_planner.h"
 
-enum { SIMULATED = VARIANT_END }; /* of layers that are profiles: it is only simulated */
+/* Of layers that are profiles: they are only simulated. The second has three stages, whose boundaries differ. */
+enum { SIMULATED = VARIANT_END, UNEQUAL };
+
+static void make_unequal(struct plan *out)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.weight_buffers = 0};
+    struct test_random_layers layers = {.key = 1, .copy_weight = 1};
+    *out = (struct plan){0};
+    test_parallel_machine(&hardware, 3, 1e9, 1e-6);
+    test_profile_jobs(&jobs, 1, 6, 2, test_random_layer, &layers);
+    jobs.jobs[0].microbatches = 4;
+    jobs.jobs[0].parallel =
+        (struct parallel){.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
+    if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
+}
 
 static void make(struct plan *out, uint32_t variant)
 {
     if (variant == SIMULATED) test_parallel_or_spilled(1, true, out);
+    else if (variant == UNEQUAL) make_unequal(out);
     else test_parallel_variant(out, variant);
 }
 
@@ -84,18 +104,28 @@ static void refreshes(struct plan *p)
     leave(p, PLAN_FORWARD, 1, OP_COPY);
     unit_of(p, PLAN_FORWARD, 1)->pass = PLAN_REFRESH;
 }
-/* Shortens each copy between devices in the units of a pass. */
-static void fetch_less(struct plan *p, uint32_t pass)
+/* Shortens each copy between devices in the units of a pass; PLAN_NONE: of all shards. */
+static void fetch_less(struct plan *p, uint32_t pass, uint32_t shard)
 {
     for (uint32_t u = 0; u < p->unit_count; u++) {
-        if (p->units[u].pass != pass) continue;
+        if (p->units[u].pass != pass || (shard != PLAN_NONE && p->units[u].shard != shard)) continue;
         for (uint32_t o = p->units[u].first_op; o < p->units[u].first_op + p->units[u].op_count; o++)
             if (p->ops[o].kind == OP_COPY && p->ops[o].stream == STREAM_P2P) p->ops[o].bytes -= 64;
     }
 }
-static void fetches_less(struct plan *p) { fetch_less(p, PLAN_FORWARD); }
-static void fetches_less_back(struct plan *p) { fetch_less(p, PLAN_BACKWARD); }
-static void fetches_less_in_halves(struct plan *p) { fetch_less(p, PLAN_BACKWARD_INPUT); }
+static void fetches_less(struct plan *p) { fetch_less(p, PLAN_FORWARD, PLAN_NONE); }
+static void fetches_less_back(struct plan *p) { fetch_less(p, PLAN_BACKWARD, PLAN_NONE); }
+static void fetches_less_in_halves(struct plan *p) { fetch_less(p, PLAN_BACKWARD_INPUT, PLAN_NONE); }
+/* The next chunk is on the same stage, the one before is not; and the reverse. */
+static void fetches_less_down(struct plan *p) { fetch_less(p, PLAN_FORWARD, 1); }
+static void fetches_less_up(struct plan *p) { fetch_less(p, PLAN_BACKWARD_INPUT, 2); }
+static void fetches_less_late(struct plan *p)
+{
+    struct plan_op *const ops = &p->ops[unit_of(p, PLAN_FORWARD, 1)->first_op], first = ops[0];
+    ops[0] = ops[1];
+    ops[1] = first;
+    ops[1].bytes -= 64;
+}
 static void no_forward(struct plan *p) { leave(p, PLAN_FORWARD, 1, OP_COPY); }
 static void no_backward(struct plan *p) { leave(p, PLAN_BACKWARD, 0, OP_COPY); }
 static void no_update(struct plan *p) { leave(p, PLAN_UPDATE, 1, OP_COPY); }
@@ -120,6 +150,11 @@ static void broken(void **state)
          ": work: fetches 1600 bytes of the gradient of the next boundary (expected 1664)"},
         {fetches_less_in_halves, VARIANT_HALVES + 2,
          ": work: fetches 4032 bytes of the gradient of the next boundary (expected 4096)"},
+        {fetches_less_down, VARIANT_VALLEY + 2, ": work: fetches 4032 bytes of the boundary (expected 4096)"},
+        {fetches_less_up, VARIANT_VALLEY + 2,
+         ": work: fetches 4032 bytes of the gradient of the next boundary (expected 4096)"},
+        {fetches_less_late, VARIANT_PLAIN + 2, ": work: fetches 4032 bytes of the boundary (expected 4096)"},
+        {fetches_less, UNEQUAL, ": work: fetches"},
         {no_forward, VARIANT_PLAIN + 2, never},
         {no_forward, SIMULATED, never},
         {no_backward, VARIANT_PLAIN + 3, never},

@@ -54,14 +54,15 @@ static const struct range ranges[VARIANT_END / VARIANT_RANGE] = {
     RANGE(TURNS) = {.schedule = PIPELINE_2BW},
     RANGE(TURNS_CLIP) = {.schedule = PIPELINE_2BW, .clip = 0.5},
     RANGE(ROWS) = {.tensor = 2, .sequence = true},
+    RANGE(VALLEY) = {.schedule = PIPELINE_ZB_V},
 };
 
 static struct parallel parallel_of(uint32_t variant)
 {
     const struct range *const r = &ranges[variant / VARIANT_RANGE];
-    const uint32_t stages = variant % 10;
+    const uint32_t stages = variant % 10, chunks = r->schedule == PIPELINE_ZB_V ? 2 : 1;
     struct parallel p = {.tensor = r->tensor > 0 ? r->tensor : 1, .data = 1 + variant % VARIANT_RANGE / 10,
-                         .pipeline = r->in_chunks ? 1 : stages, .chunks = r->in_chunks ? stages : 1, .prefetch = 1,
+                         .pipeline = r->in_chunks ? 1 : stages, .chunks = r->in_chunks ? stages : chunks, .prefetch = 1,
                          .schedule = r->schedule > 0 ? r->schedule : PIPELINE_1F1B, .zero = r->zero,
                          .offload = r->offload,
                          .flush = r->flush, .sequence = r->sequence, .tree = r->tree, .swap = r->swap,

@@ -33,7 +33,8 @@ enum {
     VARIANT_TURNS = 2100,           /* two versions of the weights, and a tied table */
     VARIANT_TURNS_CLIP = 2200,      /* as TURNS; clips */
     VARIANT_ROWS = 2300,            /* as GROUPS; groups cut rows */
-    VARIANT_END = 2400
+    VARIANT_VALLEY = 2400,          /* zb-v: chunks go down the stages and up again */
+    VARIANT_END = 2500
 };
 
 /* Makes a plan of this variant, with four microbatches where nothing else is said. Fails the test with the planner's
