@@ -11,15 +11,17 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/planner/support_parallel_variants.h"
 #include "tests/support/planner/support_planner.h"
 
-/* Of layers that are profiles: they are only simulated. The second has three stages, whose boundaries differ. */
-enum { SIMULATED = VARIANT_END, UNEQUAL };
+/* Of layers that are profiles: they are only simulated. UNEQUAL has three stages, whose boundaries differ, BELOW three
+ * chunks, whose weights are offloaded. */
+enum { SIMULATED = VARIANT_END, UNEQUAL, BELOW };
 
-static void make_unequal(struct plan *out)
+static void make_of_three(struct plan *out, bool in_stages)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -27,18 +29,20 @@ static void make_unequal(struct plan *out)
     const struct planner_options options = {.weight_buffers = 0};
     struct test_random_layers layers = {.key = 1, .copy_weight = 1};
     *out = (struct plan){0};
-    test_parallel_machine(&hardware, 3, 1e9, 1e-6);
+    test_parallel_machine(&hardware, in_stages ? 3 : 1, 1e9, 1e-6);
+    hardware.host_bandwidth = hardware.types[0].memory_bandwidth;
     test_profile_jobs(&jobs, 1, 6, 2, test_random_layer, &layers);
     jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].parallel =
-        (struct parallel){.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = in_stages ? 3 : 1, .data = 1,
+                                              .chunks = in_stages ? 1 : 3, .schedule = PIPELINE_1F1B, .prefetch = 1,
+                                              .offload = in_stages ? OFFLOAD_NOTHING : OFFLOAD_WEIGHTS};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
 }
 
 static void make(struct plan *out, uint32_t variant)
 {
     if (variant == SIMULATED) test_parallel_or_spilled(1, true, out);
-    else if (variant == UNEQUAL) make_unequal(out);
+    else if (variant >= UNEQUAL) make_of_three(out, variant == UNEQUAL);
     else test_parallel_variant(out, variant);
 }
 
@@ -104,6 +108,7 @@ static void refreshes(struct plan *p)
     leave(p, PLAN_FORWARD, 1, OP_COPY);
     unit_of(p, PLAN_FORWARD, 1)->pass = PLAN_REFRESH;
 }
+static void refreshes_below(struct plan *p) { unit_of(p, PLAN_GATHER, 1)->pass = PLAN_REFRESH; }
 /* Shortens each copy between devices in the units of a pass; PLAN_NONE: of all shards. */
 static void fetch_less(struct plan *p, uint32_t pass, uint32_t shard)
 {
@@ -145,6 +150,7 @@ static void broken(void **state)
         {takes_norm, VARIANT_PLAIN + 2, ": form: a norm for a job that does not clip"},
         {refreshes, SIMULATED, ": form: resident weights are refreshed (expected only where states are offloaded)"},
         {refreshes, VARIANT_PLAIN + 2, never},
+        {refreshes_below, BELOW, ": form: resident weights are refreshed (expected only where states are offloaded)"},
         {fetches_less, SIMULATED, ": work: fetches 1600 bytes of the boundary (expected 1664)"},
         {fetches_less_back, SIMULATED,
          ": work: fetches 1600 bytes of the gradient of the next boundary (expected 1664)"},
@@ -165,8 +171,21 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), make);
 }
 
+static void whole(void **state)
+{
+    (void)state;
+    static const uint32_t variants[] = {SIMULATED, UNEQUAL, BELOW, VARIANT_PLAIN + 3, VARIANT_VALLEY + 2};
+    for (size_t i = 0; i < ARRAY_COUNT(variants); i++) {
+        struct plan plan;
+        struct error err = {0};
+        make(&plan, variants[i]);
+        if (plan_check(&plan, &err)) fail_msg("%s", err.text);
+        plan_release(&plan);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(broken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(broken), cmocka_unit_test(whole)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
