@@ -1,7 +1,8 @@
 /*
  * Seconds of moving the states of parallel jobs to their devices and back: stages and replicas whose devices share
  * links, links of unequal rates, jobs that take turns or continue elsewhere. The expected seconds follow from the bytes
- * that each stage holds, the rates of the links and the devices that the test itself names.
+ * that each stage holds, the rates of the links and the devices that the test itself names. Devices that differ in one
+ * value, whose operations take what models/cost/cost.h says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "models/cost/cost.h"
 #include "planner/strategy/planner.h"
 #include "sim/duration.h"
 #include "tests/support/planner/support_parallel_plan.h"
@@ -217,9 +219,78 @@ static void a_stopped_job_continues(void **state)
     }
 }
 
+/* --- classes of devices ------------------------------------------------------------------------- */
+
+/* Each device but the second differs from the first in one value; two are slow. The last has only a link to spare. */
+enum { EQUAL = 1, RATE, LATENCY, TYPE, LONGER, SLOW, SLOWER, ROOM, MACHINE };
+
+static void make_unlike(struct plan *plan, double *slow)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    struct device_type *types;
+    const struct planner_options options = {.weight_buffers = 0};
+    test_hardware(&hardware, MACHINE, 1200000, 1e9);
+    test_gpt_jobs(&jobs, MACHINE, 2, 64, 97, 2);
+    *plan = (struct plan){0};
+    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
+    struct hardware *h = &plan->hardware;
+    assert_int_equal(ARENA_NEW(&plan->arena, 2, types, &err), STATUS_OK);
+    types[0] = types[1] = h->types[0];
+    types[1].peak_fp32.value *= 2;
+    types[1].memory_bandwidth.value *= 3;
+    h->types = types;
+    h->type_count = 2;
+    h->links[RATE].bandwidth.value = 2e9;
+    h->links[LATENCY].latency.value = 1e-3;
+    h->links[ROOM].latency.value = 2e-3;
+    h->devices[TYPE].type = 1;
+    h->devices[LONGER].path[h->devices[LONGER].path_count++] = ROOM;
+    for (uint32_t d = 0; d < MACHINE; d++) slow[d] = d == SLOW ? 1.5 : d == SLOWER ? 2 : 1;
+}
+
+static double cost_of(const struct plan *plan, const double *slow, uint32_t device, const struct plan_op *op)
+{
+    const struct plan_work *work = op->work == PLAN_NONE ? NULL : &plan->works[op->work];
+    if (op->kind == OP_COPY)
+        return cost_copy_s(&plan->hardware, device, op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+    if (op->pass == PLAN_BATCH || !work) return 0;
+    return slow[device] * cost_work_s(&plan->hardware, device, plan->items + work->first_item, work->item_count, NULL);
+}
+
+/* The second pass finds what the first one has computed. */
+static void devices_of_a_class_are_alike(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct arena arena = {0};
+    struct sim_durations *durations;
+    struct error err = {0};
+    double slow[MACHINE];
+    uint32_t copies[STREAM_KIND_COUNT] = {0}, computations = 0;
+    make_unlike(&plan, slow);
+    if (sim_durations_create(&arena, &plan, &plan.hardware, slow, &durations, &err)) fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < 2 * MACHINE * plan.op_count; i++) {
+        const uint32_t device = i / plan.op_count % MACHINE, number = i % plan.op_count;
+        const struct plan_op *op = &plan.ops[number];
+        if (op->kind == OP_COPY && op->stream != STREAM_H2D && op->stream != STREAM_D2H) continue;
+        const double seconds = sim_durations_alone_s(durations, device, number);
+        const double expected = cost_of(&plan, slow, device, op);
+        if (seconds < expected || seconds > expected)
+            fail_msg("operation %u of device %u: %.17g s (expected %.17g s)", number, device, seconds, expected);
+        copies[op->stream] += op->kind == OP_COPY;
+        computations += expected > 0 && op->kind == OP_COMPUTE;
+    }
+    assert_true(copies[STREAM_H2D] > 0 && copies[STREAM_D2H] > 0 && computations > 0);
+    arena_release(&arena);
+    plan_release(&plan);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_share_links), cmocka_unit_test(a_job_by_itself),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_of_a_class_are_alike),
+                                       cmocka_unit_test(devices_share_links), cmocka_unit_test(a_job_by_itself),
                                        cmocka_unit_test(states_are_in_place),
                                        cmocka_unit_test(a_stopped_job_continues)};
     return cmocka_run_group_tests_name("sim/duration.h", tests, NULL, NULL);
