@@ -12,7 +12,6 @@
  */
 #include <mutex>
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +26,25 @@ enum { WARP_LANES = 32, THREADS_MAX = 1024, STACK_BYTES = 128 << 10, SHARED_MAX 
 enum { LATE_ROUNDS = 256 }; /* longer than the exchanges between two barriers */
 enum state { READY, AT_BLOCK, AT_WARP, DONE };
 
-/* Fibers are started once, by their context; from then on they change hands by jumps, which, unlike
- * contexts, ask nothing of the kernel. */
+/* Fibers are started once, by their context; from then on they change hands by the compiler's own jumps, which ask
+ * nothing of the kernel, as contexts do, nor of the C library. */
 struct fiber {
     bool started;
-    jmp_buf place;
-    float value; /* for an exchange or a count */
+    void *place[5];
+    dim3 thread;
+    bool counts; /* at a barrier that counts */
+    /* For exchanges in a warp, in turns: a lane that is an exchange ahead does not overwrite what another still reads,
+       and two exchanges ahead it cannot be. */
+    float exchanged[2];
+    unsigned char turn;
 };
 
 static struct fiber fibers[THREADS_MAX];
 static unsigned char states[THREADS_MAX]; /* enum state of each; apart from the fibers, since all are looked at in every
                                              round */
-static jmp_buf scheduler;
+static void *scheduler[5];
 static int running, thread_count;
+static int counted; /* threads whose condition held at the last barrier */
 static const std::function<void()> *body;
 static char *stacks;
 static float shared[SHARED_MAX / sizeof(float)];
@@ -48,16 +53,26 @@ static unsigned long long order = 88172645463325252ull;
 static void set_thread(int index)
 {
     running = index;
-    threadIdx.x = (unsigned)index % blockDim.x;
-    threadIdx.y = (unsigned)index / blockDim.x % blockDim.y;
-    threadIdx.z = (unsigned)index / blockDim.x / blockDim.y;
+    threadIdx = fibers[index].thread;
+}
+
+/* These two are opaque to the compiler: a function must not jump into itself, and whoever calls them must not count on
+ * registers that they themselves leave as they are. */
+static void __attribute__((noipa)) jump(void **there)
+{
+    __builtin_longjmp(there, 1);
+}
+
+/* Goes on at another place, until somebody comes back here. */
+static void __attribute__((noipa)) change(void **here, void **there)
+{
+    if (__builtin_setjmp(here) == 0) jump(there);
 }
 
 static void stop_at(enum state state)
 {
-    const int me = running;
-    states[me] = state;
-    if (_setjmp(fibers[me].place) == 0) _longjmp(scheduler, 1);
+    states[running] = state;
+    change(fibers[running].place, scheduler);
 }
 
 /* A thread of one block after the other. */
@@ -69,20 +84,26 @@ static void fiber_main()
     }
 }
 
+static void __attribute__((noipa)) start(struct fiber *fiber, char *stack, size_t bytes)
+{
+    fiber->started = true;
+    if (__builtin_setjmp(scheduler) != 0) return;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = bytes;
+    context.uc_link = NULL;
+    makecontext(&context, fiber_main, 0);
+    setcontext(&context);
+}
+
 static void go_on(int index)
 {
     set_thread(index);
     struct fiber *const fiber = &fibers[index];
-    if (_setjmp(scheduler) != 0) return;
-    if (fiber->started) _longjmp(fiber->place, 1);
-    fiber->started = true;
-    ucontext_t context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = stacks + (size_t)index * STACK_BYTES;
-    context.uc_stack.ss_size = STACK_BYTES;
-    context.uc_link = NULL;
-    makecontext(&context, fiber_main, 0);
-    setcontext(&context);
+    if (fiber->started) change(scheduler, fiber->place);
+    else /* they begin at unlike places, since a cache has few lines for addresses that differ by a power of two */
+        start(fiber, stacks + (size_t)index * STACK_BYTES, STACK_BYTES - (size_t)index % 128 * 320);
 }
 
 void __syncthreads()
@@ -92,22 +113,21 @@ void __syncthreads()
 
 int __syncthreads_count(int predicate)
 {
-    fibers[running].value = predicate ? 1 : 0;
+    fibers[running].counts = predicate != 0;
     stop_at(AT_BLOCK);
-    int count = 0;
-    for (int i = 0; i < thread_count; i++) count += states[i] != DONE && fibers[i].value > 0;
-    stop_at(AT_BLOCK);
-    return count;
+    return counted;
 }
 
 float __shfl_xor_sync(unsigned mask, float value, int distance)
 {
     if (mask != 0xffffffffu) abort();
-    fibers[running].value = value;
+    struct fiber *const fiber = &fibers[running];
+    const unsigned char turn = fiber->turn;
+    fiber->turn ^= 1;
+    fiber->exchanged[turn] = value;
+    const struct fiber *const other = &fibers[running ^ distance];
     stop_at(AT_WARP);
-    const float other = fibers[running ^ distance].value;
-    stop_at(AT_WARP);
-    return other;
+    return other->exchanged[turn];
 }
 
 float *emulator_shared()
@@ -133,8 +153,12 @@ static bool release()
         any = true;
     }
     if (any || alive == 0 || at_block != alive) return any;
-    for (int i = 0; i < thread_count; i++)
-        if (states[i] == AT_BLOCK) states[i] = READY;
+    counted = 0;
+    for (int i = 0; i < thread_count; i++) {
+        if (states[i] != AT_BLOCK) continue;
+        counted += fibers[i].counts;
+        states[i] = READY;
+    }
     return true;
 }
 
@@ -182,6 +206,8 @@ void emulator_run(int64_t blocks, struct dim3 threads, size_t shared_bytes,
     gridDim = dim3((unsigned)blocks);
     thread_count = (int)(threads.x * threads.y * threads.z);
     if (thread_count > THREADS_MAX) abort();
+    for (unsigned i = 0; i < (unsigned)thread_count; i++)
+        fibers[i].thread = dim3(i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y);
     for (int64_t block = 0; block < blocks; block++) {
         blockIdx = dim3((unsigned)block, 0, 0);
         run_block();
