@@ -23,6 +23,7 @@ struct traffic {
     double wait_s[PATHS_MAX][COPIES], volume[PATHS_MAX][COPIES];
     uint32_t next[PATHS_MAX]; /* the path of the next copy: itself, or the path that it takes turns with */
     uint32_t link_count, path_count, copies;
+    uint32_t bridge; /* link of the devices that are added */
 };
 
 struct outcome {
@@ -95,7 +96,7 @@ static uint32_t add_link(struct traffic *t, double bytes_per_s, bool duplex)
     return t->link_count++;
 }
 
-/* Paths in and out of a device behind a switch, or with `uplink` 0 behind the bridge, link 0. */
+/* Paths in and out of a device behind a switch, or with `uplink` 0 behind the bridge. */
 static void add_device(struct traffic *t, uint32_t uplink, double bytes_per_s)
 {
     uint32_t own = add_link(t, bytes_per_s, true);
@@ -104,7 +105,7 @@ static void add_device(struct traffic *t, uint32_t uplink, double bytes_per_s)
         t->next[t->path_count] = t->path_count;
         t->path_count++;
         *path = (struct sim_path){.cap_bytes_per_s = bytes_per_s, .flow_limit = 1, .group = SIM_NO_GROUP, .times = 1};
-        path->hops[path->hop_count++] = (struct sim_hop){0, direction};
+        path->hops[path->hop_count++] = (struct sim_hop){t->bridge, direction};
         if (uplink > 0) path->hops[path->hop_count++] = (struct sim_hop){uplink, direction};
         path->hops[path->hop_count++] = (struct sim_hop){own, direction};
     }
@@ -159,6 +160,15 @@ static void ends_as_by_hand(void **state)
 
 /* --- against the general solver --------------------------------------------------------------- */
 
+static void draw_traffic(struct sim_test_random *random, struct traffic *t)
+{
+    for (uint32_t p = 0; p < t->path_count; p++)
+        for (uint32_t c = 0; c < t->copies; c++) {
+            t->wait_s[p][c] = sim_test_below(random, 3) == 0 ? 0 : sim_test_between(random, 0, 3);
+            t->volume[p][c] = sim_test_below(random, 4) == 0 ? 25 : sim_test_between(random, 1, 60);
+        }
+}
+
 /* Switches of few kinds with one to four devices of two kinds, some devices without; a bridge that is full most of
  * the time, half of it, or hardly ever. Now and then more limits than a crowd has room for. */
 static void draw(struct sim_test_random *random, struct traffic *t)
@@ -179,11 +189,7 @@ static void draw(struct sim_test_random *random, struct traffic *t)
         }
     }
     t->links[0].bytes_per_s = wanted * sim_test_between(random, 0.1, 2);
-    for (uint32_t p = 0; p < t->path_count; p++)
-        for (uint32_t c = 0; c < t->copies; c++) {
-            t->wait_s[p][c] = sim_test_below(random, 3) == 0 ? 0 : sim_test_between(random, 0, 3);
-            t->volume[p][c] = sim_test_below(random, 4) == 0 ? 25 : sim_test_between(random, 1, 60);
-        }
+    draw_traffic(random, t);
 }
 
 static void agrees_with_the_general_solver(void **state)
@@ -199,6 +205,36 @@ static void agrees_with_the_general_solver(void **state)
         quicker += 4 * crowded.work < direct.work;
     }
     assert_true(quicker >= 20); /* these were crowds */
+}
+
+/* Bridges of other rates, devices and directions next to each other: of one or two kinds of devices, with few devices,
+ * or with a path in a group, which is no crowd. */
+static void draw_bridges(struct sim_test_random *random, struct traffic *t)
+{
+    *t = (struct traffic){.copies = 2};
+    for (uint32_t b = 0; b < 6; b++) {
+        const uint32_t devices = b == 2 ? 8 : 66 + sim_test_below(random, 9), first = t->path_count;
+        const double rate = sim_test_between(random, 5, 20);
+        t->bridge = add_link(t, rate * devices * sim_test_between(random, 0.2, 1.5), b % 2 == 0);
+        const uint32_t uplink = b == 3 ? add_link(t, rate * 1.5, true) : 0;
+        for (uint32_t d = 0; d < devices; d++)
+            add_device(t, d < 2 ? uplink : 0, b == 4 && d % 3 == 0 ? 2 * rate : rate);
+        if (b == 1) t->paths[first].group = 0;
+    }
+    draw_traffic(random, t);
+}
+
+static void bridges_are_apart(void **state)
+{
+    struct sim_test_random random = {.key = support_seed("sim crowds")};
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        draw_bridges(&random, &traffic);
+        run(&traffic, &crowded);
+        run_directly(&traffic, &direct);
+        assert_same(&traffic);
+        assert_true(2 * crowded.work < direct.work);
+    }
 }
 
 /* --- how much there is to do ------------------------------------------------------------------ */
@@ -399,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_as_by_hand),
         cmocka_unit_test(agrees_with_the_general_solver),
+        cmocka_unit_test(bridges_are_apart),
         cmocka_unit_test(work_grows_with_events_alone),
         cmocka_unit_test(demand_agrees_without_turns),
         cmocka_unit_test(demand_behind_switches_agrees),
