@@ -632,6 +632,7 @@ static void add_order(uint64_t *hash, const struct plan *plan)
         add_tasks(hash, plan, segment->first_task, segment->task_count);
     }
     add_tasks(hash, plan, plan_first_choice(plan), plan->choice_count);
+    if (plan->any_order) add_text(hash, "any order");
 }
 
 static uint64_t fingerprint_of(const struct plan *plan, bool folders)

@@ -85,6 +85,10 @@
  * checks: the buffers of a unit live only in its task, and each choice has memory for them. Choices are tasks
  * that stand after the plan order's tasks, in no segment.
  *
+ * A plan of parallel jobs has no choices, but may have *any order* (any_order): each job keeps its tasks, devices and
+ * slots, and the order of its tasks, and the jobs' tasks may follow each other in any way. That every order is within
+ * memory follows from one condition, which plan_check() checks: on no device do slots of two jobs overlap.
+ *
  * Training. A job runs one unit at a time. Shard 0 is the embedding layer by itself, the last shard ends with the head.
  * A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of shard S-1 (forward, loss, backward and
  * update in one), BACKWARD of S-2 .. 0. A BACKWARD recomputes the forward pass from the boundary activation unless
@@ -446,7 +450,8 @@ struct plan {
     struct plan_host_range *host_ranges; /* per job, on the host of its devices; NULL: no job has one */
     struct plan_task *tasks;
     uint32_t task_count;
-    uint32_t choice_count;       /* the last tasks, which are choices; 0: there is only one order */
+    uint32_t choice_count;       /* the last tasks, which are choices; 0: there are none */
+    bool any_order;              /* of parallel jobs: their tasks may follow each other in any way */
     struct plan_segment *segments;
     uint32_t segment_count;
 };
@@ -597,6 +602,12 @@ static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, u
 static inline uint32_t plan_first_choice(const struct plan *plan)
 {
     return plan->task_count - plan->choice_count;
+}
+
+/* Returns true when the plan's order is one of many, so that a policy may decide during the run. */
+static inline bool plan_is_open(const struct plan *plan)
+{
+    return plan->choice_count > 0 || plan->any_order;
 }
 
 /* Returns the number of operations over all repetitions; a gang's count once for each of its devices. */

@@ -54,8 +54,8 @@ struct planner_options {
     bool mixed;              /* with PLANNER_AUTO: some shards of a job may keep their activations when others do not
                                 (partition_kept.h) */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
-    bool live;               /* for spilled states: the order is one of many (choices, plan.h), so no state stays on a
-                                device between units */
+    bool live;               /* the order is one of many: any, of parallel jobs (any_order, plan.h); for spilled states
+                                one with choices, so no state stays on a device between units */
     bool no_persistence;     /* no state stays on a device beyond its unit; for spilled states */
     uint32_t storage;        /* enum planner_storage */
     uint32_t host;           /* enum planner_host */

@@ -1,6 +1,7 @@
 /*
- * A unit ends when its operations on its device's streams have ended or, without these, all of them. Later updates, and
- * the host processor's work for the previous unit, have other numbers or streams.
+ * A unit, or a minibatch of a parallel job, ends when its operations on its devices' streams have ended or, without
+ * these, all of them. Later updates, and the host processor's work for the previous unit, have other numbers or
+ * streams.
  */
 #include "sim/dispatch.h"
 
@@ -13,6 +14,7 @@ struct dispatch_running {
     uint64_t first, end; /* numbers of its operations */
     uint32_t left;       /* counted operations that have not ended */
     bool on_host;        /* all operations count */
+    bool more;           /* further tasks of a minibatch follow, which holds it open */
 };
 
 struct sim_dispatch {
@@ -45,6 +47,21 @@ void sim_dispatch_destroy(struct sim_dispatch *dispatch)
     free(dispatch);
 }
 
+/* Adds a decided task's operations, the first of which is `number`. */
+static void count_task(struct sim_dispatch *dispatch, const struct plan_dispatched *next, uint64_t number)
+{
+    const struct plan_unit *unit = &dispatch->plan->units[next->task->unit];
+    struct dispatch_running *running = &dispatch->running[unit->job];
+    const uint32_t members = plan_task_members(dispatch->plan, next->task);
+    if (!running->more) *running = (struct dispatch_running){.first = number};
+    running->end = number + (uint64_t)unit->op_count * members;
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        if (!plan_stream_is_host(dispatch->plan->ops[unit->first_op + o].stream)) running->left += members;
+    running->more = next->more;
+    running->on_host = running->left == 0 && !running->more;
+    if (running->on_host) running->left = unit->op_count * members;
+}
+
 enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *walk, uint64_t number,
                               double now_s, bool *found, struct error *err)
 {
@@ -55,14 +72,7 @@ enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *w
     dispatch->changed = *found;
     if (!*found) return STATUS_OK;
     plan_walk_push(walk, next.task);
-    if (!next.decided) return STATUS_OK;
-    const struct plan_unit *unit = &dispatch->plan->units[next.task->unit];
-    struct dispatch_running *running = &dispatch->running[unit->job];
-    *running = (struct dispatch_running){.first = number, .end = number + unit->op_count};
-    for (uint32_t o = 0; o < unit->op_count; o++)
-        running->left += !plan_stream_is_host(dispatch->plan->ops[unit->first_op + o].stream);
-    running->on_host = running->left == 0;
-    if (running->on_host) running->left = unit->op_count;
+    if (next.decided) count_task(dispatch, &next, number);
     return STATUS_OK;
 }
 
@@ -72,7 +82,7 @@ void sim_dispatch_ended(struct sim_dispatch *dispatch, const struct plan_unit *u
     struct dispatch_running *running = &dispatch->running[unit->job];
     if (number < running->first || number >= running->end) return;
     if (plan_stream_is_host(stream_kind) && !running->on_host) return;
-    if (--running->left > 0) return;
+    if (--running->left > 0 || running->more) return;
     plan_dispatch_over(dispatch->dispatch, unit->job, now_s);
     dispatch->changed = true;
 }

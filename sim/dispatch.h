@@ -1,4 +1,4 @@
-/* A plan with choices, dispatched live in virtual time, by the rules of planner/policy/plan_dispatch.h and
+/* A plan of an open order, dispatched live in virtual time, by the rules of planner/policy/plan_dispatch.h and
  * exec/run/run_live.h. */
 #ifndef SPILLWAY_SIM_DISPATCH_H
 #define SPILLWAY_SIM_DISPATCH_H
@@ -18,7 +18,7 @@ void sim_dispatch_destroy(struct sim_dispatch *dispatch); /* NULL is fine */
 MUST_CHECK enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *walk, uint64_t number,
                                          double now_s, bool *found, struct error *err);
 
-/* Reports that operation `number` of the unit has ended on such a stream. */
+/* Reports that operation `number` of the unit or minibatch has ended on such a stream. */
 void sim_dispatch_ended(struct sim_dispatch *dispatch, const struct plan_unit *unit, uint64_t number,
                         uint32_t stream_kind, double now_s);
 

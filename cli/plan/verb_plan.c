@@ -162,7 +162,6 @@ static const char *spilling_option(const struct plan_request *request)
         {request->no_persistence, "no-persistence"},
         {request->weight_buffers > 0, "weight-buffers"},
         {request->shards > 0, "shards"},
-        {request->dispatch > 0, "dispatch"},
         {request->timetable != NULL, "schedule-from"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(options); i++)
@@ -172,7 +171,7 @@ static const char *spilling_option(const struct plan_request *request)
 
 static enum status check_for_parallel(const struct plan_request *request, const struct plan *plan, struct error *err)
 {
-    const char *option = spilling_option(request);
+    const char *option = request->dispatch > 0 && !plan_is_open(plan) ? "dispatch" : spilling_option(request);
     if (request->activations > 0) option = "activations (expected --recompute)";
     bool spilled = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) spilled |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
@@ -186,6 +185,7 @@ static enum status check_for_swap(const struct plan_request *request, struct err
     if (!swaps(request) && request->rule != CLI_SWAP_RULE_NONE)
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (!swaps(request)) return STATUS_OK;
+    if (request->dispatch > 0) option = "dispatch";
     if (request->policy) option = "policy (a job's layers run in their order)";
     if (request->instance) option = "write-instance";
     if (!option) return STATUS_OK;

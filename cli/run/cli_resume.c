@@ -167,7 +167,7 @@ static struct planner_options options_of(const struct plan *plan,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
                                       .no_persistence = true,
-                                      .live = plan->choice_count > 0,
+                                      .live = plan_is_open(plan),
                                       .activations = plan->job_activations[0],
                                       .optimizer = place_of(plan, resume),
                                       .shards = UINT32_MAX};

@@ -381,7 +381,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     struct cli_run_report report = {.request = request, .plan = &plan};
     enum status status = plan_read(request->plan_path, &plan, err);
     if (status == STATUS_OK) status = plan_runnable(&plan, err);
-    if (status == STATUS_OK && request->dispatch && plan.choice_count == 0)
+    if (status == STATUS_OK && request->dispatch && !plan_is_open(&plan))
         status = error_set(err, STATUS_BAD_INPUT,
                            "'%s' has only one order (make another plan with 'spillway plan --dispatch live')",
                            request->plan_path);

@@ -113,17 +113,6 @@ static enum status plan_by_default(const struct cli_simulate_request *request, s
     return err->status;
 }
 
-/* Checks that units can run on any device. */
-static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
-{
-    for (uint32_t j = 0; j < jobs->count; j++)
-        if (parallel_is_set(&jobs->jobs[j].parallel))
-            return error_set(err, STATUS_BAD_INPUT,
-                             "--dispatch live asks a policy about spilled jobs, and job '%s' is parallel",
-                             jobs->jobs[j].name);
-    return STATUS_OK;
-}
-
 /* Returns true if some job leaves its parallelism open. */
 static bool any_open(const struct job_set *jobs)
 {
@@ -140,7 +129,6 @@ static enum status plan_by_planner(const struct cli_simulate_request *request, s
     enum status status = job_set_share(given, &jobs, err);
     if (status == STATUS_OK) status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
-    if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
     const bool chooses = !request->live && !options->policy && !options->swap && any_open(&jobs); /* by simulation */
     if (status == STATUS_OK)
         status = chooses ? plan_by_default(request, given, options, plan, err)

@@ -208,7 +208,7 @@ static enum status print_json(struct cli *cli, const struct simulate_report *rep
 static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     enum status status = plan_read(request->path, plan, err);
-    if (status != STATUS_OK || !request->live || plan->choice_count > 0) return status;
+    if (status != STATUS_OK || !request->live || plan_is_open(plan)) return status;
     return error_set(err, STATUS_BAD_INPUT,
                      "'%s' has only one order (make another plan with 'spillway plan --dispatch live')", request->path);
 }
@@ -290,16 +290,13 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
 
 static enum status check_live(const struct cli_simulate_request *request, struct error *err)
 {
-    const char *refused = cli_simulate_swaps(request)              ? "--activations"
-                          : cli_parallel_given(&request->parallel) ? "--parallel, --schedule or --recompute"
-                                                                   : NULL;
     bool instance = request->subject == SIMULATE_INSTANCE;
-    if (refused)
-        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs and cannot be used "
-                         "with %s", refused);
+    if (cli_simulate_swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled or parallel jobs and "
+                         "cannot be used with --activations");
     if (request->collectives != SIM_COLLECTIVES_CLOSED)
-        return error_set(err, STATUS_BAD_INPUT, "--collectives is for parallel jobs and cannot be used with --dispatch "
-                         "live");
+        return error_set(err, STATUS_BAD_INPUT, "--collectives is for plans in their own order and cannot be used with "
+                         "--dispatch live");
     if (request->caching)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans in their own order");
     if (request->no_fold)
@@ -429,10 +426,10 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
             "FILE is a plan or jobs. Jobs are planned first, for the machine of --hw: over several devices where "
             "the jobs or --parallel say so, else spilled in the order of --policy, by default in the fastest "
             "way that 'plan' finds. With --dispatch live, the policy is asked whenever a device has room for a "
-            "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
-            "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "
-            "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
-            "--nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
+            "shard of a job that is ready, or for a parallel job's next minibatch; FILE is then jobs, a plan of "
+            "'plan --dispatch live', or an instance. Copies of an instance take the time of its bytes on the links of "
+            "--hw, or, without --hw, the time that the instance gives, on a link for each device. For a plan, "
+            "--link-rate, --p2p-rate, --nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.live = dispatch == 1;

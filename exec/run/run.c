@@ -10,7 +10,8 @@
  * would have written back later is written back at the end (run_write_back.c).
  *
  * A job that fails, stops for a loss that is not finite, or loses its device gets such a limit for itself
- * (run_faults.c); the walk continues for the others.
+ * (run_faults.c); the walk continues for the others. With live dispatch it has no further operations, and its state is
+ * written back at the end, too.
  */
 #include "exec/run/run.h"
 
@@ -42,24 +43,12 @@ static bool work_is_left(const struct run_loop *loop)
     return false;
 }
 
-/* A tensor group's passes wait for each other, like the operations of a collective: all are enqueued, or none. */
-static void join_passes(const struct run_loop *loop, struct plan_walk_op *op)
-{
-    const uint32_t tensor = loop->plan->jobs.jobs[op->unit->job].parallel.tensor;
-    if (op->gang == PLAN_NONE || op->op->kind != OP_COMPUTE || op->op->stream != STREAM_COMPUTE || tensor <= 1) return;
-    op->join_count = tensor;
-    op->join_at = op->rank % tensor;
-}
-
 static enum status walk_all(struct run_loop *loop, struct error *err)
 {
     enum status status = STATUS_OK;
     struct plan_walk_op op;
     while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
-        join_passes(loop, &op);
-        struct plan_walk_op about = op;
-        about.minibatch = run_minibatch_of(loop, &op);
-        status = run_make_room(loop, &about, err);
+        status = run_await_room(loop, &op, err);
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
         if (loop->stopping && !work_is_left(loop) && op.join_at == 0) break;
@@ -193,7 +182,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     while (status == STATUS_OK && loop.oldest < loop.next) status = run_retire_flight(&loop, err);
     const struct load_mark ended = load_now();
     result->load = load_between(&begun, &ended);
-    if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
+    if (status == STATUS_OK && (loop.stopping || live)) status = run_save_states(&loop, err);
     if (status == STATUS_OK) status = run_ranks_gather(&loop, err);
     if (status == STATUS_OK) status = run_ranks_gather_trace(&loop, err);
     if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);

@@ -17,6 +17,7 @@
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
 #include "exec/run/run_rows.h"
+#include "exec/state/run_in_flight.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 #include "exec/state/run_write_back.h"
@@ -501,6 +502,23 @@ static uint64_t minibatches_ended(const struct run_loop *loop, const struct plan
     const struct parallel *const p = &loop->plan->jobs.jobs[unit->job].parallel;
     if (parallel_has_own_pace(p)) return unit->pass == PLAN_UPDATE && unit->shard == 0 ? p->replicas[0] : 0;
     return unit->ends_minibatch;
+}
+
+/* A tensor group's passes wait for each other, like the operations of a collective: all are enqueued, or none. */
+static void join_passes(const struct run_loop *loop, struct plan_walk_op *op)
+{
+    const uint32_t tensor = loop->plan->jobs.jobs[op->unit->job].parallel.tensor;
+    if (op->gang == PLAN_NONE || op->op->kind != OP_COMPUTE || op->op->stream != STREAM_COMPUTE || tensor <= 1) return;
+    op->join_count = tensor;
+    op->join_at = op->rank % tensor;
+}
+
+enum status run_await_room(struct run_loop *loop, struct plan_walk_op *op, struct error *err)
+{
+    join_passes(loop, op);
+    struct plan_walk_op about = *op;
+    about.minibatch = run_minibatch_of(loop, op);
+    return run_make_room(loop, &about, err);
 }
 
 enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked, bool skip, struct error *err)

@@ -3,6 +3,9 @@
 
 #include "exec/state/run_loop.h"
 
+/* Lets an operation of a tensor group's pass join the others', and waits for room for it, before run_enqueue(). */
+MUST_CHECK enum status run_await_room(struct run_loop *loop, struct plan_walk_op *op, struct error *err);
+
 /* Enqueues an operation; with `skip` only its waits, which others rely on. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip, struct error *err);
 

@@ -8,10 +8,11 @@
  *
  * A unit is over when its device's streams have passed all its operations (without any, the host's streams). A call
  * after its last operation on each stream counts down, and the last wakes this thread. The next unit that needs
- * pending updates on the host's processor waits for them, by rule 2 of plan.h.
+ * pending updates on the host's processor waits for them, by rule 2 of plan.h. Of parallel jobs such a unit is a
+ * minibatch, on all devices of the job.
  *
- * Every order is a plan order of units that leave no state on the device, each in a choice that plan_check() has found
- * room for: no device exceeds its memory, and no deadlock is possible.
+ * Every order is a plan order: of units that leave no state on the device, each in a choice that plan_check() has found
+ * room for, or of parallel jobs in memory of their own. So no device exceeds its memory, and no deadlock is possible.
  *
  * As in run.c, each job ends the minibatch that it has begun, and the policy is no longer asked. A policy that breaks
  * a rule or whose process fails stops the run in the same way; its error is the run's.
@@ -46,6 +47,7 @@ struct run_live {
     struct run_live_unit *units;   /* per job */
     struct plan_task *executed; /* in the order of pushing; may be NULL */
     uint64_t executed_count, executed_limit;
+    bool *passes;                /* per stream: the unit that is being enqueued has operations there */
     bool without_policy;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -71,43 +73,47 @@ static void call_behind(void *argument)
 
 /* --- a unit ---------------------------------------------------------------------------------- */
 
-/* Finds them on each device stream, or without device operations on the host's; returns the number of streams.
- * PLAN_NONE: not waited for. */
-static uint32_t find_last_ops(const struct plan *plan, const struct plan_unit *unit,
-                              uint32_t last[STREAM_KIND_COUNT])
+/* Returns true if the unit's end waits for this stream: of a device, or for a unit without any, of the host. */
+static bool waits_for(const struct run_live *live, uint32_t stream, bool on_devices)
 {
-    uint32_t count = 0;
-    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) last[kind] = PLAN_NONE;
-    for (uint32_t host = 0; host < 2 && count == 0; host++)
-        for (uint32_t o = 0; o < unit->op_count; o++) {
-            const uint32_t kind = plan->ops[unit->first_op + o].stream;
-            if (plan_stream_is_host(kind) != (host == 1)) continue;
-            count += last[kind] == PLAN_NONE;
-            last[kind] = o;
-        }
-    return count;
+    const struct plan *const plan = live->loop->plan;
+    return live->passes[stream] &&
+           (!on_devices || stream < plan->hardware.device_count * plan_device_streams(plan));
+}
+
+/* Lets a call follow the unit or minibatch on each stream that it waits for. */
+static void await_end(struct run_live *live, struct run_live_unit *own)
+{
+    const struct plan *const plan = live->loop->plan;
+    const uint32_t streams = plan_stream_count(plan);
+    bool on_devices = false;
+    unsigned count = 0;
+    for (uint32_t s = 0; s < plan->hardware.device_count * plan_device_streams(plan); s++)
+        on_devices |= live->passes[s];
+    for (uint32_t s = 0; s < streams; s++) count += waits_for(live, s, on_devices);
+    atomic_store(&own->left, count);
+    for (uint32_t s = 0; s < streams; s++)
+        if (waits_for(live, s, on_devices))
+            device_call(live->loop->run->streams[s], call_behind, &own, sizeof own, NULL);
+    memset(live->passes, 0, streams * sizeof *live->passes);
 }
 
 static enum status enqueue_unit(struct run_live *live, const struct plan_dispatched *next, struct error *err)
 {
     struct run_loop *const loop = live->loop;
-    const struct plan_unit *const unit = &loop->plan->units[next->task->unit];
-    struct run_live_unit *const own = &live->units[unit->job];
-    uint32_t last[STREAM_KIND_COUNT];
     struct plan_walk_op op;
     if (live->executed) {
         assert(live->executed_count < live->executed_limit);
         live->executed[live->executed_count++] = *next->task;
     }
-    if (next->decided) atomic_store(&own->left, find_last_ops(loop->plan, unit, last));
     plan_walk_push(loop->walk, next->task);
     while (plan_walk_next(loop->walk, &op)) {
-        TRY(run_make_room(loop, &op, err));
+        TRY(run_await_room(loop, &op, err));
         TRY(run_enqueue(loop, &op, false, err));
-        if (next->decided && last[op.op->stream] == op.op_index)
-            device_call(loop->run->streams[op.stream], call_behind, &own, sizeof own, NULL);
+        live->passes[op.stream] |= next->decided;
     }
     if (plan_walk_failed(loop->walk)) return error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
+    if (next->decided && !next->more) await_end(live, &live->units[loop->plan->units[next->task->unit].job]);
     return STATUS_OK;
 }
 
@@ -236,8 +242,9 @@ enum status run_live_create(struct run_loop *loop, struct run_live **out, struct
     live->units = alloc_zeroed(jobs, sizeof *live->units);
     live->over = alloc_zeroed(jobs, sizeof *live->over);
     live->over_s = alloc_zeroed(jobs, sizeof *live->over_s);
+    live->passes = alloc_zeroed(plan_stream_count(loop->plan), sizeof *live->passes);
     enum status status = STATUS_OK;
-    if (!live->units || !live->over || !live->over_s)
+    if (!live->units || !live->over || !live->over_s || !live->passes)
         status = error_memory(err, "live dispatch", jobs * sizeof *live->units);
     for (uint32_t j = 0; j < jobs && status == STATUS_OK; j++)
         live->units[j] = (struct run_live_unit){.live = live, .job = j};
@@ -263,6 +270,7 @@ void run_live_destroy(struct run_live *live)
     free(live->units);
     free(live->over);
     free(live->over_s);
+    free(live->passes);
     free(live);
 }
 

@@ -251,10 +251,12 @@ static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
     return lets;
 }
 
+/* The members of a collective that ends a minibatch wait for each other, so the first one waits for all. */
 bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked)
 {
     const uint32_t job = op->unit->job;
-    if (!saver || saver->run->peers || !ends_minibatch(op)) return false;
+    const bool ends = op->unit->ends_minibatch && op->op_index + 1 == op->unit->op_count && op->join_at == 0;
+    if (!saver || saver->run->peers || !ends) return false;
     if (!run_saver_is_due(saver, job, walked) && !is_evaluated(saver, job, walked)) return false;
     struct run_saver *const changing = (struct run_saver *)(uintptr_t)saver;
     pthread_mutex_lock(&changing->lock);

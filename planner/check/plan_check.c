@@ -6,7 +6,7 @@
  *     2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags; and for each
  *        computation (plan_check_claims.c) the list of *claims*: the contents that it must find or
  *        leaves, derived from the job. Its work, computed again by models/.
- *     3. Choices (plan_check_choices.c): memory for each in any order of the tasks.
+ *     3. Choices (plan_check_choices.c), parallel jobs in any order (plan_check_any_order.c): memory for each order.
  *     4. Order (plan_check_run.c): all tasks, repetitions included, once. Device buffers begin and end; copies
  *        carry contents from buffer to buffer; computations find their claims or the plan is wrong.
  *
@@ -510,6 +510,7 @@ enum status plan_check(const struct plan *plan, struct error *err)
     if (status == STATUS_OK) status = check_units(&c);
     if (status == STATUS_OK) status = check_tasks(&c);
     if (status == STATUS_OK) status = check_choices(&c);
+    if (status == STATUS_OK) status = check_any_order(&c);
     if (status == STATUS_OK) status = check_host_memory(&c);
     if (status == STATUS_OK) status = check_run(&c);
     free(c.claims);

@@ -264,6 +264,9 @@ MUST_CHECK enum status check_units(struct checker *c);
 /* Checks that every order, with every choice, is within memory. */
 MUST_CHECK enum status check_choices(struct checker *c);
 
+/* Checks that parallel jobs whose tasks may follow each other in any way do not share memory. */
+MUST_CHECK enum status check_any_order(struct checker *c);
+
 /* Checks memory, lifetimes, waiting and training in plan order. */
 MUST_CHECK enum status check_run(struct checker *c);
 

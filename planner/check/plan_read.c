@@ -326,6 +326,7 @@ static enum status read_header(struct plan_reader *r, struct json_object *root)
     TRY(arena_string(&plan->arena, policy, &plan->policy, r->err));
     TRY(json_take_u64(root, "seed", JSON_REQUIRED, 0, UINT64_MAX, &plan->seed, r->err));
     TRY(json_take_bool(root, "double_buffer", JSON_REQUIRED, &plan->double_buffer, r->err));
+    TRY(json_take_bool(root, "any_order", JSON_OPTIONAL, &plan->any_order, r->err));
     TRY(json_take_double(root, "estimated_makespan_s", JSON_REQUIRED, 0, 1e300,
                          &plan->estimated_makespan_s, r->err));
     return json_take_double(root, "lower_bound_s", JSON_REQUIRED, 0, 1e300, &plan->lower_bound_s,

@@ -465,6 +465,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
     write_ranges(plan, out);
     write_units(plan, out);
     write_order(plan, out);
+    if (plan->any_order) json_out_bool(out, "any_order", true);
     if (plan->choice_count > 0)
         write_tasks(plan, "choices", plan_first_choice(plan), plan->choice_count, out);
     json_out_object_end(out);

@@ -13,6 +13,10 @@
  *
  *     took last   weight buffer 1, before that 0, of three
  *     choices     0: overlaps (nothing, 8 MiB)   1: (8 MiB, ...)   2: (nothing, nothing) *
+ *
+ * Parallel jobs have no choices. A decision is about a job's next minibatch, whose tasks follow each other at once,
+ * each on its own gang. The policy sees a job on its *seat*, the first of its devices, and only when all of them have a
+ * slot. With two slots a minibatch fills its pipeline while the one before it, of another job, drains.
  */
 #include "planner/policy/plan_dispatch.h"
 
@@ -26,6 +30,7 @@
 #include "models/cost/cost.h"
 
 enum { HISTORY = 8 }; /* units of a device to look back at: the most weight buffers that it may have */
+enum { MINIBATCH_SLOTS = 2 };
 
 /* A policy takes a job without computation left for one that is done. */
 static const double COMPUTE_LEAST_S = 1e-9;
@@ -34,6 +39,7 @@ struct plan_dispatch_chain {
     uint32_t first, count; /* its entries of `entries` */
     uint32_t at;           /* from `first`; count: it is done */
     uint32_t segment, segment_at, repeat; /* that entry's segment, the first entry in it, its repetition */
+    uint64_t minibatches;  /* dispatched, of a parallel job */
     uint32_t device;       /* of the unit that runs */
     bool holds_slot;
     bool under_way;        /* it has its range of host memory */
@@ -66,7 +72,13 @@ struct plan_dispatch {
     struct policy_cost *costs;      /* (unit count, type count) */
     struct policy_job *jobs;        /* shown */
     struct policy_device *shown;    /* (device count) */
-    uint32_t *homes;                /* (job count): the node where the plan has it, and where it stays */
+    uint32_t *homes;                /* (job count): the node where the plan has it, and where it stays; or its seat */
+    uint32_t *groups, group_count;  /* of devices that are shown together: nodes, or seats */
+    bool by_minibatch;              /* parallel jobs */
+    uint32_t minibatch_of;          /* job whose minibatch is being dispatched; PLAN_NONE: none */
+    uint32_t *first_device;         /* parallel jobs: (job count + 1), into ... */
+    uint32_t *job_devices;          /* ... the devices of each */
+    struct policy_cost *minibatch_costs; /* parallel jobs: (job count, type count) of the next minibatch */
 };
 
 /* --- chains ---------------------------------------------------------------------------------- */
@@ -208,14 +220,62 @@ static void show_room(struct plan_dispatch *d)
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) d->jobs[j].admitted = has_room(d, j);
 }
 
-/* With several nodes: shows only the node's devices and jobs. */
-static void show_node(struct plan_dispatch *d, uint32_t node)
+/* Returns true if all devices of a parallel job have a slot. */
+static bool has_slots(const struct plan_dispatch *d, uint32_t job)
+{
+    for (uint32_t i = d->first_device[job]; i < d->first_device[job + 1]; i++)
+        if (d->shown[d->job_devices[i]].slots == 0) return false;
+    return true;
+}
+
+/* With several nodes: shows only the node's devices and jobs. Of parallel jobs only the seat and those that have it. */
+static void show_group(struct plan_dispatch *d, uint32_t group)
 {
     const struct hardware *hardware = &d->plan->hardware;
-    if (hardware_host_count(hardware) == 1) return;
+    if (d->group_count == 1 && !d->by_minibatch) return;
     for (uint32_t i = 0; i < hardware->device_count; i++)
-        d->shown[i].asks = d->shown[i].slots > 0 && hardware->devices[i].host == node;
-    for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node && has_room(d, j);
+        d->shown[i].asks = d->shown[i].slots > 0 && (d->by_minibatch ? i : hardware->devices[i].host) == group;
+    for (uint32_t j = 0; j < d->view.job_count; j++)
+        d->jobs[j].admitted = d->homes[j] == group && (d->by_minibatch ? has_slots(d, j) : has_room(d, j));
+}
+
+/* --- minibatches ----------------------------------------------------------------------------- */
+
+/* Returns the seconds that a task keeps a parallel job's devices busy, if they share it equally. */
+static double share_of_task_s(const struct plan_dispatch *d, const struct plan_task *task)
+{
+    const uint32_t job = d->plan->units[task->unit].job;
+    const double devices = d->first_device[job + 1] - d->first_device[job];
+    return d->compute_least_s[task->unit] * plan_task_members(d->plan, task) / devices;
+}
+
+/* Moves past the next task. Returns false where the minibatch ends: with its last task, and the job's last minibatch
+ * with the job's last task. */
+static bool advance_in_minibatch(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
+{
+    const struct plan_unit *const unit = unit_at(d, chain);
+    advance(d, chain);
+    chain->minibatches += unit->ends_minibatch;
+    const bool last = chain->minibatches >= d->plan->jobs.jobs[unit->job].minibatches;
+    return !is_done(chain) && (!unit->ends_minibatch || last);
+}
+
+static void show_minibatch(struct plan_dispatch *d, uint32_t job)
+{
+    struct plan_dispatch_chain ahead = d->chains[job];
+    struct policy_job *const shown = &d->jobs[job];
+    double seconds = 0;
+    bool more = true;
+    while (more) {
+        seconds += share_of_task_s(d, &d->plan->tasks[d->entries[ahead.first + ahead.at]]);
+        more = advance_in_minibatch(d, &ahead);
+    }
+    for (uint32_t k = 0; k < d->view.kind_count; k++)
+        d->minibatch_costs[(size_t)job * d->view.kind_count + k] = (struct policy_cost){.compute = seconds};
+    shown->shard = 0;
+    shown->memory = 0;
+    shown->next = d->minibatch_costs + (size_t)job * d->view.kind_count;
+    shown->remaining = fmax(shown->remaining, seconds);
 }
 
 /* Shows the job's current unit; none if it is done. */
@@ -225,6 +285,10 @@ static void show_unit(struct plan_dispatch *d, uint32_t job)
     struct policy_job *shown = &d->jobs[job];
     if (is_done(chain)) {
         shown->remaining = 0;
+        return;
+    }
+    if (d->by_minibatch) {
+        show_minibatch(d, job);
         return;
     }
     const struct plan_unit *unit = unit_to_decide(d, chain);
@@ -276,10 +340,46 @@ static void dispatch_choice(struct plan_dispatch *d, struct policy_choice choice
     job->ready = (chain->holds_slot ? device->free : d->view.now + cost->compute) + cost->out;
     job->remaining -= d->compute_least_s[index];
     show_device(d, choice.device);
-    *out = (struct plan_dispatched){choose_place(d, index, choice.device), true};
+    *out = (struct plan_dispatched){choose_place(d, index, choice.device), true, false};
     advance(d, chain);
     show_unit(d, choice.job);
     d->following = choice.job;
+}
+
+/* Dispatches the next task of the minibatch that was decided last. */
+static bool dispatch_in_minibatch(struct plan_dispatch *d, struct plan_dispatched *out)
+{
+    const uint32_t job = d->minibatch_of;
+    if (job == PLAN_NONE) return false;
+    struct plan_dispatch_chain *chain = &d->chains[job];
+    const struct plan_task *task = &d->plan->tasks[d->entries[chain->first + chain->at]];
+    d->jobs[job].remaining -= share_of_task_s(d, task);
+    *out = (struct plan_dispatched){task, true, advance_in_minibatch(d, chain)};
+    if (out->more) return true;
+    d->minibatch_of = PLAN_NONE;
+    show_unit(d, job);
+    return true;
+}
+
+static void begin_minibatch(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
+{
+    struct policy_job *job = &d->jobs[choice.job];
+    struct policy_device *device = &d->shown[choice.device];
+    d->chains[choice.job].device = choice.device;
+    d->chains[choice.job].under_way = true;
+    for (uint32_t i = d->first_device[choice.job]; i < d->first_device[choice.job + 1]; i++) {
+        d->devices[d->job_devices[i]].running++;
+        show_device(d, d->job_devices[i]);
+    }
+    d->running++;
+    device->free = fmax(device->free, d->view.now) + job->next[device->kind].compute;
+    device->job = choice.job;
+    device->shard = 0;
+    job->taken = true;
+    job->last_device = choice.device;
+    job->ready = device->free;
+    d->minibatch_of = choice.job;
+    (void)dispatch_in_minibatch(d, out);
 }
 
 /* Dispatches a file operation, on any device of the job's node. */
@@ -287,7 +387,7 @@ static void dispatch_files(struct plan_dispatch *d, uint32_t job, uint32_t devic
 {
     struct plan_dispatch_chain *chain = &d->chains[job];
     uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
-    *out = (struct plan_dispatched){choose_place(d, unit, device), false};
+    *out = (struct plan_dispatched){choose_place(d, unit, device), false, false};
     advance(d, chain);
 }
 
@@ -332,7 +432,7 @@ static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *o
     }
     uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
     d->jobs[d->following].remaining -= d->compute_least_s[unit];
-    *out = (struct plan_dispatched){choose_place(d, unit, chain->device), false};
+    *out = (struct plan_dispatched){choose_place(d, unit, chain->device), false, false};
     advance(d, chain);
     show_unit(d, d->following);
     return true;
@@ -342,6 +442,10 @@ static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *o
 static void begin(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
 {
     struct plan_dispatch_chain *chain = &d->chains[choice.job];
+    if (d->by_minibatch) {
+        begin_minibatch(d, choice, out);
+        return;
+    }
     if (unit_at(d, chain)->pass != PLAN_OPEN) {
         dispatch_choice(d, choice, out);
         return;
@@ -359,12 +463,13 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
     struct plan_dispatch *d = dispatch;
     struct policy_choice choice;
     bool waited = false;
-    *found = dispatch_opening(d, out) || dispatch_follower(d, out) || dispatch_closing(d, out);
+    *found = dispatch_in_minibatch(d, out) || dispatch_opening(d, out) || dispatch_follower(d, out) ||
+             dispatch_closing(d, out);
     if (*found) return STATUS_OK;
     d->view.now = fmax(d->view.now, now_s);
-    for (uint32_t node = 0; node < hardware_host_count(&d->plan->hardware); node++) {
+    for (uint32_t group = 0; group < d->group_count; group++) {
         bool waits = false;
-        show_node(d, node);
+        show_group(d, d->groups[group]);
         if (!can_decide(d)) continue;
         if (!d->asks) {
             choice = lowest(d);
@@ -390,6 +495,10 @@ void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now
     d->view.now = fmax(d->view.now, now_s);
     d->running--;
     on->running -= chain->holds_slot;
+    for (uint32_t i = d->first_device[job]; i < d->first_device[job + 1]; i++) {
+        d->devices[d->job_devices[i]].running--;
+        show_device(d, d->job_devices[i]);
+    }
     if (on->running == 0) shown->free = fmin(shown->free, d->view.now);
     d->jobs[job].taken = false;
     d->jobs[job].ready = d->view.now;
@@ -402,8 +511,8 @@ void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now
 void plan_dispatch_drop_job(struct plan_dispatch *dispatch, uint32_t job)
 {
     struct plan_dispatch_chain *chain = &dispatch->chains[job];
-    if (chain->closes || is_done(chain)) return;
-    if (chain->under_way)
+    if (chain->closes || is_done(chain) || dispatch->minibatch_of == job) return;
+    if (chain->under_way && !dispatch->by_minibatch)
         while (unit_at(dispatch, chain)->pass != PLAN_CLOSE) chain->at++;
     else
         chain->at = chain->count;
@@ -428,7 +537,7 @@ uint64_t plan_dispatch_decisions(const struct plan_dispatch *dispatch) { return 
 
 static enum status check(const struct plan *plan, const struct policy *policy, struct error *err)
 {
-    if (plan->choice_count == 0)
+    if (!plan_is_open(plan))
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan has only one order (expected a plan made with --dispatch live)");
     if (!policy->choose && !policy->rank)
@@ -443,12 +552,13 @@ static enum status check(const struct plan *plan, const struct policy *policy, s
 static bool allocate(struct plan_dispatch *d)
 {
     const struct plan *plan = d->plan;
-    size_t devices = plan->hardware.device_count, acquires = 0;
+    size_t devices = plan->hardware.device_count, acquires = 0, places = 0;
     for (uint32_t u = 0; u < plan->unit_count; u++) acquires += plan->units[u].acquire_count;
     d->chains = alloc_zeroed(plan->jobs.count, sizeof *d->chains);
     d->entries = alloc_zeroed(plan_first_choice(plan), sizeof *d->entries);
     d->devices = alloc_zeroed(devices, sizeof *d->devices);
-    d->first_choice = alloc_zeroed(plan->unit_count * devices + 1, sizeof *d->first_choice);
+    d->first_choice = alloc_zeroed(plan->choice_count > 0 ? plan->unit_count * devices + 1 : 1,
+                                   sizeof *d->first_choice);
     d->choices = alloc_zeroed(plan->choice_count, sizeof *d->choices);
     d->first_acquire = alloc_zeroed((size_t)plan->unit_count + 1, sizeof *d->first_acquire);
     d->staged = alloc_zeroed(acquires, sizeof *d->staged);
@@ -457,6 +567,15 @@ static bool allocate(struct plan_dispatch *d)
     d->jobs = alloc_zeroed(plan->jobs.count, sizeof *d->jobs);
     d->shown = alloc_zeroed(devices, sizeof *d->shown);
     d->homes = alloc_zeroed(plan->jobs.count, sizeof *d->homes);
+    d->groups = alloc_zeroed(d->by_minibatch ? plan->jobs.count : hardware_host_count(&plan->hardware),
+                             sizeof *d->groups);
+    d->first_device = alloc_zeroed((size_t)plan->jobs.count + 1, sizeof *d->first_device);
+    for (uint32_t j = 0; d->by_minibatch && j < plan->jobs.count; j++)
+        places += parallel_devices(&plan->jobs.jobs[j].parallel);
+    d->job_devices = alloc_zeroed(places, sizeof *d->job_devices);
+    d->minibatch_costs = alloc_zeroed(d->by_minibatch ? (size_t)plan->jobs.count * plan->hardware.type_count : 0,
+                                      sizeof *d->minibatch_costs);
+    if (!d->groups || !d->first_device || !d->job_devices || !d->minibatch_costs) return false;
     return d->chains && d->entries && d->devices && d->first_choice && d->choices && d->first_acquire &&
            d->staged && d->compute_least_s && d->costs && d->jobs && d->shown && d->homes;
 }
@@ -517,10 +636,36 @@ static void find_acquires(struct plan_dispatch *d)
     }
 }
 
+/* Lists the devices of parallel jobs, of which each is the seat of its job, and the seats. */
+static void find_seats(struct plan_dispatch *d)
+{
+    const struct plan *plan = d->plan;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const uint32_t devices = (uint32_t)parallel_devices(&plan->jobs.jobs[j].parallel);
+        d->first_device[j + 1] = d->first_device[j] + devices;
+        for (uint32_t rank = 0; rank < devices; rank++) {
+            const uint32_t device = plan_rank_device(plan, j, rank);
+            d->job_devices[d->first_device[j] + rank] = device;
+            d->devices[device].slots = MINIBATCH_SLOTS;
+        }
+        uint32_t group = 0;
+        d->homes[j] = plan_rank_device(plan, j, 0);
+        while (group < d->group_count && d->groups[group] != d->homes[j]) group++;
+        if (group == d->group_count) d->groups[d->group_count++] = d->homes[j];
+    }
+}
+
+static void find_nodes(struct plan_dispatch *d)
+{
+    d->group_count = hardware_host_count(&d->plan->hardware);
+    for (uint32_t node = 0; node < d->group_count; node++) d->groups[node] = node;
+}
+
 /* Sorts choices by unit and device (counting sort). */
 static void find_choices(struct plan_dispatch *d)
 {
     const struct plan *plan = d->plan;
+    if (plan->choice_count == 0) return;
     size_t devices = plan->hardware.device_count, rows = plan->unit_count * devices;
     for (uint32_t i = plan_first_choice(plan); i < plan->task_count; i++)
         d->first_choice[plan->tasks[i].unit * devices + plan->tasks[i].device]++;
@@ -551,7 +696,7 @@ static void find_chains(struct plan_dispatch *d)
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct plan_dispatch_chain *chain = &d->chains[j];
-        if (chain->count > 0)
+        if (chain->count > 0 && !d->by_minibatch)
             d->homes[j] = plan->hardware.devices[plan->tasks[d->entries[chain->first]].device].host;
         enter_segment(d, &d->chains[j]);
     }
@@ -561,7 +706,7 @@ static void find_chains(struct plan_dispatch *d)
 static void show_first(struct plan_dispatch *d, const struct plan_dispatch_options *options)
 {
     const struct plan *plan = d->plan;
-    d->device_count = options->policy->one_device ? 1 : plan->hardware.device_count;
+    d->device_count = options->policy->one_device && !d->by_minibatch ? 1 : plan->hardware.device_count;
     d->view = (struct policy_view){.jobs = d->jobs,
                                    .devices = d->shown,
                                    .job_count = plan->jobs.count,
@@ -584,7 +729,8 @@ static void show_first(struct plan_dispatch *d, const struct plan_dispatch_optio
         const struct plan_segment *segment = &plan->segments[s];
         for (uint32_t i = segment->first_task; i < segment->first_task + segment->task_count; i++) {
             uint32_t unit = plan->tasks[i].unit;
-            d->jobs[plan->units[unit].job].remaining += segment->repeat_count * d->compute_least_s[unit];
+            double seconds = d->by_minibatch ? share_of_task_s(d, &plan->tasks[i]) : d->compute_least_s[unit];
+            d->jobs[plan->units[unit].job].remaining += segment->repeat_count * seconds;
         }
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) show_unit(d, j);
@@ -599,7 +745,8 @@ enum status plan_dispatch_create(const struct plan *plan, const struct plan_disp
     if (!d) return error_memory(err, "live dispatch", sizeof *d);
     d->plan = plan;
     d->asks = true;
-    d->following = PLAN_NONE;
+    d->by_minibatch = plan->any_order;
+    d->following = d->minibatch_of = PLAN_NONE;
     d->opening.job = PLAN_NONE;
     if (!allocate(d)) {
         plan_dispatch_destroy(d);
@@ -608,6 +755,8 @@ enum status plan_dispatch_create(const struct plan *plan, const struct plan_disp
     find_costs(d);
     find_acquires(d);
     find_choices(d);
+    if (d->by_minibatch) find_seats(d);
+    else find_nodes(d);
     find_chains(d);
     show_first(d, options);
     d->view.device = 0;
@@ -637,5 +786,9 @@ void plan_dispatch_destroy(struct plan_dispatch *dispatch)
     free(dispatch->jobs);
     free(dispatch->shown);
     free(dispatch->homes);
+    free(dispatch->groups);
+    free(dispatch->first_device);
+    free(dispatch->job_devices);
+    free(dispatch->minibatch_costs);
     free(dispatch);
 }

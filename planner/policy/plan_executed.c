@@ -25,6 +25,7 @@ enum status plan_executed_make(const struct plan *plan, const struct plan_task *
     out->plan.tasks = tasks;
     out->plan.task_count = folded.task_count;
     out->plan.choice_count = 0;
+    out->plan.any_order = false;
     out->plan.segments = folded.segments;
     out->plan.segment_count = folded.segment_count;
     out->plan.order = (struct plan_order){.kind = PLAN_ORDER_NONE};

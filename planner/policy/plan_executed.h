@@ -1,4 +1,4 @@
-/* A plan with choices as it was carried out: with the order that was taken in place of the plan's own. */
+/* A plan of an open order as it was carried out: with the order that was taken in place of the plan's own. */
 #ifndef SPILLWAY_PLANNER_POLICY_PLAN_EXECUTED_H
 #define SPILLWAY_PLANNER_POLICY_PLAN_EXECUTED_H
 
@@ -11,8 +11,8 @@ struct plan_executed {
 };
 
 /*
- * Makes the plan. `order`: choices of `plan`, all that its jobs need, as they were taken. The result has no choices or
- * claim about its order; plan_check() decides whether it is valid. Borrows from `plan`; release it with
+ * Makes the plan. `order`: tasks of `plan`, all that its jobs need, as they were taken. The result has one order and
+ * no claim about it; plan_check() decides whether it is valid. Borrows from `plan`; release it with
  * plan_executed_release().
  */
 MUST_CHECK enum status plan_executed_make(const struct plan *plan, const struct plan_task *order,

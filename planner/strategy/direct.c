@@ -86,6 +86,7 @@ static enum status plan_together(struct hardware *hardware, struct job_set *jobs
     }
     status = plan_builder_create(hardware, jobs, &builder, err);
     if (!status) plan_builder_plan(builder)->seed = options->seed;
+    if (!status) plan_builder_plan(builder)->any_order = options->live;
     if (!status) status = parallel_job_plan(builder, options->host == PLANNER_HOST_TURNS, err);
     if (held) *held = status == STATUS_OK;
     if (held && status == STATUS_INFEASIBLE) take_back(plan_builder_plan(builder), hardware, jobs);
@@ -159,7 +160,8 @@ enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const s
                         struct plan *out, struct error *err)
 {
     struct planner_options own = *options;
-    enum status status = all_alone(hardware, jobs) ? keep_alone(jobs, &own, err) : STATUS_OK;
+    const bool alone = !options->live && all_alone(hardware, jobs);
+    enum status status = alone ? keep_alone(jobs, &own, err) : STATUS_OK;
     if (!status && !any_parallel(jobs)) status = refuse_wishes(jobs, err);
     if (status) {
         job_set_release(jobs);

@@ -29,7 +29,48 @@ static enum status plan_turns(struct hardware *hardware, struct job_set *jobs, c
     return status;
 }
 
+static bool live_applies(const struct hardware *hardware, const struct job_set *jobs,
+                         const struct planner_options *options)
+{
+    bool any = false;
+    (void)hardware;
+    for (uint32_t j = 0; j < jobs->count; j++) any |= parallel_is_set(&jobs->jobs[j].parallel) || jobs->jobs[j].devices;
+    return options->live && any;
+}
+
+/* Refuses jobs whose order is not one of many. */
+static enum status check_live(const struct job_set *jobs, const struct planner_options *options, struct error *err)
+{
+    if (options->host == PLANNER_HOST_TURNS)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "--dispatch live for parallel jobs that take turns in host memory");
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        if (job->devices)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "--dispatch live, and job '%s' has devices of its own while it runs (expected no "
+                             "'devices', or 'first_device' in 'parallel')", job->name);
+        if (!parallel_is_set(&job->parallel))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "--dispatch live asks about jobs that are all spilled or all parallel, and job '%s' is "
+                             "not parallel", job->name);
+    }
+    return STATUS_OK;
+}
+
+/* Parallel jobs whose minibatches may follow each other in any order. */
+static enum status plan_live(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                             struct plan *out, struct error *err)
+{
+    enum status status = check_live(jobs, options, err);
+    if (status == STATUS_OK) return direct_plan(hardware, jobs, options, out, err);
+    job_set_release(jobs);
+    hardware_release(hardware);
+    return status;
+}
+
 static const struct planner_strategy strategies[] = {
+    {"parallel jobs dispatched live", live_applies, plan_live},
     {"reservations", reservation_applies, reservation_plan},
     {"parallel jobs in turns", turns_apply, plan_turns},
     {"resident placement", resident_applies, resident_plan},

@@ -59,7 +59,7 @@ MUST_CHECK enum status plan_walk_create(const struct plan *plan, const uint32_t 
                                         struct plan_walk **out, struct error *err);
 void plan_walk_destroy(struct plan_walk *walk);
 
-/* Creates a walk for plans with choices: it walks pushed tasks, one at a time. After each, plan_walk_next() returns
+/* Creates a walk for plans of an open order: it walks pushed tasks, one at a time. After each, plan_walk_next() returns
  * false until the next push. */
 MUST_CHECK enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out,
                                              struct error *err);

@@ -172,7 +172,7 @@ enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for
 
 enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out, struct error *err)
 {
-    assert(plan->choice_count > 0);
+    assert(plan_is_open(plan));
     enum status status = plan_walk_create(plan, NULL, out, err);
     if (status == STATUS_OK) (*out)->open = true;
     return status;
