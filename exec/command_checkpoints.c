@@ -16,7 +16,7 @@
 #include "base/try.h"
 #include "exec/checkpoint/resume.h"
 #include "exec/command.h"
-#include "exec/run/run_report.h"
+#include "exec/run_report.h"
 #include "planner/check/plan_io.h"
 
 enum { FOUND_VERSION = 1, WAIT_S = 15 };

@@ -17,7 +17,7 @@
 #include "exec/ranks/rank_launch.h"
 #include "exec/ranks/rank_mesh.h"
 #include "exec/run/run.h"
-#include "exec/run/run_report.h"
+#include "exec/run_report.h"
 #include "exec/run/run_result.h"
 #include "models/jobs/job_files.h"
 #include "planner/check/plan_io.h"

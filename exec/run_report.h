@@ -1,6 +1,6 @@
 /* The result of a run as JSON and as text. */
-#ifndef SPILLWAY_EXEC_RUN_RUN_REPORT_H
-#define SPILLWAY_EXEC_RUN_RUN_REPORT_H
+#ifndef SPILLWAY_EXEC_RUN_REPORT_H
+#define SPILLWAY_EXEC_RUN_REPORT_H
 
 #include "base/json/json_out.h"
 #include "exec/run/run.h"

@@ -1,4 +1,4 @@
-#include "exec/run/run_report.h"
+#include "exec/run_report.h"
 
 #include <inttypes.h>
 #include <math.h>
