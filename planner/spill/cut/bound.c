@@ -5,7 +5,8 @@
  *              it. Work that the host's processor may do (optimizers, embeddings) is shared so that all end together
  *     chain    the longest job: its minibatches follow each other, on one device at a time without other jobs, each
  *              pass on the fastest device for it. A held-out minibatch follows the last one; with several devices,
- *              other held-out minibatches can overlap with training. A parallel job can be faster
+ *              other held-out minibatches can overlap with training, and with frozen first layers all can. A parallel
+ *              job can be faster
  *     link     (if states start in host memory, planner/plan_charges.h) every state must reach a device once and come
  *              back once; if the processor may update, only the parameters and equally many gradients. If a job's state
  *              exceeds the memory of all devices, at least the excess must come and go in each minibatch after the
@@ -443,11 +444,11 @@ static struct bound_parts chain_parts(const struct hardware *hw, const struct ki
     bool movable = cpu && footprint_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
     /* forward passes of frozen first layers wait for no update: on other devices they overlap with the minibatch
-     * before */
+     * before, also those of held-out minibatches */
     const bool overlaps = network_first_trained(&job->network) > 0 && hw->device_count > 1;
     struct bound_parts parts = {0};
     add_parts(&parts, minibatch_parts(hw, kinds, job, movable), overlaps ? 1 : (double)job->minibatches);
-    if (held_out > 0)
+    if (held_out > 0 && !overlaps)
         add_parts(&parts, held_out_parts(hw, kinds, job, movable), hw->device_count == 1 ? held_out : 1);
     return parts;
 }
