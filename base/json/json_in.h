@@ -10,9 +10,9 @@
  * object.
  *
  * The reader refuses numbers out of the given range, NaN, infinity, duplicate keys, trailing text, more than 64
- * levels, files over 1 GiB, and more values than fit in 384 MiB or three times the text. Integers end at 2^63 - 1; an integer may also be written as 1e6. All errors are
- * STATUS_BAD_INPUT, except STATUS_IO when the file cannot be read, STATUS_LIMIT when it is too large or has
- * too many values, and STATUS_NO_MEMORY.
+ * levels, files over 1 GiB, and more values than fit in 384 MiB or three times the text. Integers end at 2^63 - 1; an
+ * integer may also be written as 1e6. All errors are STATUS_BAD_INPUT, except STATUS_IO when the file cannot be read,
+ * STATUS_LIMIT when it is too large or has too many values, and STATUS_NO_MEMORY.
  */
 #ifndef SPILLWAY_BASE_JSON_JSON_IN_H
 #define SPILLWAY_BASE_JSON_JSON_IN_H

@@ -60,7 +60,8 @@ static enum status make(const struct bench_jobs_planning *planning, struct bench
     struct cli_candidate *made = &field->kept;
     enum status status = cli_jobs_read(planning->path, &jobs, err);
     if (status == STATUS_OK)
-        status = optimal ? cli_optimal(&source, &options, field, err) : cli_candidate_make(&source, &options, made, err);
+        status = optimal ? cli_optimal(&source, &options, field, err)
+                         : cli_candidate_make(&source, &options, made, err);
     if (status == STATUS_OK && planning->plan_path)
         status = plan_write(&made->plan, planning->plan_path, err);
     if (status == STATUS_OK && live) {

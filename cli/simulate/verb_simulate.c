@@ -429,7 +429,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
             "shard of a job that is ready, or for a parallel job's next minibatch; FILE is then jobs, a plan of "
             "'plan --dispatch live', or an instance. Copies of an instance take the time of its bytes on the links of "
             "--hw, or, without --hw, the time that the instance gives, on a link for each device. For a plan, "
-            "--link-rate, --p2p-rate, --nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
+            "--link-rate, --p2p-rate, --nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or "
+            "without --hw the plan's own.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     request.live = dispatch == 1;
