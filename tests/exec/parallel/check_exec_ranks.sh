@@ -10,8 +10,8 @@ source=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
 [[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
 work=$(mktemp -d)
-started=()
-trap 'for p in "${started[@]}"; do kill -KILL "$p" 2>/dev/null || true; done; wait; rm -rf "$work"' EXIT
+# Only children that are still there: the number of an ended one may be another program's by now.
+trap 'kill -KILL $(jobs -pr) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cd "$work"
 export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work TMPDIR=$work
 seed=${SPILLWAY_TEST_SEED:-$RANDOM}
@@ -41,7 +41,6 @@ begin() { # N PLAN [OPTIONS]
         spillway-exec run "${plans[r]:-$plan}" --rank "$r" --ranks "$n" --meet "127.0.0.1:$port" "$@" \
             >"out.$r" 2>"err.$r" &
         ranks+=($!)
-        started+=($!)
     done
 }
 # Waits for a rank; its exit code is in `code`.

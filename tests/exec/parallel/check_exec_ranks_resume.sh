@@ -11,8 +11,8 @@ build=$(cd "$2" && pwd)
 [[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
 command -v mpirun >/dev/null || { echo "mpirun is not installed"; exit 77; }
 work=$(mktemp -d)
-started=
-trap '[[ -z $started ]] || kill -KILL "$started" 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+# Only children that are still there: the number of an ended one may be another program's by now.
+trap 'kill -KILL $(jobs -pr) 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 cd "$work"
 export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work TMPDIR=$work
 seed=${SPILLWAY_TEST_SEED:-$RANDOM}
