@@ -323,12 +323,25 @@ static void keep_values(const struct keep_call *call)
                             &tables->parameters, run->kept[call->shard]);
 }
 
+/* Waits until this rank knows whether the evaluation is the best, or never will. Under the lock. */
+static void await_verdict(const struct keep_call *call)
+{
+    struct run *const run = call->run;
+    const struct run_progress *const progress = &run->jobs[call->job];
+    uint32_t rank;
+    struct error ignored = {0};
+    while (run->peers && progress->judged <= call->minibatch && call->minibatch < atomic_load(&progress->limit) &&
+           !run->cancelled && ranks_failed(run->peers->ranks, &rank, &ignored) == STATUS_OK)
+        run_peers_await_change(run);
+}
+
 static void call_keep(void *argument)
 {
     const struct keep_call *const call = argument;
     struct run_progress *const progress = &call->run->jobs[call->job];
     if (call->minibatch >= atomic_load(&progress->limit)) return;
     pthread_mutex_lock(&call->run->lock);
+    await_verdict(call);
     const bool improved = progress->improved == call->minibatch + 1;
     progress->kept = progress->kept || improved;
     pthread_mutex_unlock(&call->run->lock);
@@ -511,6 +524,16 @@ static bool add_held_out(struct run *run, uint32_t j, uint64_t minibatch, double
     return true;
 }
 
+/* Tells the other ranks of a job that keeps the best weights whether this evaluation is the best. Under the lock. */
+static void tell_verdict(struct run *run, uint32_t job, uint64_t minibatch)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    const struct run_peers_message message = {.kind = PEERS_EVALUATED, .job = job, .minibatch = minibatch,
+                                              .holds = progress->improved == minibatch + 1};
+    progress->judged = minibatch + 1;
+    if (run->plan->jobs.jobs[job].keep_best) ranks_tell_all(run->peers->ranks, &message, sizeof message);
+}
+
 void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t minibatch, uint64_t held_out,
                        double loss)
 {
@@ -524,6 +547,7 @@ void run_take_held_out(struct run *run, uint32_t j, uint32_t replica, uint64_t m
     struct run_log_evaluation evaluation;
     pthread_mutex_lock(&run->lock);
     const bool complete = add_held_out(run, j, minibatch, loss, &evaluation);
+    if (run->peers && (complete || progress->held_out_failed)) tell_verdict(run, j, minibatch);
     if (run->peers) pthread_cond_broadcast(&run->peers->changed);
     pthread_mutex_unlock(&run->lock);
     if (complete) run_log_evaluation(run->log, j, &evaluation);

@@ -37,7 +37,7 @@ static enum status refuse_options(const struct run *run, struct error *err)
 static const char *refuse_job(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
-    if (job->keep_best) return "weights of the best evaluation to keep";
+    if (job->keep_best && run->options->checkpoints) return "weights of the best evaluation to keep in checkpoints";
     if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
     if (parallel_encodes_gradients(job) && parallel_splits(&job->parallel, ZERO_STATES))
@@ -154,6 +154,16 @@ static void take_verdict(struct run *run, const struct run_peers_message *messag
     pthread_mutex_unlock(&run->lock);
 }
 
+static void take_verdict_of_evaluation(struct run *run, const struct run_peers_message *message)
+{
+    struct run_progress *const progress = &run->jobs[message->job];
+    pthread_mutex_lock(&run->lock);
+    progress->judged = message->minibatch + 1;
+    if (message->holds) progress->improved = message->minibatch + 1;
+    pthread_cond_broadcast(&run->peers->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
 static void take_stop(struct run *run)
 {
     pthread_mutex_lock(&run->lock);
@@ -182,6 +192,8 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
         take_loss(run, &message);
     else if (message.kind == PEERS_CUT && by_first)
         take_verdict(run, &message);
+    else if (message.kind == PEERS_EVALUATED && by_first)
+        take_verdict_of_evaluation(run, &message);
     else if (message.kind == PEERS_LIMIT && by_first)
         take_limit(run, &message);
     else if (message.kind == PEERS_STOP)
@@ -337,6 +349,7 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
     struct run *const run = loop->run;
     if (!run->peers) return STATUS_OK;
     TRY(run_peers_await_losses(loop, err));
+    TRY(run_ranks_gather_best(run, err));
     for (uint32_t s = 0; s < run->plan->shard_count; s++) {
         const bool split = run_is_split(run, s);
         for (uint32_t i = 0; i < (split ? run_shares_ranks(run, s) : 1); i++) {

@@ -33,7 +33,12 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job);
 /* Distributes the states that rank 0 has read. */
 MUST_CHECK enum status run_ranks_scatter(struct run *run, struct error *err);
 
-/* Brings all states to rank 0, at the end. */
+/* Begins to keep best weights: there are none. */
+void run_ranks_clear_best(struct run *run);
+/* Brings best weights together on rank 0, at the end. */
+MUST_CHECK enum status run_ranks_gather_best(struct run *run, struct error *err);
+
+/* Brings all states and best weights to rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err);
 
 /* Brings the busy times of streams to rank 0, each from the rank that has the stream. `busy_s`, by plan_stream(), lives

@@ -9,6 +9,9 @@
  *
  * The squares of gradients of a job that clips go from each stage to all ranks of the job, which decide alike about a
  * step. A loss that is not finite is told to them before.
+ *
+ * Losses of evaluations go to rank 0, too. It tells all whether an evaluation is the best so far, and a rank that keeps
+ * the best weights waits for that.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
 #define SPILLWAY_EXEC_STATE_RUN_PEERS_H
@@ -39,18 +42,20 @@ struct run_peers {
 
 /* Messages between ranks. */
 enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT,
-                     PEERS_HELD_OUT };
+                     PEERS_HELD_OUT, PEERS_EVALUATED };
 struct run_peers_message {
     uint32_t kind, job;
     uint32_t replica;   /* PART, HELD_OUT: of the loss */
-    uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; NORM: the step is skipped; CUT: it is made */
+    uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; NORM: the step is skipped; CUT: it is made;
+                           EVALUATED: it is the best so far */
     uint64_t minibatch; /* of the loss, or before the evaluation; LIMIT: the limit; CUT: of the cut */
     uint64_t held_out;  /* HELD_OUT: number of the held-out minibatch */
     double loss;        /* NORM: the norm */
 };
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
-enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED };
+enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED,
+       PEERS_BEST };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;

@@ -37,6 +37,7 @@ struct run_progress {
     uint32_t *held_out_count;
     bool held_out_failed; /* no data: no further evaluations */
     uint64_t improved;    /* minibatches up to the best evaluation of this run; 0: none */
+    uint64_t judged;      /* minibatches up to the last evaluation of which this rank knows whether it is the best */
     bool kept;            /* the best weights were kept */
     double *partial_losses; /* of replicas, for run_minibatches_ahead() minibatches in turn; and how many have come */
     uint32_t *partial_count;

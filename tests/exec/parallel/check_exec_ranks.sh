@@ -95,6 +95,29 @@ for name in "${all[@]}"; do
 done
 grep -q '"skipped": true' wild.log || fail "no step was skipped"
 
+# The weights of the best evaluation, whole and in shares; not in checkpoints.
+for of in '"pipeline": 2, "data": 2, "schedule": "1f1b"' '"tensor": 2, "data": 2, "zero": 3'; do
+    plan best 4 '"minibatches": 5, "evaluate": {"every": 1, "minibatches": 2}, "keep": "best", "parallel": {'"$of"'}'
+    spillway-exec run best.json --quiet
+    mv a.best.safetensors one.best
+    for n in 2 3; do
+        begin $n best.json
+        for ((r = 0; r < n; r++)); do
+            await $r
+            [[ $code == 0 ]] || fail "best: rank $r of $n ended with $code: $(cat err.$r)"
+        done
+        cmp a.best.safetensors one.best || fail "other best weights from $n processes"
+        rm a.best.safetensors a.safetensors
+    done
+done
+begin 2 best.json --checkpoint kept
+for r in 0 1; do
+    await $r
+    [[ $code == 2 ]] && grep -q 'weights of the best evaluation to keep in checkpoints, which one process' err.$r ||
+        fail "best weights in checkpoints: $code $(cat err.$r)"
+done
+rm -rf kept one.best
+
 # A machine of two nodes has a process for each: one process would need both hosts.
 figure() { echo "{\"value\": $1, \"unit\": \"$2\", \"kind\": \"assumed\", \"source\": \"test\", \"as_of\": \"2026-11\"}"; }
 device() { echo "{\"type\": \"core\", \"path\": [\"memory-$1\"], \"networks\": [{\"group\": 1, \"path\": [\"nic-$1\"]}]}"; }

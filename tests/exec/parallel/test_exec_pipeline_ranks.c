@@ -1,8 +1,8 @@
 /* label: medium
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
- * with random pauses on every stream and NaN in all memory that was released. Then encoded gradients, and products in
- * pieces. The measured trace has the same operations, in the same order.
+ * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
+ * encoded gradients, and products in pieces. The measured trace has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,6 +66,7 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
     if (status == STATUS_OK) {
         out->minibatches = result.jobs[0].minibatches;
         out->fingerprint = result.jobs[0].weights_fingerprint;
+        out->kept_fingerprint = result.jobs[0].kept_fingerprint;
         memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
         out->evaluation_count = result.jobs[0].evaluation_count;
         memcpy(out->evaluations, result.jobs[0].evaluations, out->evaluation_count * sizeof *out->evaluations);
@@ -104,6 +105,7 @@ static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, st
         int ended = 0;
         assert_int_equal(waitpid(children[r], &ended, 0), children[r]);
         well &= ended == 0;
+        if (WIFSIGNALED(ended)) print_message("rank %u: signal %d\n", r, WTERMSIG(ended));
     }
     for (uint32_t r = 1; well && r < count; r++)
         assert_memory_equal(theirs[r].job.losses, theirs[0].job.losses, sizeof theirs[0].job.losses);
@@ -115,6 +117,8 @@ static void run_ranks(const struct plan *plan, uint32_t count, uint64_t seed, st
 static void check_same(const struct rank_outcome *wanted, const struct rank_outcome *found, const struct cut_job *job)
 {
     cut_job_same(&wanted->job, &found->job, job);
+    assert_true(!job->keeps_best || wanted->job.evaluation_count == 0 || wanted->job.kept_fingerprint != 0);
+    if (wanted->job.kept_fingerprint != found->job.kept_fingerprint) fail_msg("other best weights");
     assert_true(wanted->spans > 0);
     assert_int_equal(found->spans, wanted->spans);
     assert_true(found->hash == wanted->hash);
@@ -256,6 +260,7 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
     if (random_below(seed, key++, 2) && kind != WAY_SLICES && parallel_devices(&w->parallel) <= 6)
         draw_tensor(seed, &key, w);
     draw_offload(seed, &key, w);
+    w->job.keeps_best = w->job.every > 0 && random_below(seed, key++, 2);
     w->job.parallel = &w->parallel;
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);
 }

@@ -111,6 +111,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     if (s->diverges) job->optimizer = (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1e6};
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
+    job->keep_best = s->keeps_best;
     if (s->cut)
         job->parallel = (struct parallel){.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1 + s->prefetch,
                                           .pipeline = s->cut->pipeline,

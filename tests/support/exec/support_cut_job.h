@@ -32,6 +32,7 @@ struct cut_job {
     double rate;                  /* of learning; 0: 0.01 */
     bool diverges;                /* weights overflow after a few steps */
     uint64_t every, held_out;     /* minibatches between evaluations, 0: none; and of each */
+    bool keeps_best;              /* the weights of the best evaluation */
     uint32_t precision;
     const struct job_cut *cut;        /* NULL: one device, spilled, or as `parallel` */
     const struct parallel *parallel;  /* with more than `cut` has; NULL: as `cut` */
@@ -54,7 +55,7 @@ struct cut_job_outcome {
     double losses[CUT_JOB_STEPS_MOST], norms[CUT_JOB_STEPS]; /* norms: where a test reads them */
     struct evaluation_progress evaluations[CUT_JOB_STEPS_MOST];
     uint64_t evaluation_count;
-    uint64_t fingerprint, minibatches;
+    uint64_t fingerprint, kept_fingerprint, minibatches; /* kept: of the best evaluation; 0: none */
 };
 
 /* Plans the job and checks the plan. Fails the test if that is not possible. */
