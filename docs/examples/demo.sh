@@ -25,7 +25,7 @@ step=0
 say() { step=$((step + 1)); printf '\n%s--- %d. %s%s\n' "$bold" "$step" "$1" "$plain"; shift; printf '%s\n' "$@"; }
 show() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 
-cp -R "$here"/*.json "$here"/gpt-* "$here"/llama-* .
+cp -R "$here"/*.json "$here"/gpt-*/ "$here"/llama-*/ .
 # Text to train on: the licences that come with the system, in a fixed order.
 licences=/usr/share/common-licenses
 : >licences.txt
