@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "exec/command.h"
 #include "exec/run/run.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 enum { ANSWER_VERSION = 1 };
 

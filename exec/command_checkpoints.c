@@ -17,7 +17,7 @@
 #include "exec/checkpoint/resume.h"
 #include "exec/command.h"
 #include "exec/run_report.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 enum { FOUND_VERSION = 1, WAIT_S = 15 };
 

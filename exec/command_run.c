@@ -20,7 +20,7 @@
 #include "exec/run_report.h"
 #include "exec/run/run_result.h"
 #include "models/jobs/job_files.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_process.h"
 

@@ -7,7 +7,7 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "models/hardware/hardware_dilate.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 enum { RESULT_VERSION = 1 };
 

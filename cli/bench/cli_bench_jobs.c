@@ -17,7 +17,7 @@
 #include "cli/process/cli_child.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_predict_live.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/text/quantity.h"
 #include "base/try.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 /* Checks for the plan's number of devices, and for memory. */
 static enum status fit_named(const struct cli_machine *machine, const struct plan *plan,

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"

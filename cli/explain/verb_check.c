@@ -23,7 +23,7 @@
 #include "models/jobs/jobs_file.h"
 #include "models/network/network.h"
 #include "planner/chain/chain_io.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan.h"
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/solve/instance/instance_io.h"

@@ -18,7 +18,7 @@
 #include "cli/explain/trace_path.h"
 #include "cli/process/cli_load.h"
 #include "cli/ways/cli_predict.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "traces/exchange/chrome_read.h"
 
 struct explain_request {

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "sim/chakra/chakra_export.h"
 #include "traces/exchange/chakra.h"
 

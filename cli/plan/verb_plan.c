@@ -27,7 +27,7 @@
 #include "cli/ways/cli_swap.h"
 #include "cli/ways/cli_ways.h"
 #include "models/jobs/job_files.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 #include "planner/solve/instance/instance_io.h"

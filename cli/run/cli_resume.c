@@ -14,7 +14,7 @@
 
 #include "cli/process/cli_child.h"
 #include "cli/reports/cli_reservations.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/footprint.h"
 #include "planner/strategy/planner.h"

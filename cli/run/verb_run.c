@@ -23,7 +23,7 @@
 #include "cli/run/cli_run_report.h"
 #include "cli/ways/cli_predict_live.h"
 #include "models/jobs/job_files.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"
 #include "planner/saturn/saturn.h"

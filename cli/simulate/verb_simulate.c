@@ -21,7 +21,7 @@
 #include "cli/ways/cli_predict.h"
 #include "cli/ways/cli_predict_live.h"
 #include "cli/ways/cli_runnable.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "traces/trace_writer.h"
 

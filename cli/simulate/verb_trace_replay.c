@@ -12,7 +12,7 @@
 #include "cli/document/cli_document.h"
 #include "cli/history/cli_history.h"
 #include "cli/ways/cli_predict.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "sim/replay.h"
 
 struct trace_replay_request {

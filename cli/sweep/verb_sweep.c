@@ -21,7 +21,7 @@
 #include "cli/sweep/report_figure.h"
 #include "cli/ways/cli_predict.h"
 #include "models/jobs/jobs_file.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 struct sweep_request {
     struct option_list vary, figures, outputs;

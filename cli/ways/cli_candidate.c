@@ -14,7 +14,7 @@
 #include "cli/process/cli_apart.h"
 #include "cli/process/cli_child.h"
 #include "models/jobs/jobs_file.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policy_load.h"
 

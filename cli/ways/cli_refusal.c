@@ -6,7 +6,7 @@
 #include "base/json/json_in.h"
 #include "base/try.h"
 #include "cli/process/cli_child.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan_runnable.h"
 
 static void refuse(struct cli_refusal *out, const char *text)

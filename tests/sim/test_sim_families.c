@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_plan_judge.h"
 #include "tests/support/planner/support_random_family.h"

@@ -19,7 +19,7 @@
 #include "cli/explain/late_members.h"
 #include "cli/explain/plan_path.h"
 #include "cli/explain/purchase.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "sim/replay.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"

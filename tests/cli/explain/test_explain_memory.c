@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "cli/common/cli.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"

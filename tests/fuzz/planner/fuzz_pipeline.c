@@ -13,7 +13,7 @@
 #include "base/json/json_out.h"
 #include "models/jobs/jobs_file.h"
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json/json_out.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/walk/plan_walk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/cost.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_chakra.h"

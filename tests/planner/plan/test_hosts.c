@@ -16,7 +16,7 @@
 #include "base/size.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/plan_hosts.h"
 #include "plots/plot.h"
 #include "plots/plot_view.h"

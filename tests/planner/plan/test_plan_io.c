@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_plan.h"

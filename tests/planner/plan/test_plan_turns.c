@@ -15,7 +15,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/planner.h"
 #include "planner/walk/plan_copies.h"
 #include "tests/support/planner/support_plan_text.h"

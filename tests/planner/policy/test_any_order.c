@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/plan_dispatch.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"

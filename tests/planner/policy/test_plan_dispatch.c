@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/policy/plan_executed.h"
 #include "planner/policy/plan_dispatch.h"
 #include "planner/policy/policies.h"

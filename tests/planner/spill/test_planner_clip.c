@@ -17,7 +17,7 @@
 #include "base/size.h"
 #include "models/job/memory.h"
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"

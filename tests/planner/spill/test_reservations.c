@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/job/parallel_offload.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/subproblem.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"

@@ -17,7 +17,7 @@
 #include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
 #include "planner/strategy/resident_subproblem.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 char *support_plan_text(const struct plan *plan)
 {

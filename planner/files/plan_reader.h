@@ -1,9 +1,9 @@
 /*
- * Shared by the parts of the reader of plan files (planner/check/plan_read.c). Errors: STATUS_BAD_INPUT with file, line
+ * Shared by the parts of the reader of plan files (planner/files/plan_read.c). Errors: STATUS_BAD_INPUT with file, line
  * and column.
  */
-#ifndef SPILLWAY_PLANNER_CHECK_PLAN_READER_H
-#define SPILLWAY_PLANNER_CHECK_PLAN_READER_H
+#ifndef SPILLWAY_PLANNER_FILES_PLAN_READER_H
+#define SPILLWAY_PLANNER_FILES_PLAN_READER_H
 
 #include "base/json/json_stream.h"
 #include "planner/plan.h"

@@ -11,7 +11,7 @@
  * plan_read_tasks.c.
  */
 #include "models/jobs/jobs_file.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "base/files/path.h"
 #include "base/try.h"
 #include "planner/check/plan_check.h"
-#include "planner/check/plan_reader.h"
+#include "planner/files/plan_reader.h"
 
 /* --- jobs and shards ------------------------------------------------------------------------ */
 

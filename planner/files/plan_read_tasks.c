@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "planner/check/plan_reader.h"
+#include "planner/files/plan_reader.h"
 
 enum { ROW_MAX = 64 }; /* numbers of a row that are read without a tree */
 

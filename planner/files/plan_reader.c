@@ -1,4 +1,4 @@
-#include "planner/check/plan_reader.h"
+#include "planner/files/plan_reader.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -42,7 +42,7 @@
  * Cost: linear; a buffer of lines is in memory, and turns.
  */
 #include "models/jobs/jobs_file.h"
-#include "planner/check/plan_io.h"
+#include "planner/files/plan_io.h"
 
 #include <assert.h>
 #include <string.h>

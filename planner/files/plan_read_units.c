@@ -1,7 +1,7 @@
 /* Reads operations and units; a unit has its operations and their accesses. */
 #include "base/size.h"
 #include "base/try.h"
-#include "planner/check/plan_reader.h"
+#include "planner/files/plan_reader.h"
 
 /* --- operations ----------------------------------------------------------------------------- */
 
