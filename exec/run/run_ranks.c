@@ -154,7 +154,7 @@ static void take_verdict(struct run *run, const struct run_peers_message *messag
     pthread_mutex_unlock(&run->lock);
 }
 
-static void take_verdict_of_evaluation(struct run *run, const struct run_peers_message *message)
+static void take_evaluated(struct run *run, const struct run_peers_message *message)
 {
     struct run_progress *const progress = &run->jobs[message->job];
     pthread_mutex_lock(&run->lock);
@@ -193,7 +193,7 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
     else if (message.kind == PEERS_CUT && by_first)
         take_verdict(run, &message);
     else if (message.kind == PEERS_EVALUATED && by_first)
-        take_verdict_of_evaluation(run, &message);
+        take_evaluated(run, &message);
     else if (message.kind == PEERS_LIMIT && by_first)
         take_limit(run, &message);
     else if (message.kind == PEERS_STOP)

@@ -1,3 +1,4 @@
+/* The file of a plan: written, and read with the check of every rule (planner/check/plan_check.h). */
 #ifndef SPILLWAY_PLANNER_FILES_PLAN_IO_H
 #define SPILLWAY_PLANNER_FILES_PLAN_IO_H
 
