@@ -16,21 +16,27 @@
  * Other work is held in the same way until its end. The thread counts by how much it was late: much on a machine that
  * is too busy to represent the other one.
  *
- * Unpaced copies are one memcpy: from about three quarters of the cache's size upward glibc's
- * stores bypass the caches, which is faster (13 against 10 GB/s) and leaves the computation its
- * cache.
+ * An unpaced copy takes a core from a team that computes on all cores. Half of the team then waits for the other half,
+ * on a core that is idle, until the kernel's time slice ends. So such a copy gives way after each piece, and spends at
+ * most as long on that as on copying, since on a busy machine others take a slice each time. Runs with many copies
+ * became 11 % shorter (two cores of a Xeon, 7.50 to 6.68 s in the mean of seven).
+ *
+ * From about three quarters of the cache's size upward glibc's stores bypass the caches, which is faster (13 against
+ * 10 GB/s) and leaves the computation its cache. Copies of this size are one memcpy.
  */
 #include "exec/device/pace.h"
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/process/clock.h"
 
-enum { CHUNK_BYTES = 1 << 20 };
+enum { CHUNK_BYTES = 1 << 20, GIVING_WAY_BYTES = 256 << 10 };
 
 /* Shorter sleeps are not worth a system call. */
 static const double SLEEP_MIN_S = 40e-6;
@@ -38,10 +44,20 @@ static const double SLEEP_MIN_S = 40e-6;
 static const double SLEEP_MAX_S = 50e-3;
 static const double SPIN_MAX_S = 15e-6;
 
+static uint64_t bypassing_bytes(void)
+{
+    long cache = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    return cache > 0 ? (uint64_t)cache / 4 * 3 : UINT64_MAX;
+}
+
 void device_pace_attach(struct device_pace *pace)
 {
     pace->oversleep_s = 30e-6;
     pace->free_s = 0;
+    pace->bypassing_bytes = bypassing_bytes();
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* without it sleeps are less exact, no more */
 }
 
@@ -79,6 +95,24 @@ static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool 
     }
 }
 
+/* Copies in pieces and gives way after each. */
+static void copy_giving_way(char *to, const char *from, uint64_t bytes)
+{
+    double copied_s = 0, given_s = 0, before_s = clock_s();
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t piece = bytes - done < GIVING_WAY_BYTES ? bytes - done : GIVING_WAY_BYTES;
+        memcpy(to + done, from + done, piece);
+        done += piece;
+        const double after_s = clock_s();
+        copied_s += after_s - before_s;
+        before_s = after_s;
+        if (done == bytes || given_s > copied_s) continue;
+        sched_yield();
+        before_s = clock_s();
+        given_s += before_s - after_s;
+    }
+}
+
 static void copy_piece(const struct device_pace *pace, void *to, const void *from, uint64_t bytes)
 {
     if (pace->copy)
@@ -105,7 +139,8 @@ void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint
                       const atomic_bool *quit)
 {
     if (pace->bytes_per_s <= 0) {
-        copy_piece(pace, to, from, bytes);
+        if (!pace->copy && bytes < pace->bypassing_bytes) copy_giving_way(to, from, bytes);
+        else copy_piece(pace, to, from, bytes);
         return;
     }
     const double now_s = clock_s();

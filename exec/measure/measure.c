@@ -115,12 +115,13 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
                                                     .size = measure_is_coarse(measure)
                                                             ? MEASURE_BENCH_SMALL : MEASURE_BENCH_WHOLE,
                                                     .operands = parts->benches[0]};
-        const struct measure_laboratory_options lab = {
+        struct measure_laboratory_options lab = {
             .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};
         measure_progress(measure, "preparation");
         TRY(measure_bench_open(&bench, &parts->benches[i], err));
         parts->profile_count = i + 1;
         TRY(measure_kernel_visits_open(measure, parts->benches[i], &parts->kernels[i], err));
+        lab.copies = parts->benches[i];
         TRY(measure_laboratory_open(measure, &lab, &parts->labs[i], err));
     }
     TRY(measure_copy_visits_open(measure, parts->benches[count - 1], &parts->copies, err));

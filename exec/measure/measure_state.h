@@ -197,6 +197,7 @@ struct measure_laboratory_options {
     const struct backend *backend;
     uint32_t threads, cores;
     struct measure_laboratory *operands; /* with at least equally many devices, whose operands are shared; NULL: own */
+    struct measure_bench *copies;        /* whose streams and memory copies use; NULL: the first device's */
 };
 MUST_CHECK enum status measure_laboratory_open(struct measure *measure,
                                                const struct measure_laboratory_options *options,
