@@ -4,6 +4,7 @@
  * the row of `--policy all` is the plan of `--policy optimal`; a plan is called optimal only if none is faster; long
  * jobs are tried in all ways; `mem` and `plan` agree.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -437,6 +438,38 @@ static void mem_says_what_plan_takes(void **state)
 
 /* --- host memory ------------------------------------------------------------------------------ */
 
+static bool steps_on_host(const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->op_count; i++)
+        if (plan->ops[i].stream == STREAM_CPU && plan->ops[i].pass == PLAN_UPDATE) return true;
+    return false;
+}
+
+/* The user's place of the optimizer holds in plans of every kind. */
+static void optimizers_are_where_they_were_asked_for(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("test_cli_ways options");
+    uint32_t tried = 0;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct random_case c;
+        struct error err = {0};
+        struct cli_field *field = new_field();
+        begin(random_u64(seed, round), 2 + below(seed, round, 6), &c);
+        struct planner_options options = options_of(random_u64(seed, round));
+        options.optimizer = PLANNER_PLACE_DEVICE;
+        if (cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, field, &err) == STATUS_OK) {
+            const struct plan *plan = &field->kept.plan;
+            tried++;
+            if (steps_on_host(plan)) fail_msg("round %u of seed %" PRIu64 ": %s: '%s'", round, seed, c.text,
+                                              field->outcomes[field->best].policy);
+        } else if (err.status != STATUS_INFEASIBLE) fail_msg("%s: %s", c.text, err.text);
+        release(field);
+        end(&c);
+    }
+    assert_true(tried >= ROUNDS / 4);
+}
+
 /* Returns the makespan of the default plan, or of Saturn's; 0: none; NaN: of one that can only be simulated, which
  * needs no room for states. */
 static double planned_s(const struct random_case *c, bool saturn)
@@ -553,6 +586,7 @@ int main(void)
         cmocka_unit_test(long_jobs_are_tried),
         cmocka_unit_test(optimal_is_one_thing),
         cmocka_unit_test(mem_says_what_plan_takes),
+        cmocka_unit_test(optimizers_are_where_they_were_asked_for),
         cmocka_unit_test(more_host_memory_is_never_slower),
         cmocka_unit_test(more_host_memory_still_has_a_plan),
     };
