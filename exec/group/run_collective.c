@@ -400,6 +400,18 @@ static bool find_pieces(struct run_collective *c)
     return c->pieces && list_pieces(c, c->pieces) == c->piece_count;
 }
 
+/* Between processes decoded numbers travel, and the sums are rounded as their code would. Returns false when the run
+ * ends before all members have decoded theirs. */
+static bool decode_whole(const struct collective_call *call)
+{
+    struct run_collective *const c = call->collective;
+    const struct run_collective_data *const own = &c->data[call->member];
+    float *const values = (float *)(void *)own->from;
+    if (c->code == COMPRESSION_PLAIN) return true;
+    kernels_decode(c->code, values, values, own->count);
+    return meet(c);
+}
+
 static bool sum_over_ranks(const struct collective_call *call)
 {
     struct run_collective *const c = call->collective;
@@ -408,11 +420,8 @@ static bool sum_over_ranks(const struct collective_call *call)
                                  .count = c->data[call->member].count, .workers = c->here};
     float *const own = c->values[call->member];
     if (c->doubles) return (call->worker > 0 || rank_sum_doubles(&sum)) && meet(c);
-    if (c->code != COMPRESSION_PLAIN) { /* decoded numbers travel, and the sums are rounded as their code would */
-        kernels_decode(c->code, own, own, sum.count);
-        if (!meet(c)) return false;
-    }
-    if (!(c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) || !meet(c)) return false;
+    if (!decode_whole(call) || !(c->tree ? rank_tree_work : rank_sum_work)(&sum, call->worker) || !meet(c))
+        return false;
     if (c->code != COMPRESSION_PLAIN) kernels_code_round(c->code, own, sum.count);
     return true;
 }
@@ -422,7 +431,7 @@ static struct rank_share share_of(const struct collective_call *call)
     const struct run_collective *const c = call->collective;
     return (struct rank_share){.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
                                .ranks_of = c->ranks_of, .from = c->from, .to = c->to,
-                               .adds = c->data[call->member].adds,
+                               .adds = c->data[call->member].adds, .code = c->code,
                                .pieces = c->pieces, .piece_count = c->piece_count, .workers = c->here};
 }
 
@@ -447,11 +456,16 @@ static bool gather_over_ranks(const struct collective_call *call)
     return meet(call->collective);
 }
 
-static bool over_ranks(const struct collective_call *call)
+static bool scatter_over_ranks(const struct collective_call *call)
 {
     const struct rank_share share = share_of(call);
+    return decode_whole(call) && rank_scatter_work(&share, call->worker) && meet(call->collective);
+}
+
+static bool over_ranks(const struct collective_call *call)
+{
     switch (call->collective->kind) {
-    case COLLECTIVE_REDUCE_SCATTER: return rank_scatter_work(&share, call->worker) && meet(call->collective);
+    case COLLECTIVE_REDUCE_SCATTER: return scatter_over_ranks(call);
     case COLLECTIVE_ALL_GATHER: return gather_over_ranks(call);
     default: return sum_over_ranks(call);
     }

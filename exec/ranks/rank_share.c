@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/kernels/kernels_code.h"
 #include "exec/kernels/kernels_sum.h"
 
 enum { WINDOW = 4, PIECE = RANK_PIECE_BYTES / sizeof(float) };
@@ -50,10 +51,11 @@ static uint32_t part_of(const struct work *w, uint32_t piece, uint32_t station)
     return piece * (w->stations + 1) + station;
 }
 
-static void store(const struct work *w, uint32_t piece, const float *sum)
+static void store(const struct work *w, uint32_t piece, float *sum)
 {
     const struct rank_piece *const p = &w->share->pieces[piece];
     float *const to = (float *)(void *)(w->share->to[p->owner] + p->share);
+    if (w->share->code != COMPRESSION_PLAIN) kernels_code_round(w->share->code, sum, p->bytes / sizeof(float));
     if (w->share->adds) kernels_sum_add(to, sum, p->bytes / sizeof(float));
     else memcpy(to, sum, p->bytes);
 }

@@ -11,6 +11,7 @@
 #define SPILLWAY_EXEC_RANKS_RANK_SHARE_H
 
 #include "exec/ranks/rank_sum.h"
+#include "models/cost/compression.h"
 
 /* The most bytes of a piece that is added up. */
 enum { RANK_PIECE_BYTES = 1 << 18 };
@@ -30,6 +31,7 @@ struct rank_share {
                                    share */
     char *const *to;            /* by member. Scatter: the member's share; gather: whole data */
     bool adds;                  /* scatter: sums are added to the share */
+    enum compression_code code; /* scatter: sums are rounded to it; blocks of a code begin with a piece */
     const struct rank_piece *pieces;
     uint32_t piece_count;
     uint32_t workers; /* members of this rank: each takes its share of the pieces */

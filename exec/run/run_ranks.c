@@ -38,10 +38,7 @@ static const char *refuse_job(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
     if (job->keep_best && run->options->checkpoints) return "weights of the best evaluation to keep in checkpoints";
-    if (job->parallel.delayed) return "delayed updates";
     if (job->parallel.storage) return "states in storage";
-    if (parallel_encodes_gradients(job) && parallel_splits(&job->parallel, ZERO_STATES))
-        return "encoded gradients of split states";
     if (parallel_is_set(&job->parallel) && parallel_waits_for_first(job, parallel_chunks(&job->parallel) - 1))
         return "an asynchronous pipeline that clips or shares a table";
     return NULL;

@@ -2,7 +2,8 @@
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
  * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
- * encoded gradients, and products in pieces. The measured trace has the same operations, in the same order.
+ * encoded gradients, delayed updates, and products in pieces. The measured trace has the same operations, in the same
+ * order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,6 +266,24 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);
 }
 
+/* Runs a job in one process and in several, and compares them. `n`: of the case. */
+static void compare_processes(const struct cut_job *job, uint64_t seed, uint64_t n)
+{
+    const uint32_t most = job->devices < RANKS_MOST ? job->devices : RANKS_MOST;
+    const uint32_t ranks = 2 + (uint32_t)random_below(seed, 100000 + n, most - 1);
+    struct rank_outcome wanted, found;
+    struct plan plan = {0};
+    char how[PARALLEL_TEXT_BYTES];
+    print_message("%.25s..., %s, %s, clip %g, %u microbatches, %u processes\n", job->config,
+                  pipeline_schedule_names[job->parallel->schedule], parallel_text(job->parallel, how), job->clip,
+                  (unsigned)job->microbatches, ranks);
+    cut_job_plan(job, &plan);
+    run_ranks(&plan, 1, 0, &wanted);
+    run_ranks(&plan, ranks, n % 3 == 0 ? 0 : seed + n, &found);
+    check_same(&wanted, &found, job);
+    plan_release(&plan);
+}
+
 static void test_bits_of_several_processes(void **state)
 {
     (void)state;
@@ -272,21 +291,8 @@ static void test_bits_of_several_processes(void **state)
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++)
         for (uint64_t n = 0; n < RANK_CASES; n++) {
             struct way w;
-            struct rank_outcome wanted, found;
-            struct plan plan = {0};
             draw_way(seed, c * RANK_CASES + n, cut_job_configs[c], &w);
-            if (w.job.devices < 2) continue;
-            const uint32_t most = w.job.devices < RANKS_MOST ? w.job.devices : RANKS_MOST;
-            const uint32_t ranks = 2 + (uint32_t)random_below(seed, 100000 + n, most - 1);
-            char how[PARALLEL_TEXT_BYTES];
-            print_message("%.25s..., %s, %s, clip %g, %u processes\n", w.job.config,
-                          pipeline_schedule_names[w.parallel.schedule],
-                          parallel_text(&w.parallel, how), w.job.clip, ranks);
-            cut_job_plan(&w.job, &plan);
-            run_ranks(&plan, 1, 0, &wanted);
-            run_ranks(&plan, ranks, n % 3 == 0 ? 0 : seed + n, &found);
-            check_same(&wanted, &found, &w.job);
-            plan_release(&plan);
+            if (w.job.devices >= 2) compare_processes(&w.job, seed, n);
         }
 }
 
@@ -308,15 +314,69 @@ static void test_codes_of_several_processes(void **state)
                                     .precision = n % 4 < 2 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
                                     .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32,
                                     .ratio = n % 4 < 2 ? 0 : 3.75};
-        struct rank_outcome wanted, found;
-        struct plan plan = {0};
-        cut_job_plan(&job, &plan);
-        run_ranks(&plan, 1, 0, &wanted);
-        run_ranks(&plan, 2 + (uint32_t)random_below(seed, n,
-                                                    job.devices < RANKS_MOST ? job.devices - 1 : RANKS_MOST - 1), seed,
-                  &found);
-        check_same(&wanted, &found, &job);
-        plan_release(&plan);
+        compare_processes(&job, seed, n);
+    }
+}
+
+/* Gradients of 16 bits, and compressed to 16, of which each replica gets its share of the sum. */
+static void test_codes_of_shares(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("codes of shares");
+    for (uint64_t n = 0; n < 3 * CUT_JOB_CONFIGS; n++) {
+        const char *const config = cut_job_configs[n % CUT_JOB_CONFIGS];
+        uint64_t key = 100 * n;
+        struct parallel p = {.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1, .zero = ZERO_STATES};
+        p.pipeline = 1 + (uint32_t)random_below(seed, key++, 2);
+        p.data = 2 + (uint32_t)random_below(seed, key++, 3);
+        p.schedule = random_below(seed, key++, 2) ? PIPELINE_1F1B : PIPELINE_GPIPE;
+        const bool bits = random_below(seed, key++, 3) > 0;
+        if (bits) p.zero = 1 + (uint32_t)random_below(seed, key++, 3);
+        if (bits && random_below(seed, key++, 3) == 0) p.offload = OFFLOAD_STATES;
+        if (p.pipeline * p.data <= 4 && random_below(seed, key++, 2)) p.tensor = 2;
+        struct cut_job job = {.config = config, .parallel = &p, .devices = (uint32_t)parallel_devices(&p),
+                              .microbatches = p.data * (1 + random_below(seed, key++, 3)),
+                              .precision = bits ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                              .gradients = bits ? PRECISION_BF16 : PRECISION_FP32, .ratio = bits ? 0 : 2};
+        if (cut_job_clips(config) && random_below(seed, key++, 2)) job.clip = 0.1 + random_unit(seed, key);
+        compare_processes(&job, seed, n);
+    }
+}
+
+/* Draws delayed updates, whole or of shares, with flushes and without. */
+static void draw_delayed(uint64_t seed, uint64_t n, struct way *w)
+{
+    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1};
+    uint64_t key = 100 * n;
+    struct parallel *const p = &w->parallel;
+    *p = (struct parallel){.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1, .offload = OFFLOAD_STATES,
+                           .delayed = true};
+    p->pipeline = 1 + (uint32_t)random_below(seed, key++, 3);
+    p->data = p->pipeline == 1
+              ? 2 + (uint32_t)random_below(seed, key++, 3) : 1 + (uint32_t)random_below(seed, key++, 2);
+    p->schedule = schedules[random_below(seed, key++, p->pipeline == 1 ? 2 : ARRAY_COUNT(schedules))];
+    if (p->schedule == PIPELINE_INTERLEAVED) p->chunks = 2;
+    if (p->data > 1) p->zero = (uint32_t)random_below(seed, key++, 4);
+    if (parallel_devices(p) <= 4 && random_below(seed, key++, 3) == 0) p->tensor = 2;
+    if (random_below(seed, key++, 2)) p->flush = 1 + (uint32_t)random_below(seed, key++, 4);
+    w->job = (struct cut_job){.config = cut_job_configs[n % CUT_JOB_CONFIGS], .parallel = p, .steps = 7,
+                              .microbatches = p->data * p->pipeline * (1 + random_below(seed, key++, 2)),
+                              .devices = (uint32_t)parallel_devices(p),
+                              .every = random_below(seed, key++, 4), .held_out = 1 + random_below(seed, key, 2)};
+    key++;
+    if (random_below(seed, key++, 3) == 0) w->job.precision = PRECISION_BF16_WEIGHTS;
+    if (cut_job_clips(w->job.config) && random_below(seed, key++, 2)) w->job.clip = 0.1 + random_unit(seed, key++);
+    w->job.keeps_best = w->job.every > 0 && random_below(seed, key++, 2);
+}
+
+static void test_delayed_of_several_processes(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("delayed in processes");
+    for (uint64_t n = 0; n < 3 * CUT_JOB_CONFIGS; n++) {
+        struct way w;
+        draw_delayed(seed, n, &w);
+        compare_processes(&w.job, seed, n);
     }
 }
 
@@ -350,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_several_processes), cmocka_unit_test(test_codes_of_several_processes),
+        cmocka_unit_test(test_codes_of_shares), cmocka_unit_test(test_delayed_of_several_processes),
         cmocka_unit_test(test_pieces_of_several_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
