@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "exec/device/ranges.h"
 #include "exec/files/weights.h"
+#include "exec/run/run_ranks.h"
 #include "exec/run/run_rows.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
@@ -344,6 +345,7 @@ static void call_keep(void *argument)
     await_verdict(call);
     const bool improved = progress->improved == call->minibatch + 1;
     progress->kept = progress->kept || improved;
+    if (improved) run_ranks_replace_best(call->run, call->shard);
     pthread_mutex_unlock(&call->run->lock);
     if (improved) keep_values(call);
 }

@@ -37,7 +37,6 @@ static enum status refuse_options(const struct run *run, struct error *err)
 static const char *refuse_job(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
-    if (job->keep_best && run->options->checkpoints) return "weights of the best evaluation to keep in checkpoints";
     if (job->parallel.storage) return "states in storage";
     if (parallel_is_set(&job->parallel) && parallel_waits_for_first(job, parallel_chunks(&job->parallel) - 1))
         return "an asynchronous pipeline that clips or shares a table";
@@ -68,6 +67,17 @@ static bool place_task(struct run *run, const struct plan_task *task)
     return fits;
 }
 
+/* Makes room for rank 0's words on cuts. */
+static enum status make_verdicts(struct run *run, struct error *err)
+{
+    const struct job_set *const jobs = &run->plan->jobs;
+    if (!run->options->checkpoints) return STATUS_OK;
+    TRY(ARENA_NEW(&run->arena, jobs->count, run->peers->verdicts, err));
+    for (uint32_t j = 0; j < jobs->count; j++)
+        TRY(ARENA_NEW(&run->arena, jobs->jobs[j].minibatches + 1, run->peers->verdicts[j], err));
+    return STATUS_OK;
+}
+
 static enum status place_all(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -76,7 +86,9 @@ static enum status place_all(struct run *run, struct error *err)
     TRY(ARENA_NEW(&run->arena, plan->hardware.device_count, peers->p2p_rates, err));
     TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->jobs.count, peers->job_at, err));
     TRY(ARENA_NEW(&run->arena, plan->jobs.count, peers->cuts, err));
+    TRY(make_verdicts(run, err));
     TRY(ARENA_NEW(&run->arena, 1, peers->moved, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, peers->has_earlier_best, err));
     TRY(ARENA_NEW(&run->arena, (size_t)peers->count * plan->shard_count, peers->shard_at, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count + 1, peers->first_home, err));
     for (uint32_t s = 0; s < plan->shard_count; s++)
@@ -144,9 +156,8 @@ static void take_verdict(struct run *run, const struct run_peers_message *messag
 {
     struct run_peers *const peers = run->peers;
     pthread_mutex_lock(&run->lock);
-    peers->verdict_job = message->job;
-    peers->verdict_minibatch = message->minibatch;
-    peers->verdict_made = message->holds;
+    if (peers->verdicts && message->minibatch <= run->plan->jobs.jobs[message->job].minibatches)
+        peers->verdicts[message->job][message->minibatch] = message->holds ? PEERS_MADE : PEERS_DROPPED;
     pthread_cond_broadcast(&peers->changed);
     pthread_mutex_unlock(&run->lock);
 }

@@ -33,8 +33,10 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job);
 /* Distributes the states that rank 0 has read. */
 MUST_CHECK enum status run_ranks_scatter(struct run *run, struct error *err);
 
-/* Begins to keep best weights: there are none. */
+/* Begins to keep best weights: there are none, but for those that rank 0 has read from a checkpoint. */
 void run_ranks_clear_best(struct run *run);
+/* Called before this rank keeps a shard's better values. Under run.lock. */
+void run_ranks_replace_best(struct run *run, uint32_t shard);
 /* Brings best weights together on rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather_best(struct run *run, struct error *err);
 

@@ -2,7 +2,8 @@
  * The weights of the best evaluation, in a run of several processes.
  *
  * Each rank keeps the values of its own devices, at their places in the whole, and zeros elsewhere. Of equal replicas
- * only the first keeps any. So rank 0 has the whole when it adds up the bits.
+ * only the first keeps any. So rank 0 has the whole when it adds up the bits. The whole that it has read from a
+ * checkpoint stays until an evaluation of this run is better.
  */
 #include "exec/run/run_ranks.h"
 
@@ -10,7 +11,6 @@
 
 #include "base/try.h"
 #include "exec/state/run_peers.h"
-#include "exec/state/run_shares.h"
 
 static bool is_kept(const struct plan_buffer *buffer)
 {
@@ -20,17 +20,26 @@ static bool is_kept(const struct plan_buffer *buffer)
 void run_ranks_clear_best(struct run *run)
 {
     const struct plan *const plan = run->plan;
-    for (uint32_t b = 0; run->peers && b < plan->buffer_count; b++)
-        if (is_kept(&plan->buffers[b])) memset(run_host_buffer(run, b), 0, plan->buffers[b].bytes);
+    for (uint32_t b = 0; run->peers && b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (!is_kept(buffer)) continue;
+        if (run->jobs[buffer->job].kept)
+            run->peers->has_earlier_best[plan->job_first_shard[buffer->job] + buffer->shard] = true;
+        else
+            memset(run_host_buffer(run, b), 0, buffer->bytes);
+    }
 }
 
-/* Returns true if the rank keeps some of a shard's values. */
-static bool keeps(const struct run *run, uint32_t rank, uint32_t shard)
+void run_ranks_replace_best(struct run *run, uint32_t shard)
 {
-    bool any = false;
-    const uint32_t places = run_is_split(run, shard) ? run_shares_ranks(run, shard) : 1;
-    for (uint32_t i = 0; i < places; i++) any |= run_peers_home(run, shard, i) == rank;
-    return any;
+    const struct plan *const plan = run->plan;
+    if (!run->peers || !run->peers->has_earlier_best[shard]) return;
+    run->peers->has_earlier_best[shard] = false;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (is_kept(buffer) && plan->job_first_shard[buffer->job] + buffer->shard == shard)
+            memset(run_host_buffer(run, b), 0, buffer->bytes);
+    }
 }
 
 static void add_bits(char *whole, const char *part, uint64_t bytes)
@@ -46,11 +55,14 @@ static enum status gather_shard(struct run *run, uint32_t b, struct error *err)
     char *theirs, *const whole = run_host_buffer(run, b);
     struct run_peers_data data = {.what = PEERS_BEST, .number = b, .sends = own > 0, .at = whole,
                                   .bytes = buffer->bytes};
-    if (own > 0) return keeps(run, own, shard) ? run_peers_move(run, &data, run->peers->moved, err) : STATUS_OK;
+    if (own > 0) return run_peers_has_values(run, own, shard) ? run_peers_move(run, &data, run->peers->moved, err) : STATUS_OK;
     TRY(ARENA_NEW(&run->result->arena, buffer->bytes, theirs, err)); /* outlives the messages */
     data.at = theirs;
+    pthread_mutex_lock(&run->lock);
+    run_ranks_replace_best(run, shard); /* of other ranks only */
+    pthread_mutex_unlock(&run->lock);
     for (data.other = 1; data.other < run->peers->count; data.other++) {
-        if (!keeps(run, data.other, shard)) continue;
+        if (!run_peers_has_values(run, data.other, shard)) continue;
         TRY(run_peers_move(run, &data, run->peers->moved, err));
         add_bits(whole, theirs, buffer->bytes);
     }

@@ -1,5 +1,6 @@
 #include "exec/state/run_peers.h"
 
+#include "exec/state/run_shares.h"
 #include "models/job/evaluation.h"
 
 uint32_t run_shard_places(const struct plan *plan, uint32_t shard)
@@ -7,6 +8,14 @@ uint32_t run_shard_places(const struct plan *plan, uint32_t shard)
     const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
     const uint32_t chunk = shard - plan->job_first_shard[plan->shards[shard].job];
     return parallel_is_set(p) ? parallel_replicas(p, parallel_place(p, chunk).stage) * p->tensor : 1;
+}
+
+bool run_peers_has_values(const struct run *run, uint32_t rank, uint32_t shard)
+{
+    const uint32_t places = run_is_split(run, shard) ? run_shares_ranks(run, shard) : 1;
+    bool has = false;
+    for (uint32_t i = 0; i < places; i++) has |= run_peers_home(run, shard, i) == rank;
+    return has;
 }
 
 bool run_is_here(const struct run *run, const struct plan_walk_op *op)

@@ -35,10 +35,14 @@ struct run_peers {
     struct trace_room *traced;   /* of exec/run/run_ranks_trace.c */
     uint64_t *cuts;           /* per job: the minibatches after which all cut next, for a checkpoint; 0: none. Under
                                  run.lock */
-    uint32_t verdict_job;     /* rank 0's last word on a cut, whether it is made. Under run.lock */
-    bool verdict_made;
-    uint64_t verdict_minibatch;
+    uint8_t **verdicts;       /* with checkpoints, per job and minibatches before a cut: enum run_peers_verdict. Under
+                                 run.lock */
+    bool *has_earlier_best;   /* per shard, at rank 0: a file's best weights are kept, until there are better ones.
+                                 Under run.lock */
 };
+
+/* Rank 0's word on a cut. */
+enum run_peers_verdict { PEERS_UNDECIDED, PEERS_MADE, PEERS_DROPPED };
 
 /* Messages between ranks. */
 enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT,
@@ -81,6 +85,9 @@ static inline uint32_t run_peers_home(const struct run *run, uint32_t shard, uin
 {
     return run->peers->home[run->peers->first_home[shard] + place];
 }
+
+/* Returns true if rank 0 gets values of the shard from this rank, for files: of equal replicas only the first one's. */
+bool run_peers_has_values(const struct run *run, uint32_t rank, uint32_t shard);
 
 /* Returns true if this process carries out the operation. Batches are read by every rank of a job. */
 bool run_is_here(const struct run *run, const struct plan_walk_op *op);

@@ -123,7 +123,8 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
         const size_t bytes = saved_bytes(run, s);
         char *const to = (char *)saver->copies[s] + frozen;
         struct error why = {0};
-        if (covered && (covered[s] || !saver_has_shard(saver, s))) continue;
+        if (covered && covered[s]) continue;
+        if (covered && run->peers && !run_peers_has_values(run, run->peers->own, s)) continue;
         if (run_is_split(run, s)) {
             run_shares_gather(run, s, saver->copies[s], bytes); /* nothing is frozen */
         } else if (!run_is_stored(run, s)) {
@@ -175,7 +176,7 @@ static void serve_cut(struct run_saver *saver)
         if (whole && saver->folder) write_checkpoint(saver, job, minibatch, saver->copies);
         pthread_mutex_lock(&saver->lock);
         saver->phase = SAVER_IDLE;
-        saver->planned = false;
+        if (!saver->cut_if_best) saver->planned = false;
     }
     pthread_cond_broadcast(&saver->changed);
 }

@@ -69,7 +69,7 @@ static void call_reached(void *argument)
     const struct saver_call *const call = argument;
     struct run_saver *const saver = call->saver;
     const bool there = saver->run->peers || is_there(saver->run, call->job, call->minibatch); /* else all ranks agree */
-    const bool best = is_best(saver->run, call->job, call->minibatch);
+    const bool best = saver->run->peers || is_best(saver->run, call->job, call->minibatch);
     pthread_mutex_lock(&saver->lock);
     saver->dropped = !there || (saver->cut_if_best && !best);
     saver->phase = SAVER_REACHED;
@@ -229,8 +229,7 @@ bool run_saver_is_due(const struct run_saver *saver, uint32_t job, uint64_t mini
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }
 
-/* Returns true when this minibatch, not the last one, may be the best so far. */
-static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
+bool run_saver_is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     const struct job *const about = &saver->run->plan->jobs.jobs[job];
     return minibatch < about->minibatches && evaluation_follows(about, minibatch - 1);
@@ -257,7 +256,7 @@ bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op
     const uint32_t job = op->unit->job;
     const bool ends = op->unit->ends_minibatch && op->op_index + 1 == op->unit->op_count && op->join_at == 0;
     if (!saver || saver->run->peers || !ends) return false;
-    if (!run_saver_is_due(saver, job, walked) && !is_evaluated(saver, job, walked)) return false;
+    if (!run_saver_is_due(saver, job, walked) && !run_saver_is_evaluated(saver, job, walked)) return false;
     struct run_saver *const changing = (struct run_saver *)(uintptr_t)saver;
     pthread_mutex_lock(&changing->lock);
     const bool ahead = saver->phase == SAVER_ENQUEUED || saver->phase == SAVER_REACHED;
@@ -283,7 +282,7 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
 {
     const uint32_t job = op->unit->job;
     struct saver_job *const saved = &saver->jobs[job];
-    const bool due = run_saver_is_due(saver, job, walked), evaluated = is_evaluated(saver, job, walked);
+    const bool due = run_saver_is_due(saver, job, walked), evaluated = run_saver_is_evaluated(saver, job, walked);
     const bool must = evaluated || saver->options->each;
     if (!due && !evaluated) return;
     if (due && saved->due_since == 0) saved->due_since = ++saver->due_counter;
@@ -354,7 +353,8 @@ void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uin
                 device_record(run->streams[op->stream]);
     }
     if (run->peers) { /* rank 0 writes last checkpoints at the end */
-        if (ends_minibatch(op) && saver_cuts_at(saver, job, walked)) cut(saver, op, walked, false);
+        bool if_best;
+        if (ends_minibatch(op) && saver_cuts_at(saver, job, walked, &if_best)) cut(saver, op, walked, if_best);
         return;
     }
     if (atomic_load(&run->jobs[job].limit) != UINT64_MAX) return; /* it ends early: see finish */

@@ -8,17 +8,22 @@
  *     all ranks        copy the states of their own devices, and send them, or shares of them, to rank 0
  *     rank 0           writes one file, which does not depend on the number of processes
  *
+ * All cut after each evaluation, too, and the copy is made if it is the best so far.
+ *
  * One cut is under way at a time. A cut beyond the limit of its job is dropped by each rank: all have the same limit.
  * Last checkpoints are written by rank 0 alone, when all states have come to it.
  */
 #include "exec/state/run_saver_state.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/process/clock.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_peers.h"
 #include "exec/state/run_shares.h"
+
+enum { LOOK_S = 1 }; /* between looks at the other ranks, while it waits */
 
 /* --- where ---------------------------------------------------------------------------------------- */
 
@@ -29,7 +34,7 @@ uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job)
     const uint64_t minibatch = run->jobs[job].losses + run_minibatches_ahead(&run->plan->jobs.jobs[job]);
     struct saver_job *const saved = &saver->jobs[job];
     pthread_mutex_lock(&saver->lock);
-    const bool cuts = !saver->planned && saver->phase == SAVER_IDLE && !saved->gave_up &&
+    const bool cuts = !saver->planned && saver->phase < SAVER_COPIED && !saved->gave_up &&
                       atomic_load(&run->jobs[job].limit) == UINT64_MAX && run_saver_is_due(saver, job, minibatch);
     if (cuts) {
         saver->planned = true;
@@ -40,20 +45,6 @@ uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job)
     return cuts ? minibatch : 0;
 }
 
-bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked)
-{
-    struct run *const run = saver->run;
-    pthread_mutex_lock(&run->lock);
-    const bool cuts = run->peers->cuts[job] == walked;
-    pthread_mutex_unlock(&run->lock);
-    pthread_mutex_lock(&saver->lock); /* until the last copy has been sent to rank 0 */
-    while (cuts && saver->phase != SAVER_IDLE && !saver->quit) pthread_cond_wait(&saver->changed, &saver->lock);
-    pthread_mutex_unlock(&saver->lock);
-    return cuts;
-}
-
-/* --- whether -------------------------------------------------------------------------------------- */
-
 static bool has_quit(struct run_saver *saver)
 {
     pthread_mutex_lock(&saver->lock);
@@ -63,6 +54,34 @@ static bool has_quit(struct run_saver *saver)
     struct error ignored = {0};
     return quit || ranks_failed(saver->run->peers->ranks, &rank, &ignored) != STATUS_OK;
 }
+
+/* Waits until the copy before has been sent to rank 0. Returns false when it never will: a rank has failed. */
+static bool await_idle(struct run_saver *saver)
+{
+    bool idle = false;
+    while (!idle && !has_quit(saver)) {
+        struct timespec end;
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += LOOK_S;
+        pthread_mutex_lock(&saver->lock);
+        if (saver->phase != SAVER_IDLE) pthread_cond_timedwait(&saver->changed, &saver->lock, &end);
+        idle = saver->phase == SAVER_IDLE;
+        pthread_mutex_unlock(&saver->lock);
+    }
+    return idle;
+}
+
+bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked, bool *if_best)
+{
+    struct run *const run = saver->run;
+    pthread_mutex_lock(&run->lock);
+    *if_best = run->peers->cuts[job] != walked;
+    pthread_mutex_unlock(&run->lock);
+    const bool cuts = !*if_best || run_saver_is_evaluated(saver, job, walked);
+    return cuts && await_idle(saver);
+}
+
+/* --- whether -------------------------------------------------------------------------------------- */
 
 /* Returns true when it is known whether the cut is made; that is in *made. Under run.lock. */
 static bool is_decided(const struct run_saver *saver, uint32_t job, uint64_t minibatch, bool *made)
@@ -75,11 +94,12 @@ static bool is_decided(const struct run_saver *saver, uint32_t job, uint64_t min
         return true;
     }
     if (peers->own == 0) {
-        *made = !progress->diverged && !progress->damaged;
+        *made = !progress->diverged && !progress->damaged && !saver->jobs[job].gave_up &&
+                (!saver->cut_if_best || progress->improved == minibatch);
         return progress->losses >= minibatch && run_has_evaluation(run, job, minibatch);
     }
-    *made = peers->verdict_made;
-    return peers->verdict_job == job && peers->verdict_minibatch == minibatch;
+    *made = peers->verdicts[job][minibatch] == PEERS_MADE;
+    return peers->verdicts[job][minibatch] != PEERS_UNDECIDED;
 }
 
 bool saver_agrees(struct run_saver *saver)
@@ -102,14 +122,6 @@ bool saver_agrees(struct run_saver *saver)
 }
 
 /* --- what ----------------------------------------------------------------------------------------- */
-
-bool saver_has_shard(const struct run_saver *saver, uint32_t shard)
-{
-    const struct run *const run = saver->run;
-    if (!run->peers) return true;
-    if (!run_is_split(run, shard)) return run_peers_home(run, shard, 0) == run->peers->own;
-    return run->peers->shard_at[(size_t)run->peers->own * run->plan->shard_count + shard];
-}
 
 /* Moves the copy of a state, or of a rank's share of it, from its home to rank 0. */
 static bool bring(struct run_saver *saver, uint32_t shard, uint32_t rank)

@@ -49,7 +49,7 @@ struct run_saver {
     bool dropped;            /* the cut's minibatch was left out */
     uint32_t finals;         /* asked for and not yet done */
     bool quit;
-    bool planned;            /* rank 0: all ranks were told of a cut that is not over */
+    bool planned;            /* rank 0: all ranks were told of a cut that is not over, but for best evaluations */
     struct ranks_request *parts; /* per shard and share (run_peers.home): its way to rank 0 */
     char *share;             /* room for a share on that way */
 };
@@ -57,18 +57,19 @@ struct run_saver {
 /* Returns true if a checkpoint of the job is due after a minibatch. */
 bool run_saver_is_due(const struct run_saver *saver, uint32_t job, uint64_t minibatch);
 
+/* Returns true when this minibatch, not the last one, may be the best so far. */
+bool run_saver_is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch);
+
 /* --- several processes (run_saver_peers.c) ------------------------------------------------------------ */
 
-/* Returns true if all ranks cut here, after the copy before is over. On the enqueueing thread. */
-bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked);
+/* Returns true if all ranks cut here, after the copy before is over. *if_best: for the best evaluation only. On the
+ * enqueueing thread. */
+bool saver_cuts_at(struct run_saver *saver, uint32_t job, uint64_t walked, bool *if_best);
 
 /* The others are called on the saver's thread, without its lock. */
 
 /* Returns true if the cut is made, as on all ranks. */
 bool saver_agrees(struct run_saver *saver);
-
-/* Returns true if this process has the shard's state; one process has all. */
-bool saver_has_shard(const struct run_saver *saver, uint32_t shard);
 
 /* Sends copies to rank 0, or receives them. Returns false when a rank has failed. */
 bool saver_brings_together(struct run_saver *saver, uint32_t job);

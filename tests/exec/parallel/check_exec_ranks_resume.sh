@@ -26,11 +26,13 @@ fail() { echo "FAILED: $*"; exit 1; }
 cat >untied.json <<JSON
 {"model_type": "gpt2", "n_layer": 4, "n_embd": 32, "n_head": 2, "n_positions": 64, "vocab_size": 256, "tie_word_embeddings": false}
 JSON
-plan() { # NAME MINIBATCHES NETWORK PARALLEL
+keep=last rate=0.0003
+plan() { # NAME MINIBATCHES NETWORK PARALLEL; also `keep`, and `rate` of learning
     cat >"$1-jobs.json" <<JSON
 {"spillway_jobs": 1,
  "defaults": {"network": "$3", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
- "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "evaluate": {"every": 3, "minibatches": 2}, "parallel": {$4}}]}
+ "jobs": [{"name": "a", "weights_out": "a.safetensors", "minibatches": $2, "evaluate": {"every": 3, "minibatches": 2},
+   "optimizer": {"kind": "adamw", "lr": $rate}, "keep": "$keep", "parallel": {$4}}]}
 JSON
     spillway plan "$1-jobs.json" --hw host-2-cores --devices 4 --device-memory 64MiB --quiet -o "$1.json" >/dev/null
 }
@@ -58,6 +60,7 @@ go_on() { # FOLDER NUMBER-OF-PROCESSES...
         SPILLWAY_EXEC=$work/ranks/exec-$n spillway run a.json --checkpoint again --resume --quiet >/dev/null 2>messages ||
             fail "$n processes do not go on from $(ls "$folder/a"): $(cat messages)"
         cmp a.safetensors whole.safetensors || fail "other weights after going on in $n processes"
+        [[ $keep == last ]] || cmp a.best.safetensors whole.best || fail "other best weights after going on in $n processes"
     done
 }
 
@@ -68,24 +71,48 @@ whole_run() { # NETWORK PARALLEL
     plan a $steps "$1" "$2"
     spillway-exec run a.json --quiet --log whole.log
     mv a.safetensors whole.safetensors
+    [[ $keep == last ]] || mv a.best.safetensors whole.best
     spillway-exec run a.json --quiet --checkpoint alone --checkpoint-every 5 --keep 100
-    rm a.safetensors
+    rm -f a.safetensors a.best.safetensors
     mpirun --allow-run-as-root --oversubscribe -n 4 spillway-exec run a.json --quiet --checkpoint many \
         --checkpoint-every 5 --keep 100
     cmp a.safetensors whole.safetensors || fail "$2: other weights with checkpoints"
+    [[ $keep == last ]] || cmp a.best.safetensors whole.best || fail "$2: other best weights with checkpoints"
+    for file in $(sed -n 's/.*"step": \([0-9]*\), "evaluation".*"best": true.*/\1/p' whole.log); do
+        file=$(printf "step-%010d.safetensors" "$file") # the best so far has a checkpoint of its own
+        cmp "alone/a/$file" "many/a/$file" || fail "$2: no equal checkpoint of the best evaluation: $file"
+    done
     for file in alone/a/*; do
         [[ ! -e many/a/${file##*/} ]] ||
             { cmp "$file" "many/a/${file##*/}" || fail "$2: another checkpoint: $file"; same=$((same + 1)); }
     done
-    ((same >= 2)) && [[ -e many/a/step-0000000036.safetensors ]] || fail "$2: few checkpoints: $(ls many/a)"
-    rm many/a/step-0000000036.safetensors
+    ((same >= 2)) && [[ -e many/a/step-00000000$steps.safetensors ]] || fail "$2: few checkpoints: $(ls many/a)"
+    rm "many/a/step-00000000$steps.safetensors"
 }
 whole_run gpt2-tiny-bytes '"data": 4, "zero": 1'
+go_on many 3
+whole_run gpt2-tiny-bytes '"data": 4, "zero": 2, "offload": "states", "delayed": true, "flush": 6'
 go_on many 3
 whole_run untied.json '"pipeline": 4, "schedule": "2bw", "flush": 6'
 go_on many 2
 whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "schedule": "1f1b"'
 go_on many 1 2 4
+
+# The weights of the best evaluation: of an early one, which a run that goes on keeps, and of one after it went on.
+keep=best rate=0.3
+for best in early late; do
+    [[ $best == early ]] && steps=11 || steps=18
+    whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "zero": 1, "schedule": "1f1b"'
+    last=$(sed -n 's/.*"step": \([0-9]*\), "evaluation".*"best": true.*/\1/p' whole.log | tail -n 1)
+    for file in many/a/*; do
+        number=${file##*-0000000} number=$((10#${number%.safetensors}))
+        ((number <= 10)) || rm "$file"
+    done
+    [[ $best == early && $last == 3 || $best == late && $last -gt 12 ]] || fail "the $best best evaluation is $last"
+    go_on many 1 2 3
+done
+keep=last rate=0.0003 steps=36
+whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "schedule": "1f1b"'
 
 # Ranks without the option are told apart.
 spillway-exec run a.json --quiet --rank 0 --ranks 2 --meet 127.0.0.1:19997 --checkpoint one 2>err.0 &
