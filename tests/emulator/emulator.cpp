@@ -56,15 +56,21 @@ static void set_thread(int index)
     threadIdx = fibers[index].thread;
 }
 
-/* These two are opaque to the compiler: a function must not jump into itself, and whoever calls them must not count on
+#ifdef __clang__
+#define APART __attribute__((noinline, optnone))
+#else
+#define APART __attribute__((noipa))
+#endif
+
+/* These are opaque to the compiler: a function must not jump into itself, and whoever calls them must not count on
  * registers that they themselves leave as they are. */
-static void __attribute__((noipa)) jump(void **there)
+static void APART jump(void **there)
 {
     __builtin_longjmp(there, 1);
 }
 
 /* Goes on at another place, until somebody comes back here. */
-static void __attribute__((noipa)) change(void **here, void **there)
+static void APART change(void **here, void **there)
 {
     if (__builtin_setjmp(here) == 0) jump(there);
 }
@@ -84,7 +90,7 @@ static void fiber_main()
     }
 }
 
-static void __attribute__((noipa)) start(struct fiber *fiber, char *stack, size_t bytes)
+static void APART start(struct fiber *fiber, char *stack, size_t bytes)
 {
     fiber->started = true;
     if (__builtin_setjmp(scheduler) != 0) return;
