@@ -55,7 +55,8 @@ static enum status gather_shard(struct run *run, uint32_t b, struct error *err)
     char *theirs, *const whole = run_host_buffer(run, b);
     struct run_peers_data data = {.what = PEERS_BEST, .number = b, .sends = own > 0, .at = whole,
                                   .bytes = buffer->bytes};
-    if (own > 0) return run_peers_has_values(run, own, shard) ? run_peers_move(run, &data, run->peers->moved, err) : STATUS_OK;
+    if (own > 0)
+        return run_peers_has_values(run, own, shard) ? run_peers_move(run, &data, run->peers->moved, err) : STATUS_OK;
     TRY(ARENA_NEW(&run->result->arena, buffer->bytes, theirs, err)); /* outlives the messages */
     data.at = theirs;
     pthread_mutex_lock(&run->lock);

@@ -99,23 +99,23 @@ static const struct plan_task *choose_place(struct plan_dispatch *d, uint32_t un
     uint32_t count = d->first_choice[row + 1] - d->first_choice[row];
     const struct plan_task *best = &plan->tasks[choices[0]];
     assert(count > 0);
-    uint64_t least[HISTORY];
-    for (uint32_t h = 0; count > 1 && h < HISTORY; h++)
+    uint64_t least[PLAN_DISPATCH_HISTORY];
+    for (uint32_t h = 0; count > 1 && h < PLAN_DISPATCH_HISTORY; h++)
         least[h] = on->history[h] ? overlap_bytes(d, best, on->history[h]) : 0;
     for (uint32_t c = 1; c < count; c++) {
         const struct plan_task *other = &plan->tasks[choices[c]];
-        uint64_t bytes[HISTORY];
-        uint32_t differs = HISTORY;
-        for (uint32_t h = 0; h < HISTORY; h++) {
+        uint64_t bytes[PLAN_DISPATCH_HISTORY];
+        uint32_t differs = PLAN_DISPATCH_HISTORY;
+        for (uint32_t h = 0; h < PLAN_DISPATCH_HISTORY; h++) {
             bytes[h] = on->history[h] ? overlap_bytes(d, other, on->history[h]) : 0;
-            if (differs == HISTORY && bytes[h] != least[h]) differs = h;
+            if (differs == PLAN_DISPATCH_HISTORY && bytes[h] != least[h]) differs = h;
         }
-        if (differs == HISTORY || bytes[differs] > least[differs]) continue;
+        if (differs == PLAN_DISPATCH_HISTORY || bytes[differs] > least[differs]) continue;
         best = other;
         memcpy(least, bytes, sizeof least);
     }
     if (plan->units[unit].acquire_count > 0) {
-        memmove(on->history + 1, on->history, (HISTORY - 1) * sizeof *on->history);
+        memmove(on->history + 1, on->history, (PLAN_DISPATCH_HISTORY - 1) * sizeof *on->history);
         on->history[0] = best;
     }
     return best;

@@ -4,7 +4,7 @@
 
 #include "planner/policy/plan_dispatch.h"
 
-enum { HISTORY = 8 }; /* units of a device to look back at: the most weight buffers that it may have */
+enum { PLAN_DISPATCH_HISTORY = 8 }; /* units of a device to look back at: the most weight buffers that it may have */
 
 struct plan_dispatch_chain {
     uint32_t first, count; /* its entries of `entries` */
@@ -18,7 +18,7 @@ struct plan_dispatch_chain {
 };
 
 struct plan_dispatch_device {
-    const struct plan_task *history[HISTORY]; /* newest first; NULL: none */
+    const struct plan_task *history[PLAN_DISPATCH_HISTORY]; /* newest first; NULL: none */
     uint32_t slots, running; /* units that hold one */
     uint64_t slot_bytes;
 };
