@@ -426,9 +426,18 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     if (is_of_norms(loop, op)) run_ranks_spread(loop->run, op, target);
 }
 
+/* Counts a pass of another rank's device in an asynchronous schedule, whose minibatch follows from the count. */
+static void count_elsewhere(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    static const bool counted[PLAN_PASS_COUNT] = {[PLAN_FORWARD] = true, [PLAN_BACKWARD] = true};
+    if (op->op->kind == OP_COMPUTE && counted[op->op->pass] && is_asynchronous(loop, op))
+        (void)next_microbatch(loop, op, loop->plan->job_first_shard[op->unit->job] + op->unit->shard);
+}
+
 /* Does this rank's part in an operation of another rank's device: it sends, receives norms, or is a member of a sum. */
 static enum status enqueue_elsewhere(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
 {
+    count_elsewhere(loop, op);
     if (op->op->kind == OP_COLLECTIVE && is_within(op)) return STATUS_OK;
     if (op->op->kind == OP_COLLECTIVE) {
         const struct run_collective_data data = collective_data_of(loop, op);

@@ -206,8 +206,9 @@ enum status run_fill_all(struct run *run, struct error *err)
     }
     arena_release(&scratch);
     for (uint32_t j = 0; j < plan->jobs.count && status == STATUS_OK; j++) {
+        if (run_ranks_awaits_states(run, j)) continue;
         if (run_is_stored(run, plan->job_first_shard[j])) status = run_storage_fill_table(run, j, err);
-        else if (!run_ranks_awaits_states(run, j)) fill_table(run, j);
+        else fill_table(run, j);
     }
     run_ranks_clear_best(run);
     if (status == STATUS_OK) status = run_ranks_scatter(run, err);

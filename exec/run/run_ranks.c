@@ -10,7 +10,7 @@
 #include "exec/ranks/rank_place.h"
 #include "exec/run/run_callbacks.h"
 #include "exec/state/run_shares.h"
-#include "models/job/parallel_memory.h"
+#include "exec/state/run_storage.h"
 #include "planner/plan_gang.h"
 
 /* --- who has what ----------------------------------------------------------------------------------- */
@@ -25,22 +25,11 @@ static enum status refuse_options(const struct run *run, struct error *err)
         {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
-        {plan_staged_bytes(run->plan) > 0, "states on storage"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
         if (rows[i].given)
             return error_set(err, STATUS_BAD_INPUT, "a run in several processes cannot have %s", rows[i].what);
     return STATUS_OK;
-}
-
-/* Returns NULL, or why the job is carried out in one process only. */
-static const char *refuse_job(const struct run *run, uint32_t j)
-{
-    const struct job *const job = &run->plan->jobs.jobs[j];
-    if (job->parallel.storage) return "states in storage";
-    if (parallel_is_set(&job->parallel) && parallel_waits_for_first(job, parallel_chunks(&job->parallel) - 1))
-        return "an asynchronous pipeline that clips or shares a table";
-    return NULL;
 }
 
 /* Notes the ranks of a task's devices. Returns false when a shard's first replica, or a job that is not parallel, has
@@ -119,12 +108,6 @@ enum status run_ranks_open(struct run *run, struct error *err)
                          run->plan->hardware.backend);
     TRY(refuse_options(run, err));
     TRY(rank_place_check(&run->plan->hardware, ranks_count(ranks), err));
-    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
-        const char *const why = refuse_job(run, j);
-        if (why)
-            return error_set(err, STATUS_BAD_INPUT, "job '%s' has %s, which one process carries out, several do not",
-                             run->plan->jobs.jobs[j].name, why);
-    }
     TRY(ARENA_NEW(&run->arena, 1, peers, err));
     *peers = (struct run_peers){.ranks = ranks, .own = ranks_own(ranks), .count = ranks_count(ranks)};
     pthread_cond_init(&peers->changed, NULL);
@@ -322,9 +305,9 @@ bool run_ranks_awaits_states(const struct run *run, uint32_t job)
 static enum status move_state(struct run *run, uint32_t what, uint32_t number, uint32_t rank, void *state,
                               uint64_t bytes, struct error *err)
 {
-    const struct run_peers_data data = {.what = what, .number = number, .other = run->peers->own == 0 ? rank : 0,
-                                        .sends = (run->peers->own == 0) == (what == PEERS_STATES), .at = state,
-                                        .bytes = bytes};
+    const bool first = run->peers->own == 0, from_first = what == PEERS_STATES || what == PEERS_STORED;
+    const struct run_peers_data data = {.what = what, .number = number, .other = first ? rank : 0,
+                                        .sends = first == from_first, .at = state, .bytes = bytes};
     return run_peers_move(run, &data, run->peers->moved, err);
 }
 
@@ -335,9 +318,35 @@ static uint64_t state_bytes(const struct run *run, uint32_t shard, const struct 
     return run_is_split(run, shard) ? (plan_buffer_ranks(run->plan, buffer) - 1) * room + buffer->bytes : buffer->bytes;
 }
 
+/* Moves a device's state on storage between its rank and rank 0, through memory. `final`: to rank 0. */
+static enum status move_stored(struct run *run, uint32_t shard, uint32_t place, bool final, struct error *err)
+{
+    const uint32_t home = run_peers_home(run, shard, place), own = run->peers->own;
+    const uint32_t number = run->peers->first_home[shard] + place;
+    void *const state = run_storage_passing(run);
+    if (home == 0 || (own > 0 && own != home)) return STATUS_OK;
+    const bool sends = (own > 0) == final;
+    if (sends) TRY(run_storage_move(run, shard, place, false, state, err));
+    TRY(move_state(run, final ? PEERS_FINAL : PEERS_STORED, number, home, state, run_stored_bytes(run, shard), err));
+    return sends ? STATUS_OK : run_storage_move(run, shard, place, true, state, err);
+}
+
+/* Distributes the states on storage. */
+static enum status scatter_stored(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        if (!run_is_stored(run, s) || !job_fills_at_once(&plan->jobs.jobs[plan->shards[s].job])) continue;
+        for (uint32_t place = 0; place < run_shard_places(plan, s); place++)
+            TRY(move_stored(run, s, place, false, err));
+    }
+    return STATUS_OK;
+}
+
 enum status run_ranks_scatter(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
+    if (run->peers) TRY(scatter_stored(run, err));
     for (uint32_t b = 0; run->peers && b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->on_device || buffer->kind != BUFFER_STATE || buffer->variant != 0 ||
@@ -361,6 +370,10 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
     for (uint32_t s = 0; s < run->plan->shard_count; s++) {
         const bool split = run_is_split(run, s);
         for (uint32_t i = 0; i < (split ? run_shares_ranks(run, s) : 1); i++) {
+            if (run_is_stored(run, s)) {
+                TRY(move_stored(run, s, i, true, err));
+                continue;
+            }
             const uint32_t home = run_peers_home(run, s, i), number = run->peers->first_home[s] + i;
             void *const state = split ? (void *)run_shares_at(run, s, i) : run->states[s];
             const uint64_t bytes = split ? run->plan->buffers[run->state_buffers[s]].bytes

@@ -59,7 +59,7 @@ struct run_peers_message {
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
 enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED,
-       PEERS_BEST };
+       PEERS_BEST, PEERS_STORED };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
@@ -37,6 +38,8 @@ struct run_storage {
     uint64_t *offset;           /* per shard; UINT64_MAX: not stored */
     uint64_t *staged;           /* plan_host_staged() */
     struct device *streams[2];  /* QUEUE_READ and QUEUE_WRITE */
+    void *passing;              /* run_storage_passing(), of ... */
+    uint64_t passing_bytes;     /* ... the largest state of a rank */
     pthread_mutex_t aside;      /* who uses QUEUE_ASIDE */
     pthread_mutex_t lent;       /* who has borrowed states */
 };
@@ -189,6 +192,23 @@ static enum status move_shares(struct run *run, uint32_t shard, bool save, struc
                                  : storage_read(storage->file, QUEUE_ASIDE, memory, storage->offset[shard], bytes, err);
     pthread_mutex_unlock(&storage->aside);
     return status;
+}
+
+enum status run_storage_move(struct run *run, uint32_t shard, uint32_t rank, bool save, void *at, struct error *err)
+{
+    struct run_storage *const storage = run->storage;
+    const uint64_t bytes = run_stored_bytes(run, shard);
+    const uint64_t offset = storage->offset[shard] + rank % run_stored_ranks(run, shard) * bytes;
+    pthread_mutex_lock(&storage->aside);
+    const enum status status = save ? storage_write(storage->file, QUEUE_ASIDE, at, offset, bytes, err)
+                                    : storage_read(storage->file, QUEUE_ASIDE, at, offset, bytes, err);
+    pthread_mutex_unlock(&storage->aside);
+    return status;
+}
+
+void *run_storage_passing(const struct run *run)
+{
+    return run->storage ? run->storage->passing : NULL;
 }
 
 /* Makes room in memory for all ranks' states of a shard, and loads them. The caller leaves them, also after an
@@ -345,6 +365,7 @@ static enum status place_states(struct run_storage *storage, uint64_t *bytes, st
         if (buffer->bytes > (INT64_MAX - *bytes) / ranks - STORAGE_BLOCK)
             return error_set(err, STATUS_LIMIT, "the stored states are more than a file can hold");
         *bytes += ranks * size_align(buffer->bytes, STORAGE_BLOCK);
+        storage->passing_bytes = max_u64(storage->passing_bytes, size_align(buffer->bytes, STORAGE_BLOCK));
     }
     return STATUS_OK;
 }
@@ -390,6 +411,9 @@ enum status run_storage_open(struct run *run, struct error *err)
     options.bytes = bytes;
     options.queues = QUEUE_COUNT;
     if (status == STATUS_OK) status = storage_open(&options, &storage->file, err);
+    if (status == STATUS_OK && run->peers)
+        status = host_memory_map("a state on its way to another process", storage->passing_bytes, &storage->passing,
+                                 err);
     if (status != STATUS_OK) return status;
     const char *const note = storage_note(storage->file);
     if (note) run_note(run, "storage in '%s': %s", options.folder, note);
@@ -415,6 +439,7 @@ void run_storage_close(struct run_storage *storage)
     device_close(storage->streams[QUEUE_READ]);
     device_close(storage->streams[QUEUE_WRITE]);
     storage_close(storage->file);
+    host_memory_unmap(storage->passing, storage->passing_bytes);
     pthread_mutex_destroy(&storage->lent);
     pthread_mutex_destroy(&storage->aside);
     free(storage);

@@ -42,6 +42,14 @@ MUST_CHECK enum status run_storage_fill_table(struct run *run, uint32_t job, str
 MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t from, uint64_t bytes,
                                         struct error *err);
 
+/* Loads a rank's state of a stored shard, run_stored_bytes() at `at`, or saves it. From the main thread, before or
+ * after the run's operations. */
+MUST_CHECK enum status run_storage_move(struct run *run, uint32_t shard, uint32_t rank, bool save, void *at,
+                                        struct error *err);
+
+/* Several processes: returns memory for one of these, which outlives the run's messages. */
+void *run_storage_passing(const struct run *run);
+
 /* States of shards [first, first + count), in their home or in borrowed memory. Only one user at
  * a time; others wait. */
 struct run_states {

@@ -26,7 +26,8 @@ plan() { # NAME DEVICES KEYS-OF-THE-JOB
  "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "microbatches": 4, "data": "text.txt"},
  "jobs": [{"name": "a", "weights_out": "a.safetensors", $3}]}
 JSON
-    spillway plan "$1-jobs.json" --hw host-2-cores --devices "$2" --device-memory 64MiB --quiet -o "$1.json" >/dev/null
+    spillway plan "$1-jobs.json" --hw host-2-cores --devices "$2" --device-memory 64MiB --storage-memory 4GiB \
+        --storage-rate 1GB/s --quiet -o "$1.json" >/dev/null
 }
 losses() { sed -n 's/, "lr.*//; s/, "elapsed.*//; /loss"/p' "$1"; }
 
@@ -75,7 +76,8 @@ plan split 4 '"minibatches": 3, "parallel": {"tensor": 2, "pipeline": 2, "schedu
 plan below 4 '"minibatches": 3, "parallel": {"pipeline": 2, "data": 2, "zero": 1, "offload": "states", "schedule": "1f1b"}'
 plan codes 4 '"minibatches": 3, "precision": "bf16-weights", "gradients": "bf16", "parallel": {"data": 4, "zero": 2}'
 plan delay 4 '"minibatches": 6, "parallel": {"pipeline": 2, "data": 2, "zero": 2, "offload": "states", "delayed": true, "flush": 4, "schedule": "1f1b"}'
-all=(both deep wide tree held clip wild late uneven shares split below codes delay)
+plan waits 4 '"minibatches": 8, "optimizer": {"kind": "adamw", "lr": 0.001, "clip": 0.3}, "parallel": {"pipeline": 4, "schedule": "2bw"}'
+all=(both deep wide tree held clip wild late uneven shares split below codes delay waits)
 declare -A options=([wild]="--on-nan skip")
 for name in "${all[@]}"; do
     rm -f a.safetensors
@@ -96,6 +98,25 @@ for name in "${all[@]}"; do
     done
 done
 grep -q '"skipped": true' wild.log || fail "no step was skipped"
+
+# States in storage, of each rank; rank 0 reads weights from a file for all.
+plan store 4 '"minibatches": 3, "weights_in": "both.safetensors", "parallel": {"pipeline": 2, "data": 2, "zero": 2, "offload": "states", "storage": true, "schedule": "1f1b"}'
+spillway-exec run store.json --quiet --storage .
+mv a.safetensors store.safetensors
+for n in 2 3; do
+    begin $n store.json --storage .
+    for ((r = 0; r < n; r++)); do
+        await $r
+        [[ $code == 0 ]] || fail "storage: rank $r of $n ended with $code: $(cat err.$r)"
+    done
+    cmp a.safetensors store.safetensors || fail "other weights from $n processes with storage"
+done
+rm a.safetensors store.safetensors
+begin 2 store.json
+for r in 0 1; do
+    await $r
+    [[ $code == 2 ]] && grep -q 'no folder for it is named' err.$r || fail "without storage: $code $(cat err.$r)"
+done
 
 # The weights of the best evaluation, whole and in shares.
 for of in '"pipeline": 2, "data": 2, "schedule": "1f1b"' '"tensor": 2, "data": 2, "zero": 3'; do
@@ -182,11 +203,14 @@ await 0
 kill -KILL "${ranks[1]}"
 await 1
 
-# The first interrupt ends all ranks after the same minibatch, with the weights. A delayed update is not lost.
-for of in '"pipeline": 2, "data": 2, "schedule": "1f1b"' '"data": 4, "zero": 1, "offload": "states", "delayed": true'; do
+# The first interrupt ends all ranks after the same minibatch, with the weights. A delayed update is not lost, nor what
+# is in storage.
+for of in '"pipeline": 2, "data": 2, "schedule": "1f1b"' '"pipeline": 4, "schedule": "2bw"' \
+    '"data": 4, "zero": 1, "offload": "states", "delayed": true' \
+    '"data": 4, "zero": 2, "offload": "states", "storage": true'; do
     plan long 4 '"minibatches": 100000, "parallel": {'"$of"'}'
     rm many.log
-    begin 2 long.json --log many.log
+    begin 2 long.json --log many.log --storage .
     await_step 3
     kill -INT "${ranks[1]}"
     for r in 0 1; do
@@ -196,7 +220,7 @@ for of in '"pipeline": 2, "data": 2, "schedule": "1f1b"' '"data": 4, "zero": 1, 
     steps=$(losses many.log | wc -l)
     mv a.partial.safetensors stopped.safetensors
     plan until 4 '"minibatches": '"$steps"', "parallel": {'"$of"'}'
-    spillway-exec run until.json --quiet
+    spillway-exec run until.json --quiet --storage .
     cmp a.safetensors stopped.safetensors || fail "other weights after an interrupt"
     rm stopped.safetensors a.safetensors
 done

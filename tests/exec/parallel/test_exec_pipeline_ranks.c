@@ -2,8 +2,8 @@
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
  * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
- * encoded gradients, delayed updates, and products in pieces. The measured trace has the same operations, in the same
- * order.
+ * encoded gradients, delayed updates, states in storage, asynchronous pipelines that clip or share a table, and
+ * products in pieces. The measured trace has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static int run_rank(const struct plan *plan, const struct ranks_options *options
     struct ranks *ranks = NULL;
     enum status status = options ? ranks_join(options, &ranks, err) : STATUS_OK;
     const struct run_options of_run = {.ranks = ranks, .poison = true, .delay_seed = delay_seed,
-                                       .stall_s = RANK_PATIENCE_S,
+                                       .stall_s = RANK_PATIENCE_S, .storage.folder = P_tmpdir,
                                        .record_spans = !options || options->rank == 0};
     if (status == STATUS_OK) status = run_plan(plan, &of_run, &result, &trace, err);
     if (status == STATUS_OK) {
@@ -343,14 +343,15 @@ static void test_codes_of_shares(void **state)
     }
 }
 
-/* Draws delayed updates, whole or of shares, with flushes and without. */
-static void draw_delayed(uint64_t seed, uint64_t n, struct way *w)
+/* Draws updates on the host, delayed or of states in storage or both; whole or of shares, with flushes and without. */
+static void draw_below(uint64_t seed, uint64_t n, struct way *w)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED, PIPELINE_ZB_H1};
     uint64_t key = 100 * n;
     struct parallel *const p = &w->parallel;
-    *p = (struct parallel){.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1, .offload = OFFLOAD_STATES,
-                           .delayed = true};
+    *p = (struct parallel){.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1, .offload = OFFLOAD_STATES};
+    p->storage = random_below(seed, key++, 2);
+    p->delayed = !p->storage || random_below(seed, key++, 3) == 0;
     p->pipeline = 1 + (uint32_t)random_below(seed, key++, 3);
     p->data = p->pipeline == 1
               ? 2 + (uint32_t)random_below(seed, key++, 3) : 1 + (uint32_t)random_below(seed, key++, 2);
@@ -358,25 +359,55 @@ static void draw_delayed(uint64_t seed, uint64_t n, struct way *w)
     if (p->schedule == PIPELINE_INTERLEAVED) p->chunks = 2;
     if (p->data > 1) p->zero = (uint32_t)random_below(seed, key++, 4);
     if (parallel_devices(p) <= 4 && random_below(seed, key++, 3) == 0) p->tensor = 2;
-    if (random_below(seed, key++, 2)) p->flush = 1 + (uint32_t)random_below(seed, key++, 4);
+    if (p->delayed && random_below(seed, key++, 2)) p->flush = 1 + (uint32_t)random_below(seed, key++, 4);
     w->job = (struct cut_job){.config = cut_job_configs[n % CUT_JOB_CONFIGS], .parallel = p, .steps = 7,
+                              .stored = p->storage,
                               .microbatches = p->data * p->pipeline * (1 + random_below(seed, key++, 2)),
                               .devices = (uint32_t)parallel_devices(p),
                               .every = random_below(seed, key++, 4), .held_out = 1 + random_below(seed, key, 2)};
     key++;
     if (random_below(seed, key++, 3) == 0) w->job.precision = PRECISION_BF16_WEIGHTS;
     if (cut_job_clips(w->job.config) && random_below(seed, key++, 2)) w->job.clip = 0.1 + random_unit(seed, key++);
-    w->job.keeps_best = w->job.every > 0 && random_below(seed, key++, 2);
+    w->job.keeps_best = w->job.every > 0 && !p->storage && random_below(seed, key++, 2);
+    const bool whole = p->data > 1 && p->zero == ZERO_NOTHING; /* whole weights come up for one microbatch */
+    const bool divides = p->data > 1 && !whole && p->zero < ZERO_WEIGHTS;
+    if (p->delayed || pipeline_has_halves(p->schedule) || whole || divides || random_below(seed, key++, 2)) return;
+    p->offload = OFFLOAD_WEIGHTS;
 }
 
-static void test_delayed_of_several_processes(void **state)
+static void test_updates_below(void **state)
 {
     (void)state;
-    const uint64_t seed = support_seed("delayed in processes");
-    for (uint64_t n = 0; n < 3 * CUT_JOB_CONFIGS; n++) {
+    const uint64_t seed = support_seed("delayed and stored in processes");
+    for (uint64_t n = 0; n < 4 * CUT_JOB_CONFIGS; n++) {
         struct way w;
-        draw_delayed(seed, n, &w);
+        draw_below(seed, n, &w);
         compare_processes(&w.job, seed, n);
+    }
+}
+
+/* Asynchronous pipelines whose last stages wait for the first: they clip, or share a table over their ends. */
+static void test_waits_of_several_processes(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("waits in processes");
+    for (uint64_t n = 0; n < 16; n++) {
+        const char *const config = cut_job_configs[n % 4];
+        uint64_t key = 100 * n;
+        struct parallel p = {.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1};
+        p.pipeline = 2 + (uint32_t)random_below(seed, key++, 3);
+        p.data = 1 + (uint32_t)random_below(seed, key++, 2);
+        p.schedule = random_below(seed, key++, 2) ? PIPELINE_PIPEDREAM : PIPELINE_2BW;
+        if (random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key++, 5);
+        if (parallel_devices(&p) <= 4 && random_below(seed, key++, 3) == 0) p.tensor = 2;
+        struct cut_job job = {.config = config, .parallel = &p, .devices = (uint32_t)parallel_devices(&p),
+                              .steps = CUT_JOB_STEPS_MOST, .microbatches = p.data, .held_out = 2,
+                              .every = random_below(seed, key++, 4)};
+        if (p.schedule == PIPELINE_2BW) job.microbatches *= p.pipeline + random_below(seed, key++, 3);
+        if (cut_job_clips(config) && (!is_tied(config) || random_below(seed, key++, 2)))
+            job.clip = 0.1 + random_unit(seed, key++);
+        if (random_below(seed, key++, 3) == 0) job.precision = PRECISION_BF16_WEIGHTS;
+        compare_processes(&job, seed, n);
     }
 }
 
@@ -410,7 +441,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_several_processes), cmocka_unit_test(test_codes_of_several_processes),
-        cmocka_unit_test(test_codes_of_shares), cmocka_unit_test(test_delayed_of_several_processes),
+        cmocka_unit_test(test_codes_of_shares), cmocka_unit_test(test_updates_below),
+        cmocka_unit_test(test_waits_of_several_processes),
         cmocka_unit_test(test_pieces_of_several_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
