@@ -1,8 +1,8 @@
 /*
  * Linear layers with bf16 weights, as a GPU computes them: operands are bf16, products exact in fp32, sums in fp32.
  *
- * The processor multiplies fp32 (some with bf16 are slower with it). Operands are widened by tiles into memory that
- * stays in the cache:
+ * A processor with a matrix unit multiplies bf16 itself (kernels_bf16_library.h). Others multiply fp32 (some with bf16
+ * are slower with it): operands are widened by tiles into memory that stays in the cache:
  *
  *     for each column tile of the result, for each part of the inner dimension:
  *         widen that tile of B                  DEPTH x SIDE
@@ -14,6 +14,8 @@
 #include "exec/kernels/kernels_host.h"
 
 #include <assert.h>
+
+#include "exec/kernels/kernels_bf16_library.h"
 
 enum { SIDE = 1024, DEPTH = 1024 };
 static_assert(SIDE * DEPTH <= HOST_WIDENED, "a tile fits");
@@ -58,9 +60,26 @@ static void widen_tile(const struct kernels *kernels, float *out, const struct o
         host_widen_row(out + i * width, x->x + (first + i) * x->columns + from, width);
 }
 
+static bool multiplies_bf16(const struct host_context *context, const struct kernels_bf16_product *p)
+{
+    const struct kernels_bf16_library_product product = {
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .transpose_a = p->a.transposed,
+        .transpose_b = p->b.transposed,
+        .accumulate = p->accumulate,
+        .a = p->a.x,
+        .b = p->b.x,
+        .c = p->c,
+    };
+    return context->bf16 && kernels_bf16_library_multiply(context->bf16, &product);
+}
+
 static void multiply(const struct kernels *kernels, const struct kernels_bf16_product *p)
 {
     const struct host_context *const context = kernels->context;
+    if (multiplies_bf16(context, p)) return;
     float *const a = context->widened, *const b = a + HOST_WIDENED;
     for (int64_t column = 0; column < p->n; column += SIDE) {
         const int64_t n = host_min(SIDE, p->n - column);

@@ -29,6 +29,7 @@
 
 #include "base/alloc.h"
 #include "base/process/clock.h"
+#include "exec/kernels/kernels_bf16_library.h"
 
 enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
 
@@ -257,6 +258,7 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     *kernels = table;
     kernels->context = context;
     kernels->threads = threads;
+    context->bf16 = kernels_bf16_library_create();
 
     /* While it packs and multiplies, the library's code moves the stack pointer into its buffers (seen with 2.6.3),
      * so a signal handler would write its frame over the heap before them. Streams' threads block signals anyway;
@@ -279,6 +281,7 @@ void kernels_host_destroy(struct kernels *kernels)
 {
     if (!kernels) return;
     struct host_context *const context = kernels->context;
+    kernels_bf16_library_destroy(context->bf16);
     free(context->widened);
     free(context);
     free(kernels);

@@ -26,6 +26,7 @@ enum {
 struct host_context {
     double loss_partials[HOST_LOSS_PARTIALS];
     float *widened; /* HOST_WIDENED floats per operand of a bf16 product */
+    struct kernels_bf16_library *bf16; /* products by the processor's matrix unit; NULL: it has none */
 };
 
 enum { HOST_WIDENED = 1 << 20 };
