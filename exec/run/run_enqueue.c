@@ -526,7 +526,9 @@ enum status run_await_room(struct run_loop *loop, struct plan_walk_op *op, struc
 {
     join_passes(loop, op);
     struct plan_walk_op about = *op;
-    about.minibatch = run_minibatch_of(loop, op);
+    /* a rank's own passes bound how far an asynchronous schedule is ahead: others' wait for no turn here */
+    const bool waits = run_is_here(loop->run, op) || !is_asynchronous(loop, op);
+    about.minibatch = waits ? run_minibatch_of(loop, op) : 0;
     return run_make_room(loop, &about, err);
 }
 
