@@ -284,11 +284,26 @@ static void keep_turns(const struct emit_context *e, struct emit_turns *kept)
         kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d]};
 }
 
+/* Moves a turn on to a multiple of `count`. */
+static uint32_t begin_anew(uint32_t turn, uint32_t count) { return (turn + count - 1) / count * count; }
+
+static void join(struct emit_context *e)
+{
+    const struct partition *p = e->partition;
+    for (uint32_t d = 0; d < e->plan->hardware.device_count; d++) {
+        e->edge_turn[d] = begin_anew(e->edge_turn[d], p->edge_count);
+        e->weight_buffer_turn[d] = begin_anew(e->weight_buffer_turn[d], p->weight_buffer_count);
+        if (p->storage.turns == 0) continue;
+        e->transient_turn[d] = begin_anew(e->transient_turn[d], p->storage.turns);
+        e->held_turn[d] = begin_anew(e->held_turn[d], p->storage.turns);
+    }
+}
+
 /* `kept`: scratch for each device. */
 static void emit_schedule(struct emit_context *e, struct emission *on, struct emit_turns *kept)
 {
     const struct schedule *schedule = on->schedule;
-    uint32_t tasks = 0, next_cycle = 0;
+    uint32_t tasks = 0, next_cycle = 0, next_joint = 0;
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct schedule_loop *cycle = next_cycle < schedule->cycle_count ? &schedule->cycles[next_cycle] : NULL;
         if (cycle && i == cycle->first) {
@@ -296,6 +311,7 @@ static void emit_schedule(struct emit_context *e, struct emission *on, struct em
             tasks = e->plan->task_count;
         }
         emit_scheduled(e, on, i);
+        for (; next_joint < schedule->joint_count && schedule->joints[next_joint] == i + 1; next_joint++) join(e);
         if (cycle && i + 1 == cycle->end) {
             emit_cycle(e, on, cycle, kept, tasks);
             next_cycle++;

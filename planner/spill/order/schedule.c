@@ -25,6 +25,7 @@
 #include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/order/agenda.h"
 #include "planner/spill/order/schedule_builder.h"
+#include "planner/spill/order/schedule_near.h"
 #include "planner/spill/order/schedule_steady.h"
 
 struct scheduler {
@@ -44,6 +45,7 @@ struct scheduler {
                                       that chooses */
     struct arena arena;            /* of trees and queues */
     struct schedule_steady steady;
+    struct schedule_near near;
     uint64_t left;                 /* units to place */
     bool resident;
 };
@@ -73,6 +75,12 @@ static uint32_t host_of(const struct scheduler *s, uint32_t device)
     return s->builder->times->hardware->devices[device].host;
 }
 
+/* Returns true if the job is admitted, and does not wait for others to make whole minibatches. */
+static bool may_go_on(const struct scheduler *s, uint32_t job)
+{
+    return s->builder->view_jobs[job].admitted && !(s->near.state == NEAR_CLOSING && schedule_near_holds(&s->near, job));
+}
+
 static void show_job(struct scheduler *s, uint32_t job)
 {
     const struct schedule_builder_view *now = &s->builder->view_jobs[job];
@@ -81,7 +89,8 @@ static void show_job(struct scheduler *s, uint32_t job)
     shown->remaining = now->remaining_s;
     shown->last_device = now->last_device;
     shown->next_device = now->next_device;
-    shown->admitted = now->admitted && (!s->nodes || s->nodes[job] == host_of(s, s->view.device));
+    shown->admitted = may_go_on(s, job) && (!s->nodes || s->nodes[job] == host_of(s, s->view.device));
+    if (s->near.state == NEAR_CLOSING) shown->remaining = schedule_near_rank(&s->near, job);
     shown->taken = now->reserved;
 }
 
@@ -113,7 +122,7 @@ static void show_devices(struct scheduler *s, uint32_t device)
     bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
     s->view.device = device;
     for (uint32_t j = 0; s->nodes && other && j < s->view.job_count; j++)
-        s->jobs[j].admitted = s->builder->view_jobs[j].admitted && s->nodes[j] == host_of(s, device);
+        s->jobs[j].admitted = may_go_on(s, j) && s->nodes[j] == host_of(s, device);
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         double free_s = s->builder->devices[d].compute_free_s;
         s->devices[d].free = free_s;
@@ -139,9 +148,10 @@ static bool is_bound(const struct scheduler *s)
 }
 
 /* Returns when the job can be chosen; HUGE_VAL: after another event. */
-static double choosable_s(const struct schedule_builder_view *job)
+static double choosable_s(const struct scheduler *s, uint32_t job)
 {
-    return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
+    const struct schedule_builder_view *view = &s->builder->view_jobs[job];
+    return may_go_on(s, job) && !view->reserved && view->remaining_s > 0 ? view->ready_s : HUGE_VAL;
 }
 
 /* Returns the earliest time when a resident job is ready on this device. */
@@ -149,8 +159,7 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
-        if (job->next_device == device) earliest = min_s(earliest, choosable_s(job));
+        if (s->builder->view_jobs[j].next_device == device) earliest = min_s(earliest, choosable_s(s, j));
     }
     return earliest;
 }
@@ -160,9 +169,8 @@ static void find_ready(const struct scheduler *s)
 {
     for (uint32_t h = 0; h < hardware_host_count(s->builder->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
         double *earliest = &s->ready_s[s->nodes[j]];
-        *earliest = min_s(*earliest, choosable_s(job));
+        *earliest = min_s(*earliest, choosable_s(s, j));
     }
 }
 
@@ -202,7 +210,7 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
 
 static void note_ready(struct scheduler *s, uint32_t job)
 {
-    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->builder->view_jobs[job]));
+    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(s, job));
 }
 
 /* Returns true if spilled jobs take turns in host memory. */
@@ -216,7 +224,7 @@ static bool is_shown(const struct scheduler *s, uint32_t job)
 {
     const struct schedule_builder_view *now = &s->builder->view_jobs[job];
     const struct policy_job *shown = &s->jobs[job];
-    return !s->nodes && shown->admitted == now->admitted && shown->taken == now->reserved &&
+    return !s->nodes && shown->admitted == may_go_on(s, job) && shown->taken == now->reserved &&
            !(shown->ready < now->ready_s || shown->ready > now->ready_s);
 }
 
@@ -312,25 +320,81 @@ static const struct schedule_unit *last_unit(const struct schedule *schedule)
     return &schedule->units[schedule->count - 1];
 }
 
-/* Skips cycles that repeat the last one. *cycle: the skipped cycles; the view then shows the time after them. */
-static enum status look_for_cycles(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle, bool *found,
-                                   struct error *err)
+/* Shows what has changed when the placing went on over cycles of `units`, or a stretch began or ended to close. */
+static void show_again(struct scheduler *s, uint64_t units)
 {
-    *found = schedule_steady_look(&s->steady, last_unit(out), out->count, cycle);
-    if (!*found) return STATUS_OK;
-    TRY(array_reserve(&out->cycles, &out->cycle_capacity, out->cycle_count, sizeof *out->cycles, PLAN_SEGMENTS_MAX,
-                      "cycles in the schedule", err));
-    out->cycles[out->cycle_count++] = (struct schedule_loop){cycle->first, cycle->end, cycle->times};
-    uint64_t units = cycle->times * (cycle->end - cycle->first);
     s->left -= units;
     s->session.decisions += units;
     for (uint32_t j = 0; j < s->view.job_count; j++) show_job(s, j);
     for (uint32_t d = 0; d < s->view.device_count; d++) s->devices[d].free = s->builder->devices[d].compute_free_s;
-    schedule_steady_go_on(&s->steady, out->count);
+}
+
+static enum status add_cycle(struct scheduler *s, struct schedule *out, const struct schedule_cycle *cycle,
+                             struct error *err)
+{
+    TRY(array_reserve(&out->cycles, &out->cycle_capacity, out->cycle_count, sizeof *out->cycles, PLAN_SEGMENTS_MAX,
+                      "cycles in the schedule", err));
+    out->cycles[out->cycle_count++] = (struct schedule_loop){cycle->first, cycle->end, cycle->times};
+    show_again(s, cycle->times * (cycle->end - cycle->first));
+    return STATUS_OK;
+}
+
+static enum status add_joint(struct schedule *out, struct error *err)
+{
+    TRY(array_reserve(&out->joints, &out->joint_capacity, out->joint_count, sizeof *out->joints, PLAN_SEGMENTS_MAX,
+                      "joints in the schedule", err));
+    out->joints[out->joint_count++] = out->count;
+    return STATUS_OK;
+}
+
+/* Repeats the round that was closed, if it pays. */
+static enum status repeat_round(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle,
+                                struct error *err)
+{
+    *cycle = (struct schedule_cycle){.first = s->near.first, .end = out->count,
+                                     .times = schedule_near_choose(&s->near, out->units, out->count)};
+    if (cycle->times == 0) {
+        show_again(s, 0);
+        return STATUS_OK;
+    }
+    schedule_near_skip(&s->near, cycle);
+    TRY(add_joint(out, err));
+    return add_cycle(s, out, cycle, err);
+}
+
+/* Skips cycles that repeat the last one, or nearly do. *cycle: the skipped cycles; the view then shows the time after
+ * them. *found: what may be chosen has changed. */
+static enum status look_for_cycles(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle, bool *found,
+                                   struct error *err)
+{
+    bool closing = s->near.state == NEAR_CLOSING;
+    *cycle = (struct schedule_cycle){0};
+    *found = !closing && schedule_steady_look(&s->steady, last_unit(out), out->count, cycle);
+    if (*found) {
+        TRY(add_cycle(s, out, cycle, err));
+        schedule_near_restart(&s->near, out->count);
+        schedule_steady_go_on(&s->steady, out->count);
+        return STATUS_OK;
+    }
+    enum schedule_near_step step = schedule_near_look(&s->near, last_unit(out), out->count, s->left);
+    *found = step == NEAR_CLOSES || step == NEAR_CLOSED;
+    if (step == NEAR_CLOSES) show_again(s, 0);
+    if (step == NEAR_OPENS) TRY(add_joint(out, err));
+    if (step == NEAR_CLOSED) TRY(repeat_round(s, out, cycle, err));
+    if (step == NEAR_OPENS || step == NEAR_CLOSED) schedule_steady_go_on(&s->steady, out->count);
     return STATUS_OK;
 }
 
 /* --- policies that choose -------------------------------------------------------------------- */
+
+/* Frees a device of a job chosen ahead that waits for others. */
+static void free_held(struct scheduler *s, uint32_t device)
+{
+    uint32_t job = s->builder->devices[device].ahead;
+    if (job == PLAN_NONE || may_go_on(s, job)) return;
+    s->builder->devices[device].ahead = PLAN_NONE;
+    reserve(s, job, false);
+}
 
 /* Continues after a unit if the policy chooses. */
 static enum status choose_on(struct scheduler *s, struct schedule *out, struct error *err)
@@ -339,6 +403,7 @@ static enum status choose_on(struct scheduler *s, struct schedule *out, struct e
     bool found;
     TRY(look_for_cycles(s, out, &cycle, &found, err));
     if (!found) return STATUS_OK;
+    for (uint32_t d = 0; d < s->view.device_count; d++) free_held(s, d);
     for (uint32_t j = 0; j < s->view.job_count; j++) note_ready(s, j);
     for (uint32_t d = 0; d < s->view.device_count; d++)
         if (s->not_before_s[d] > cycle.old_s) s->not_before_s[d] += cycle.later_s;
@@ -393,7 +458,7 @@ static void fill_agenda(struct scheduler *s, struct agenda *agenda)
 {
     for (uint32_t j = 0; j < s->view.job_count; j++) {
         const struct schedule_builder_view *job = &s->builder->view_jobs[j];
-        if (job->admitted && job->remaining_s > 0) agenda_add(agenda, j, group_of(s, j), job->ready_s);
+        if (may_go_on(s, j) && job->remaining_s > 0) agenda_add(agenda, j, group_of(s, j), job->ready_s);
     }
 }
 
@@ -414,7 +479,9 @@ static void rank_ready(struct scheduler *s, struct agenda *agenda, uint32_t grou
 {
     for (uint32_t j; (j = agenda_wake(agenda, group, at)) != AGENDA_NONE;) {
         s->jobs[j].admitted = true; /* on the asking device's node */
-        agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
+        bool closes = s->near.state == NEAR_CLOSING;
+        agenda_rank(agenda, j, group,
+                    closes ? schedule_near_rank(&s->near, j) : s->policy->rank(s->session.state, &s->view, j));
     }
 }
 
@@ -483,7 +550,7 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
         uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
         TRY(append(s, job, device, out, &start, err));
         agenda_set_free(&agenda, device, s->builder->devices[device].compute_free_s);
-        if (!last_unit(out)->last) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
+        if (!last_unit(out)->last && may_go_on(s, job)) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
         for (; seated < s->builder->next_admitted; seated++)
             agenda_add(&agenda, seated, group_of(s, seated), s->builder->view_jobs[seated].ready_s);
         TRY(rank_on(s, out, &agenda, err));
@@ -549,7 +616,12 @@ enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t dev
     if (!of_job) return error_memory(err, "the schedule", ((size_t)jobs + devices) * sizeof *of_job);
     uint32_t *on_device = of_job + jobs;
     for (uint32_t i = 0; i < jobs + devices; i++) of_job[i] = PLAN_NONE;
+    uint32_t joints = schedule->joint_count;
     for (uint32_t i = schedule->count; i-- > 0;) {
+        if (joints > 0 && schedule->joints[joints - 1] == i + 1) {
+            for (uint32_t k = 0; k < jobs + devices; k++) of_job[k] = PLAN_NONE;
+            while (joints > 0 && schedule->joints[joints - 1] == i + 1) joints--;
+        }
         struct schedule_unit *unit = &schedule->units[i];
         uint32_t next = of_job[unit->job];
         unit->next_here = next == on_device[unit->device] ? next : PLAN_NONE;
@@ -594,6 +666,7 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     if (!status && !whole)
         status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view,
                                        s.left, err);
+    if (!status && !whole) status = schedule_near_begin(&s.near, s.builder, policy->one_device, policy, s.left, err);
     bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
@@ -611,6 +684,7 @@ out:
     free(s.ready_s);
     arena_release(&s.arena);
     schedule_steady_release(&s.steady);
+    schedule_near_release(&s.near);
     schedule_builder_destroy(s.builder);
     if (status) schedule_release(out);
     return status;
@@ -620,6 +694,7 @@ void schedule_release(struct schedule *schedule)
 {
     free(schedule->units);
     free(schedule->cycles);
+    free(schedule->joints);
     free(schedule->ranges);
     *schedule = (struct schedule){0};
 }

@@ -35,7 +35,10 @@ struct schedule {
     uint32_t count;
     struct schedule_loop *cycles; /* in order, apart from each other */
     uint32_t cycle_count;
-    size_t capacity, cycle_capacity;
+    uint32_t *joints; /* numbers of units, rising: none of the outputs before a joint stays on a device for a unit after
+                       * it, and the turns of the devices' buffers begin anew */
+    uint32_t joint_count;
+    size_t capacity, cycle_capacity, joint_capacity;
     double makespan_s; /* by the scheduler's clock */
     uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };

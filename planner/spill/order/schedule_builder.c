@@ -429,6 +429,17 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
     return start;
 }
 
+void schedule_builder_join(struct schedule_builder *p)
+{
+    uint32_t edges = p->times->partition->edge_count, buffers = p->times->partition->weight_buffer_count;
+    for (uint32_t d = 0; d < p->device_count; d++) {
+        struct schedule_builder_device *device = &p->devices[d];
+        device->turn = (device->turn + buffers - 1) / buffers * buffers;
+        device->edge_turn = (device->edge_turn / edges + 2) * edges; /* earlier edges are too far back to be fetched */
+        device->last_job = PLAN_NONE;
+    }
+}
+
 /* --- states ---------------------------------------------------------------------------------- */
 
 /* Lays out one block for all arrays, so that one copy is enough. Returns its size; with `memory` NULL, does nothing

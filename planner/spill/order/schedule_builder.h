@@ -90,6 +90,9 @@ void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t
 double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
                             struct schedule_unit *unit);
 
+/* Makes a joint (struct schedule): outputs on devices are in host memory too, and the turns of buffers begin anew. */
+void schedule_builder_join(struct schedule_builder *builder);
+
 /* How long the streams of the device would wait for the next unit of a job if it were placed there. */
 struct schedule_builder_wait {
     double compute_s, h2d_s;

@@ -338,10 +338,15 @@ static void move_time(double *time_s, const struct schedule_cycle *cycle, double
     if (*time_s > cycle->old_s) *time_s += cycle->later_s;
 }
 
+void schedule_steady_move(struct schedule_builder *builder, const struct schedule_cycle *cycle)
+{
+    use_times(builder, move_time, cycle, NULL);
+}
+
 static void leave_out(struct schedule_steady *steady, const struct schedule_cycle *cycle)
 {
     struct schedule_builder *now = steady->builder;
-    use_times(now, move_time, cycle, NULL);
+    schedule_steady_move(now, cycle);
     for (uint32_t j = 0; j < now->times->jobs->count; j++) {
         uint64_t minibatches = minibatches_since(steady, j);
         if (minibatches == 0) continue;

@@ -54,6 +54,9 @@ struct schedule_cycle {
     double later_s, old_s;
 };
 
+/* Moves all clocks of unfinished jobs that are later than cycle->old_s by cycle->later_s. */
+void schedule_steady_move(struct schedule_builder *builder, const struct schedule_cycle *cycle);
+
 /* Looks for a cycle after `count` placed units. Returns true if *out moved the placing on. schedule_steady_go_on()
  * follows when the policy's view shows the new time. */
 bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_unit *unit, uint32_t count,
