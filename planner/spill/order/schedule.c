@@ -78,7 +78,8 @@ static uint32_t host_of(const struct scheduler *s, uint32_t device)
 /* Returns true if the job is admitted, and does not wait for others to make whole minibatches. */
 static bool may_go_on(const struct scheduler *s, uint32_t job)
 {
-    return s->builder->view_jobs[job].admitted && !(s->near.state == NEAR_CLOSING && schedule_near_holds(&s->near, job));
+    return s->builder->view_jobs[job].admitted &&
+           !(s->near.state == NEAR_CLOSING && schedule_near_holds(&s->near, job));
 }
 
 static void show_job(struct scheduler *s, uint32_t job)
@@ -550,7 +551,8 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
         uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
         TRY(append(s, job, device, out, &start, err));
         agenda_set_free(&agenda, device, s->builder->devices[device].compute_free_s);
-        if (!last_unit(out)->last && may_go_on(s, job)) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
+        if (!last_unit(out)->last && may_go_on(s, job))
+            agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
         for (; seated < s->builder->next_admitted; seated++)
             agenda_add(&agenda, seated, group_of(s, seated), s->builder->view_jobs[seated].ready_s);
         TRY(rank_on(s, out, &agenda, err));
