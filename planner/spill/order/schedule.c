@@ -668,8 +668,9 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     if (!status && !whole)
         status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view,
                                        s.left, err);
-    if (!status && !whole) status = schedule_near_begin(&s.near, s.builder, policy->one_device, policy, s.left, err);
     bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
+    if (!status && !whole && ranks)
+        status = schedule_near_begin(&s.near, s.builder, policy->one_device, policy, s.left, err);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
     if (status) goto out;

@@ -51,7 +51,7 @@ static const double proportion_min = 0.003, proportion_max = 0.05, slower_max = 
 static double rank_sign_of(const struct policy *policy)
 {
     if (policy == &policy_srtf) return -1;
-    return policy == &policy_sharded_lrtf_cached || policy->rank == policy_remaining ? 1 : 0;
+    return policy->rank == policy_remaining ? 1 : 0;
 }
 
 static void describe_job(struct schedule_near *near, uint32_t j)

@@ -46,8 +46,8 @@ struct schedule_near {
     double round_s;          /* how long a round takes */
 };
 
-/* Begins to look, for policies and numbers of units for which this pays; else nothing is ever found. Release it with
- * schedule_near_release(). */
+/* Begins to look, for a policy that ranks and numbers of units for which this pays; else nothing is ever found. Release
+ * it with schedule_near_release(). */
 MUST_CHECK enum status schedule_near_begin(struct schedule_near *near, struct schedule_builder *builder,
                                            bool one_device, const struct policy *policy, uint64_t units,
                                            struct error *err);

@@ -47,7 +47,7 @@ enum { PLANS = 24 };
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-static const char *const policies[] = {"sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo"};
+static const char *const policies[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo"};
 
 /* `scale`: times as many minibatches. `more`: some minibatches more. */
 static void draw_jobs(uint64_t key, uint64_t scale, uint64_t more, struct job_set *out)
