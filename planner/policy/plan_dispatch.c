@@ -22,31 +22,6 @@
 
 #include "base/try.h"
 
-/* --- chains ---------------------------------------------------------------------------------- */
-
-static uint32_t segment_end(const struct plan *plan, uint32_t segment)
-{
-    return plan->segments[segment].first_task + plan->segments[segment].task_count;
-}
-
-void plan_dispatch_enter_segment(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
-{
-    if (plan_dispatch_is_done(chain)) return;
-    while (d->entries[chain->first + chain->at] >= segment_end(d->plan, chain->segment)) chain->segment++;
-    chain->segment_at = chain->at;
-    chain->repeat = 0;
-}
-
-void plan_dispatch_advance(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
-{
-    const struct plan *plan = d->plan;
-    chain->at++;
-    if (!plan_dispatch_is_done(chain) && d->entries[chain->first + chain->at] < segment_end(plan, chain->segment))
-        return;
-    if (++chain->repeat < plan->segments[chain->segment].repeat_count) chain->at = chain->segment_at;
-    else plan_dispatch_enter_segment(d, chain);
-}
-
 /* Returns true when the unit follows the previous unit without a decision. */
 static bool follows(const struct plan_unit *unit)
 {
@@ -123,15 +98,6 @@ static const struct plan_task *choose_place(struct plan_dispatch *d, uint32_t un
 
 /* --- what the policy sees -------------------------------------------------------------------- */
 
-void plan_dispatch_show_device(struct plan_dispatch *d, uint32_t device)
-{
-    const struct plan_dispatch_device *on = &d->devices[device];
-    struct policy_device *shown = &d->shown[device];
-    shown->slots = device >= d->device_count ? 0 : on->slots - on->running;
-    shown->memory = shown->slots * on->slot_bytes;
-    shown->asks = shown->slots > 0;
-}
-
 static bool ranges_overlap(const struct plan_host_range *a, const struct plan_host_range *b)
 {
     return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
@@ -170,12 +136,12 @@ void plan_dispatch_show_unit(struct plan_dispatch *d, uint32_t job)
 {
     struct plan_dispatch_chain *chain = &d->chains[job];
     struct policy_job *shown = &d->jobs[job];
-    if (plan_dispatch_is_done(chain)) {
-        shown->remaining = 0;
-        return;
-    }
     if (d->by_minibatch) {
         plan_dispatch_show_minibatch(d, job);
+        return;
+    }
+    if (plan_dispatch_is_done(chain)) {
+        shown->remaining = 0;
         return;
     }
     const struct plan_unit *unit = unit_to_decide(d, chain);

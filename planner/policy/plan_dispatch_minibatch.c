@@ -37,6 +37,10 @@ void plan_dispatch_show_minibatch(struct plan_dispatch *d, uint32_t job)
     struct plan_dispatch_chain ahead = d->chains[job];
     struct policy_job *const shown = &d->jobs[job];
     double seconds = 0;
+    if (plan_dispatch_is_done(&ahead)) {
+        shown->remaining = 0;
+        return;
+    }
     bool more = true;
     while (more) {
         seconds += plan_dispatch_share_of_task_s(d, &d->plan->tasks[d->entries[ahead.first + ahead.at]]);
@@ -60,7 +64,7 @@ bool plan_dispatch_in_minibatch(struct plan_dispatch *d, struct plan_dispatched 
     *out = (struct plan_dispatched){task, true, advance_in_minibatch(d, chain)};
     if (out->more) return true;
     d->minibatch_of = PLAN_NONE;
-    plan_dispatch_show_unit(d, job);
+    plan_dispatch_show_minibatch(d, job);
     return true;
 }
 

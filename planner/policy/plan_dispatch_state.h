@@ -60,12 +60,15 @@ static inline const struct plan_unit *plan_dispatch_unit_at(const struct plan_di
     return &d->plan->units[d->plan->tasks[d->entries[chain->first + chain->at]].unit];
 }
 
-/* --- plan_dispatch.c -------------------------------------------------------------------------- */
+/* --- plan_dispatch_chain.c -------------------------------------------------------------------- */
 
 /* Moves to the segment of the current entry. */
 void plan_dispatch_enter_segment(const struct plan_dispatch *d, struct plan_dispatch_chain *chain);
 void plan_dispatch_advance(const struct plan_dispatch *d, struct plan_dispatch_chain *chain);
 void plan_dispatch_show_device(struct plan_dispatch *d, uint32_t device);
+
+/* --- plan_dispatch.c -------------------------------------------------------------------------- */
+
 /* Shows the job's current unit; none if it is done. */
 void plan_dispatch_show_unit(struct plan_dispatch *d, uint32_t job);
 
@@ -77,6 +80,7 @@ enum { PLAN_DISPATCH_MINIBATCH_SLOTS = 2 };
 bool plan_dispatch_has_slots(const struct plan_dispatch *d, uint32_t job);
 /* Returns the seconds that a task keeps a parallel job's devices busy, if they share it equally. */
 double plan_dispatch_share_of_task_s(const struct plan_dispatch *d, const struct plan_task *task);
+/* Shows a parallel job's next minibatch; none if it is done. */
 void plan_dispatch_show_minibatch(struct plan_dispatch *d, uint32_t job);
 /* Dispatches the next task of the minibatch that was decided last; false: there is none. */
 bool plan_dispatch_in_minibatch(struct plan_dispatch *d, struct plan_dispatched *out);
