@@ -1,5 +1,5 @@
-/*
- * Long traces (label: fast): a trace is judged, and a window of it read, in memory that does not grow with the trace; a
+/* label: medium
+ * Long traces: a trace is judged, and a window of it read, in memory that does not grow with the trace; a
  * window has the spans and levels that a filter of the whole has. Arguments are the number of spans and a version of
  * the format; test_traces_long_many and _indexed have files larger than the 1 GiB up to which JSON is read whole.
  */

@@ -1,5 +1,5 @@
-/*
- * Comparison, export and pictures of long traces (label: fast): their memory does not grow with the traces. A span that
+/* label: medium
+ * Comparison, export and pictures of long traces: their memory does not grow with the traces. A span that
  * was kept would take 56 bytes. Profiles of other programs take less than four times their files.
  */
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* label: fast
+/* label: medium
  * Chunks of pipelines have the bits of one device: for every family, cut, number of microbatches, way to keep
  * activations and precision, all weights and moments after some steps, and all losses.
  *

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * planner/capacity/what_if.h: the best way is what its plan says, no plan made by hand is faster, less memory makes
  * nothing faster, equal input gives equal answers, and what does not fit says why.
  */

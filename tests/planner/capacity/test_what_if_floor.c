@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * planner/capacity/what_if_floor.h and the search that leans on it: what a way takes when its plan is simulated is
  * never below its floor, nor is what its plan takes of a device; on machines that nothing disturbs an even pipeline's
  * floor is its time; and leaving out what cannot be the fastest finds what timing everything finds.

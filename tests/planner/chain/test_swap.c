@@ -1,5 +1,5 @@
-/*
- * Jobs whose activations are kept, swapped or recomputed (label: fast), from job to simulated makespan:
+/* label: medium
+ * Jobs whose activations are kept, swapped or recomputed, from job to simulated makespan:
  * closed forms; what the chain promises, random profiles and networks keep in the simulator; places that
  * share no byte; broken plans, each with its complaint; what cannot be planned, with its message.
  */

@@ -1,5 +1,5 @@
-/*
- * Repetitions that plan_check() leaves out of its walk (label: fast): whatever is changed in a long plan, it says the
+/* label: medium
+ * Repetitions that plan_check() leaves out of its walk: whatever is changed in a long plan, it says the
  * same as if it walked them all. For that the test puts a check_repeat_done() in place of the library's that can be
  * switched off, and that counts.
  *

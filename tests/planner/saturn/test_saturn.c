@@ -1,5 +1,5 @@
-/*
- * Saturn's choices as plans (label: fast): nodes of machines; configurations of jobs; run times from a few
+/* label: medium
+ * Saturn's choices as plans: nodes of machines; configurations of jobs; run times from a few
  * minibatches against whole runs; plans that end when the schedule says, where no jobs share a link; jobs that cost the
  * same are timed once; jobs that stop and go on elsewhere; jobs that do not fit.
  */

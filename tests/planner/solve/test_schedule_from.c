@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * The way back from a timetable to a plan: there and back, in that order; files that lie.
  */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Searches at the same time: one search equals schedule_search(), each further one leaves a result as good or better,
  * the best schedule of all is kept and is one; same seed, same bytes; a search that is told to stop stops; no memory,
  * no answer.

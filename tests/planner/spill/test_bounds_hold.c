@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * "No plan can beat" (planner/spill/cut/bound.h): of random jobs on random machines every plan that there is takes at
  * least the bound that the default plan is printed with, when it is simulated. Plans are the plans of all policies,
  * with each place of the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * The planner: published toys, properties over random workloads, what does not fit.
  *
  * The makespan of a plan is taken from the simulator, which shares no code with the scheduler's own

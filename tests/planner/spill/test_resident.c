@@ -1,5 +1,5 @@
-/*
- * Resident placement of jobs on devices (label: fast): divisions against all there are, against looking at each device,
+/* label: medium
+ * Resident placement of jobs on devices: divisions against all there are, against looking at each device,
  * and against their own sums; no cliff with many jobs a device; plans that are never slower than spilling by the
  * planner's clock, nor below the bound when simulated; n equal jobs on n devices take the time of one job on one
  * device, unequal ones on devices side by side the time of the longest; options under which no job is resident; plans
