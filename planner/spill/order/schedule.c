@@ -149,10 +149,9 @@ static bool is_bound(const struct scheduler *s)
 }
 
 /* Returns when the job can be chosen; HUGE_VAL: after another event. */
-static double choosable_s(const struct scheduler *s, uint32_t job)
+static double choosable_s(const struct schedule_builder_view *job)
 {
-    const struct schedule_builder_view *view = &s->builder->view_jobs[job];
-    return may_go_on(s, job) && !view->reserved && view->remaining_s > 0 ? view->ready_s : HUGE_VAL;
+    return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
 }
 
 /* Returns the earliest time when a resident job is ready on this device. */
@@ -160,7 +159,8 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        if (s->builder->view_jobs[j].next_device == device) earliest = min_s(earliest, choosable_s(s, j));
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
+        if (job->next_device == device) earliest = min_s(earliest, choosable_s(job));
     }
     return earliest;
 }
@@ -170,8 +170,9 @@ static void find_ready(const struct scheduler *s)
 {
     for (uint32_t h = 0; h < hardware_host_count(s->builder->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
         double *earliest = &s->ready_s[s->nodes[j]];
-        *earliest = min_s(*earliest, choosable_s(s, j));
+        *earliest = min_s(*earliest, choosable_s(job));
     }
 }
 
@@ -211,7 +212,7 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
 
 static void note_ready(struct scheduler *s, uint32_t job)
 {
-    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(s, job));
+    if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->builder->view_jobs[job]));
 }
 
 /* Returns true if spilled jobs take turns in host memory. */
@@ -388,15 +389,6 @@ static enum status look_for_cycles(struct scheduler *s, struct schedule *out, st
 
 /* --- policies that choose -------------------------------------------------------------------- */
 
-/* Frees a device of a job chosen ahead that waits for others. */
-static void free_held(struct scheduler *s, uint32_t device)
-{
-    uint32_t job = s->builder->devices[device].ahead;
-    if (job == PLAN_NONE || may_go_on(s, job)) return;
-    s->builder->devices[device].ahead = PLAN_NONE;
-    reserve(s, job, false);
-}
-
 /* Continues after a unit if the policy chooses. */
 static enum status choose_on(struct scheduler *s, struct schedule *out, struct error *err)
 {
@@ -404,7 +396,6 @@ static enum status choose_on(struct scheduler *s, struct schedule *out, struct e
     bool found;
     TRY(look_for_cycles(s, out, &cycle, &found, err));
     if (!found) return STATUS_OK;
-    for (uint32_t d = 0; d < s->view.device_count; d++) free_held(s, d);
     for (uint32_t j = 0; j < s->view.job_count; j++) note_ready(s, j);
     for (uint32_t d = 0; d < s->view.device_count; d++)
         if (s->not_before_s[d] > cycle.old_s) s->not_before_s[d] += cycle.later_s;
