@@ -219,22 +219,23 @@ struct kernels {
 
     /* Chooses experts by `probabilities`, which has the router's results, and fills in the rest. */
     void (*route)(const struct kernels *kernels, const struct kernel_routes *routes);
-    /* d(R,E): in, the first k of a row are gradients of its weights; out, gradients of the router's results */
-    void (*route_backward)(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
+    /* d(R,E): gradients of the router's results, from those of the rows' weights dw(R,k) */
+    void (*route_backward)(const struct kernels *kernels, float *d, const float *dw,
+                           const struct kernel_routes *routes);
     /* sent(R k,C) = each place's row of x(R,C) */
     void (*send)(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
                  int64_t c);
     /* out(R,C) = (adds: +=) the sum of a row's places of sent(R k,C), times its weights if `weighted` */
     void (*collect)(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
                     int64_t c, bool weighted, bool adds);
-    /* The gradients of a weighted sum: of its terms, and in d(R,E), unless that is NULL, the first k of a row of its
-     * weights. */
-    void (*collect_backward)(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
+    /* The gradients of a weighted sum: of its terms d_sent(R k,C), and of its weights dw(R,k), which alone needs
+     * `returned`; either may be NULL. */
+    void (*collect_backward)(const struct kernels *kernels, float *d_sent, float *dw, const float *dout,
                              const float *returned, const struct kernel_routes *routes, int64_t c);
     /* out(R,C) += logistic(gate(R)) x(R,C) */
     void (*gate_rows)(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r,
                       int64_t c);
-    /* dgate may be NULL */
+    /* dx or dgate, which alone needs x, may be NULL */
     void (*gate_rows_backward)(const struct kernels *kernels, float *dx, float *dgate, const float *dout,
                                const float *x, const float *gate, int64_t r, int64_t c);
 

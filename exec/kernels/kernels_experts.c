@@ -76,28 +76,28 @@ void host_route(const struct kernels *kernels, const struct kernel_routes *route
     sort_rows(routes);
 }
 
-/* d(E) begins with the gradients of the chosen ones' weights, and ends as gradients of the router's results. */
-static void route_row_backward(const struct kernel_routes *routes, float *d, int64_t row)
+static void route_row_backward(const struct kernel_routes *routes, float *d, const float *dw, int64_t row)
 {
     const float *const p = routes->probabilities + row * routes->e, *const w = routes->weights + row * routes->k;
     const int32_t *const experts = routes->experts + row * routes->k;
     float along = 0, sum = 0, mean = 0, dp[KERNEL_CHOSEN_MAX];
     for (int64_t n = 0; n < routes->k; n++) {
-        along += d[n] * w[n];
+        along += dw[n] * w[n];
         sum += p[experts[n]];
     }
     for (int64_t n = 0; n < routes->k; n++) {
-        dp[n] = routes->normalized ? (d[n] - along) / sum : d[n];
+        dp[n] = routes->normalized ? (dw[n] - along) / sum : dw[n];
         mean += dp[n] * p[experts[n]];
     }
     for (int64_t e = 0; e < routes->e; e++) d[e] = -p[e] * mean;
     for (int64_t n = 0; n < routes->k; n++) d[experts[n]] += p[experts[n]] * dp[n];
 }
 
-void host_route_backward(const struct kernels *kernels, float *d, const struct kernel_routes *routes)
+void host_route_backward(const struct kernels *kernels, float *d, const float *dw, const struct kernel_routes *routes)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (routes->r * routes->e > HOST_SERIAL)
-    for (int64_t row = 0; row < routes->r; row++) route_row_backward(routes, d + row * routes->e, row);
+    for (int64_t row = 0; row < routes->r; row++)
+        route_row_backward(routes, d + row * routes->e, dw + row * routes->k, row);
 }
 
 void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
@@ -137,7 +137,7 @@ void host_collect(const struct kernels *kernels, float *out, const float *sent, 
     }
 }
 
-void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
+void host_collect_backward(const struct kernels *kernels, float *d_sent, float *dw, const float *dout,
                            const float *returned, const struct kernel_routes *routes, int64_t c)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
@@ -145,8 +145,8 @@ void host_collect_backward(const struct kernels *kernels, float *d_sent, float *
     for (int64_t row = 0; row < routes->r; row++)
         for (int64_t n = 0; n < routes->k; n++) {
             const int64_t pair = row * routes->k + n, place = routes->places[pair];
-            if (d) d[row * routes->e + n] = dot_row(dout + row * c, returned + place * c, c);
-            scale_row(d_sent + place * c, dout + row * c, c, routes->weights[pair]);
+            if (dw) dw[pair] = dot_row(dout + row * c, returned + place * c, c);
+            if (d_sent) scale_row(d_sent + place * c, dout + row * c, c, routes->weights[pair]);
         }
 }
 
@@ -168,6 +168,6 @@ void host_gate_rows_backward(const struct kernels *kernels, float *dx, float *dg
     for (int64_t row = 0; row < r; row++) {
         const float s = logistic_of(gate[row]);
         if (dgate) dgate[row] = dot_row(dout + row * c, x + row * c, c) * s * (1.0f - s);
-        scale_row(dx + row * c, dout + row * c, c, s);
+        if (dx) scale_row(dx + row * c, dout + row * c, c, s);
     }
 }

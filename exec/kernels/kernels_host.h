@@ -182,12 +182,12 @@ CLONES_PART int64_t host_blocks(int64_t count, int64_t size)
 }
 
 void host_route(const struct kernels *kernels, const struct kernel_routes *routes);
-void host_route_backward(const struct kernels *kernels, float *d, const struct kernel_routes *routes);
+void host_route_backward(const struct kernels *kernels, float *d, const float *dw, const struct kernel_routes *routes);
 void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
                int64_t c);
 void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
                   int64_t c, bool weighted, bool adds);
-void host_collect_backward(const struct kernels *kernels, float *d_sent, float *d, const float *dout,
+void host_collect_backward(const struct kernels *kernels, float *d_sent, float *dw, const float *dout,
                            const float *returned, const struct kernel_routes *routes, int64_t c);
 void host_gate_rows(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c);
 void host_gate_rows_backward(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,

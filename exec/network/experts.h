@@ -26,11 +26,12 @@ struct experts_kept experts_kept_of(const struct transformer_unit *unit, float *
 /* Counts the tensors, of which `first` below is the first one's number in the layer. */
 uint32_t experts_tensor_count(const struct network *network);
 
-/* Fills what is kept, and `out` unless it is NULL. x: (R,C) */
+/* Fills what is kept, and `out`, the device's own rows, unless it is NULL. x: all rows (R,C) */
 void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
                      const struct experts_kept *kept, const float *x, float *out);
 
-/* Sets dx(R,C), unless the pass leaves weights also steps them. Gradients are in d_wide. */
+/* Sets dx(R,C), a part of a sum in a tensor group (transformer_own_sum()); unless the pass leaves weights also steps
+ * them. x, dout: the device's own rows. Gradients are in d_wide. */
 void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
                       const struct experts_kept *kept, const float *x, const float *dout, float *dx);
 

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/try.h"
 #include "models/job/memory_layout.h"
 #include "models/network/network_graph.h"
@@ -235,7 +236,8 @@ static void lay_block_pre_norm(const struct network *network, struct memory_size
     memory_put_statistics(layout, "norm1_stats", norm_stats(network, s));
     lay_attention(network, s, layout);
     const struct network_traits *traits = network_traits(network);
-    uint64_t sent = s.rows * network_chosen(network); /* of all feed-forward parts */
+    const uint64_t sent = s.rows * network_chosen(network); /* of all feed-forward parts */
+    const uint64_t pieces = max_u64(network->pieces, 1);    /* of a sum, each with all rows */
     if (!traits->parallel) memory_put_kept(layout, "middle", s.own * s.width);
     lay_cross(network, s, layout);
     if (!traits->one_norm) {
@@ -251,13 +253,13 @@ static void lay_block_pre_norm(const struct network *network, struct memory_size
         memory_put_kept(layout, "shared_gate", s.rows * network->shared_width);
         memory_put_kept(layout, "shared_up", s.rows * network->shared_width);
         memory_put_kept(layout, "shared_swiglu", s.rows * network->shared_width);
-        memory_put_kept(layout, "shared_made", s.rows * (s.width + 1));
+        memory_put_kept(layout, "shared_made", s.rows * (pieces * s.width + 1));
     }
     if (network->experts > 0) {
         memory_put_kept(layout, "router", s.rows * network->experts);
         memory_put_statistics(layout, "routes", 4 * sent + network->experts + 1); /* struct kernel_routes */
         memory_put_kept(layout, "sent", sent * s.width);
-        memory_put_kept(layout, "returned", sent * s.width);
+        memory_put_kept(layout, "returned", pieces * sent * s.width);
     }
     if (traits->gated) {
         memory_put_kept(layout, "gate", sent * s.ff);

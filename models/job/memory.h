@@ -135,9 +135,9 @@ static inline uint64_t state_trained_bytes(const struct state_layout *layout)
  *                     q and k after rotation; gate, up, swiglu (R,F) instead of fc and gelu; norms keep one
  *                     number per row
  *   blocks with experts   before gate: shared_gate, shared_up, shared_swiglu (R,S), shared_made (R,C+1), if all tokens
- *                         have an
- *                     expert in common; router (R,E), routes (4 R k + E + 1), sent, returned (R k,C); then gate, up and
- *                     swiglu have R k rows
+ *                     have an expert in common; router (R,E), routes (4 R k + E + 1), sent, returned (R k,C); then
+ *                     gate, up and swiglu have R k rows. The C columns of shared_made and returned are there for each
+ *                     piece ("tensor_pieces")
  *   t5 blocks         q, k, v; in the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v
  *                     with the encoder's rows; the decoder's first block passes on the normed result of the encoder
  *                     (encoded)
@@ -203,7 +203,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one tensor      d_wide  (R,F), for llama two of them: gate, then up; at least (R,C)
  *                where norms follow attention. With experts (R k,F) each, then (R k,C), (R,E) and for the expert of all
- *                tokens (R,S), (R,S), (R): gradients of its gate, up, sent or returned, router, and so on
+ *                tokens (R,S), (R,S): gradients of its gate, up, sent or returned, router, and so on; then for each
+ *                piece (R,k) of the chosen ones' weights and (R) of that expert's factor
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
  *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of
  *                memory_attention_tiles() and memory_attention_library(), and (R,C) for blocks side by side or with

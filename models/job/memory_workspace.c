@@ -159,7 +159,9 @@ static uint64_t wide_words(const struct network *network, struct memory_sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
     if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
-    if (network->shared_width > 0) each += 2 * network->shared_width + 1;
+    if (network->experts > 0) /* of weights and of the factor, of each piece */
+        each += max_u64(network->pieces, 1) * (network->experts_chosen + (network->shared_width > 0));
+    each += 2 * network->shared_width;
     if (network_traits(network)->outer_norms) each = max_u64(each, s.width); /* the gradient of attention's result */
     return s.rows * each;
 }

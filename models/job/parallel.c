@@ -268,7 +268,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         [NETWORK_QWEN3] = true, [NETWORK_GPT_NEOX] = true, [NETWORK_GPTJ] = true, [NETWORK_PHI] = true,
         [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
-    const bool shares = p->tensor > 1 || p->tensor_pieces > 0;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
     const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
     const struct compression *const gradients = &job->compression[COMPRESSION_GRADIENTS];
@@ -284,7 +283,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {p->storage && job->keep_best, "best weights to keep of states in storage"},
         {sliced && !job->network.causal, "its network"},
         {p->tensor_pieces > 0 && network_drops(&job->network), "tensor pieces with dropout"},
-        {shares && job->network.experts > 0, "tensor groups of experts"},
         {job->network.auxiliary_loss, "an auxiliary loss of routers"},
         {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "compression of activations"},
         {has_other_factor(boundaries), "compression of boundaries by another factor than 2 (bf16) and 3.75 (int8)"},

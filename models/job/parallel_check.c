@@ -289,6 +289,7 @@ static enum status check_tensor(const struct job *job, struct error *err)
     TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
     TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));
     TRY(check_division(p, "columns of the part for all tokens", n->shared_width, err));
+    TRY(check_division(p, "columns of blocks without experts", n->dense_width, err));
     if (!p->sequence) return STATUS_OK;
     TRY(check_division(p, "tokens", job->sequence, err));
     return check_division(p, "tokens of encoder and decoder", network_tokens(n, job->sequence), err);
@@ -367,6 +368,8 @@ static enum status check_pieces(const struct job *job, struct error *err)
                          p->tensor_pieces, p->tensor, p->tensor > 1 ? "s" : "");
     TRY(check_piece(p, "attention heads", job->network.heads, err));
     TRY(check_piece(p, "heads of keys and values", network_kv_heads(&job->network), err));
+    TRY(check_piece(p, "columns of the part for all tokens", job->network.shared_width, err));
+    TRY(check_piece(p, "columns of blocks without experts", job->network.dense_width, err));
     return check_piece(p, "columns of the feed-forward part", job->network.ff_width, err);
 }
 

@@ -286,6 +286,15 @@ static void cross_exchange(struct exchange *list, const struct job *job, uint64_
     list->count = seen.count;
 }
 
+/* Adds up gradients of the weights of each row's experts, and of its factor of the expert of all rows. */
+static void choices_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks)
+{
+    struct network room;
+    const struct network *const of = network_of_layer(&job->network, layer, &room);
+    const uint64_t values = of->experts_chosen + (of->shared_width > 0);
+    if (of->experts > 0) exchange(list, COLLECTIVE_ALL_REDUCE, blocks, values * list->statistic_bytes, false);
+}
+
 static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks,
                             enum parallel_pass pass)
 {
@@ -307,6 +316,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
         if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, norms, list->norm_bytes, false);
         if (traits->qk_norm && list->ours) /* of q and k: each device has its heads' part */
             exchange(list, COLLECTIVE_ALL_REDUCE, 2 * blocks, job->network.head_width * sizeof(float), false);
+        if (list->ours) choices_exchange(list, job, layer, blocks);
         gather(list, sums, false); /* gradients of the sums */
         sum(list, norms, true);    /* during the products of weights' gradients */
     }

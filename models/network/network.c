@@ -315,6 +315,7 @@ static void experts(const struct network *n, struct network_list *list)
                                     INIT_NORMAL, MATRIX);
     in->of_expert[0] = mixtral ? "w1" : "gate_proj";
     in->of_expert[1] = mixtral ? "w3" : "up_proj";
+    in->joined = 2;
     dimension(in, n->experts);
     dimension(in, 2 * n->ff_width);
     dimension(in, n->width);

@@ -166,7 +166,8 @@ struct tensor_spec {
     uint64_t shape[4];
     uint64_t elements;  /* product of shape */
     enum tensor_init init;
-    uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v; else 1 */
+    uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v, 2 for experts' gate and up; else
+                           1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
     uint32_t by_heads;  /* not 0: the rows are q, k and v of this many heads, and in files of each head in turn
                            (gpt_neox) */

@@ -77,7 +77,13 @@ plan below 4 '"minibatches": 3, "parallel": {"pipeline": 2, "data": 2, "zero": 1
 plan codes 4 '"minibatches": 3, "precision": "bf16-weights", "gradients": "bf16", "parallel": {"data": 4, "zero": 2}'
 plan delay 4 '"minibatches": 6, "parallel": {"pipeline": 2, "data": 2, "zero": 2, "offload": "states", "delayed": true, "flush": 4, "schedule": "1f1b"}'
 plan waits 4 '"minibatches": 8, "optimizer": {"kind": "adamw", "lr": 0.001, "clip": 0.3}, "parallel": {"pipeline": 4, "schedule": "2bw"}'
-all=(both deep wide tree held clip wild late uneven shares split below codes delay waits)
+cat >experts.json <<JSON
+{"model_type": "qwen2_moe", "num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2,
+ "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 24,
+ "max_position_embeddings": 64, "vocab_size": 256}
+JSON
+plan parts 4 '"minibatches": 3, "network": "experts.json", "parallel": {"tensor": 2, "pipeline": 2, "sequence": true, "schedule": "1f1b"}'
+all=(both deep wide tree held clip wild late uneven shares split below codes delay waits parts)
 declare -A options=([wild]="--on-nan skip")
 for name in "${all[@]}"; do
     rm -f a.safetensors

@@ -97,7 +97,7 @@ static void test_families(void **state)
 {
     (void)state;
     for (size_t c = 0; c < CUT_JOB_CONFIGS; c++) check_family(cut_job_configs[c]);
-    for (size_t c = 0; c < CUT_JOB_GROUPED; c++) check_family(cut_job_families[c]);
+    for (size_t c = 0; c < CUT_JOB_FAMILIES; c++) check_family(cut_job_families[c]);
 }
 
 int main(void)

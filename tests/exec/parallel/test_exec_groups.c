@@ -52,6 +52,17 @@ static const char *const configs[] = {
     "{\"model_type\": \"opt\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"ffn_dim\": 36, \"word_embed_proj_dim\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
     "\"dropout\": 0.1}",
+    "{\"model_type\": \"mixtral\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"num_key_value_heads\": 12, \"num_local_experts\": 4, \"intermediate_size\": 24, "
+    "\"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen3_moe\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 24, "
+    "\"head_dim\": 4, \"num_key_value_heads\": 12, \"num_experts\": 6, \"num_experts_per_tok\": 3, "
+    "\"moe_intermediate_size\": 12, \"intermediate_size\": 36, \"mlp_only_layers\": [1], "
+    "\"max_position_embeddings\": 16, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen2_moe\", \"num_hidden_layers\": 4, \"hidden_size\": 48, \"num_attention_heads\": 12, "
+    "\"num_key_value_heads\": 12, \"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 12, "
+    "\"shared_expert_intermediate_size\": 24, \"intermediate_size\": 36, \"decoder_sparse_step\": 2, "
+    "\"max_position_embeddings\": 16, \"vocab_size\": 67}",
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 4, \"hidden_size\": 24, \"num_attention_heads\": 12, "
     "\"intermediate_size\": 36, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
     "\"architectures\": [\"BertForMaskedLM\"]}",

@@ -2,8 +2,8 @@
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
  * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
- * encoded gradients, delayed updates, states in storage, asynchronous pipelines that clip or share a table, and
- * products in pieces. The measured trace has the same operations, in the same order.
+ * encoded gradients, delayed updates, states in storage, asynchronous pipelines that clip or share a table,
+ * products in pieces, and experts in tensor groups. The measured trace has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -437,6 +437,33 @@ static void test_pieces_of_several_processes(void **state)
     }
 }
 
+/* Experts, of which each device of a group has a part, with cut rows, scattered boundaries, shares, and in pieces. */
+static void test_experts_of_several_processes(void **state)
+{
+    (void)state;
+    enum { FIRST_WITH_EXPERTS = 11 };
+    static const struct parallel ways[] = {
+        {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .tensor_pieces = 2},
+        {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_ZB_H1,
+         .sequence = true},
+        {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B,
+         .scatter = true},
+        {.tensor = 2, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = ZERO_WEIGHTS},
+    };
+    const uint64_t seed = support_seed("experts in processes");
+    for (uint32_t n = 0; n < (CUT_JOB_FAMILIES - FIRST_WITH_EXPERTS) * ARRAY_COUNT(ways); n++) {
+        const struct parallel *const p = &ways[n % ARRAY_COUNT(ways)];
+        const struct cut_job job = {.config = cut_job_families[FIRST_WITH_EXPERTS + n / ARRAY_COUNT(ways)],
+                                    .parallel = p, .devices = (uint32_t)parallel_devices(p),
+                                    .microbatches = 2 * p->data,
+                                    .precision = n % 3 == 0 && p->tensor_pieces == 0 ? PRECISION_BF16_WEIGHTS
+                                                                                     : PRECISION_FP32,
+                                    .clip = n % 2 ? 0.3 : 0};
+        assert_non_null(strstr(job.config, "experts"));
+        compare_processes(&job, seed, n);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_codes_of_shares), cmocka_unit_test(test_updates_below),
         cmocka_unit_test(test_waits_of_several_processes),
         cmocka_unit_test(test_pieces_of_several_processes),
+        cmocka_unit_test(test_experts_of_several_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

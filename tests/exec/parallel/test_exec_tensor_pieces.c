@@ -49,6 +49,14 @@ static const char *const configs[] = {
     "\"sliding_window\": 4, \"sliding_window_pattern\": 3, \"final_logit_softcapping\": 2, \"vocab_size\": 67}",
     "{\"model_type\": \"gpt_neox\", " SIZES "\"num_attention_heads\": 8, \"use_parallel_residual\": false, "
     "\"vocab_size\": 67}",
+    "{\"model_type\": \"mixtral\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, "
+    "\"num_local_experts\": 4, \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen3_moe\", " SIZES "\"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
+    "\"head_dim\": 4, \"num_experts\": 6, \"num_experts_per_tok\": 3, \"moe_intermediate_size\": 16, "
+    "\"mlp_only_layers\": [1], \"vocab_size\": 67}",
+    "{\"model_type\": \"qwen2_moe\", " SIZES "\"num_attention_heads\": 8, \"num_key_value_heads\": 8, "
+    "\"num_experts\": 5, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8, "
+    "\"shared_expert_intermediate_size\": 24, \"vocab_size\": 67}",
 };
 
 struct setting {

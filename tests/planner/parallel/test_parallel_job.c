@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -657,12 +658,50 @@ static void refused(void **state)
     }
 }
 
+/* Each device has a part of the columns of every expert, of the expert of all tokens, and of blocks without experts. */
+static void experts_divide(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t of_expert, of_all, dense;
+        uint32_t pieces;
+        const char *message;
+    } cases[] = {
+        {8, 12, 24, 0, ""},
+        {8, 12, 24, 4, ""},
+        {7, 12, 24, 0, "tensor parallelism of 2 with 7 columns of the feed-forward part (expected a multiple of 2)"},
+        {8, 11, 24, 0, "tensor parallelism of 2 with 11 columns of the part for all tokens (expected a multiple of 2)"},
+        {8, 12, 23, 0, "tensor parallelism of 2 with 23 columns of blocks without experts (expected a multiple of 2)"},
+        {8, 10, 24, 4, "'tensor_pieces' 4 with 10 columns of the part for all tokens (expected a divisor)"},
+        {8, 12, 22, 4, "'tensor_pieces' 4 with 22 columns of blocks without experts (expected a divisor)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char config[512];
+        struct job_set jobs;
+        struct error err = {0};
+        snprintf(config, sizeof config,
+                 "{\"model_type\": \"qwen2_moe\", \"num_hidden_layers\": 4, \"hidden_size\": 16, "
+                 "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"num_experts\": 3, "
+                 "\"num_experts_per_tok\": 1, \"moe_intermediate_size\": %d, "
+                 "\"shared_expert_intermediate_size\": %d, \"intermediate_size\": %d, \"decoder_sparse_step\": 2, "
+                 "\"max_position_embeddings\": 16, \"vocab_size\": 67}",
+                 (int)cases[i].of_expert, (int)cases[i].of_all, (int)cases[i].dense);
+        test_network_jobs(&jobs, 1, config, 1);
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1,
+                                                  .tensor_pieces = cases[i].pieces};
+        const enum status status = parallel_check(&jobs.jobs[0], &err);
+        assert_string_equal(err.text, cases[i].message);
+        assert_int_equal(status, cases[i].message[0] ? STATUS_BAD_INPUT : STATUS_OK);
+        job_set_release(&jobs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bubbles),    cmocka_unit_test(data_parallel), cmocka_unit_test(all_together),
         cmocka_unit_test(unlike_devices), cmocka_unit_test(round_trip),    cmocka_unit_test(broken),
-        cmocka_unit_test(refused),        cmocka_unit_test(by_the_rules),
+        cmocka_unit_test(refused),        cmocka_unit_test(by_the_rules),   cmocka_unit_test(experts_divide),
         cmocka_unit_test(clusters),       cmocka_unit_test(data_parallel_over_a_nic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

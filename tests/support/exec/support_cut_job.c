@@ -14,6 +14,7 @@
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/support_memory.h"
 
 const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -144,6 +145,7 @@ void cut_job_run(struct plan *plan, const struct run_options *options, struct cu
     struct run_options stored = *options;
     stored.storage.folder = P_tmpdir;
     if (run_plan(plan, &stored, &result, &trace, &err)) fail_msg("%s", err.text);
+    if (!result.stopped) assert_memory_as_planned(plan, &result);
     if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s", err.text);
     if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(plan));
     out->minibatches = result.jobs[0].minibatches;

@@ -8,15 +8,15 @@
 #include "exec/run/run.h"
 
 enum {
-    CUT_JOB_STEPS = 3, CUT_JOB_STEPS_MOST = 12, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, CUT_JOB_GROUPED = 11,
-    CUT_JOB_FAMILIES = 14, JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11
+    CUT_JOB_STEPS = 3, CUT_JOB_STEPS_MOST = 12, CUT_JOB_DEVICES = 12, CUT_JOB_CONFIGS = 5, CUT_JOB_FAMILIES = 14,
+    JOB_CUTS = 16, JOB_CUTS_REPLICATED = 11
 };
 
 /* A network of each family; GPT-2 with a tied table and without. */
 extern const char *const cut_job_configs[CUT_JOB_CONFIGS];
 
 /* More families: windows, biases, norms of heads and of results, caps, GELU, ReLU; parts side by side; experts. */
-extern const char *const cut_job_families[CUT_JOB_FAMILIES]; /* the first CUT_JOB_GROUPED also train in tensor groups */
+extern const char *const cut_job_families[CUT_JOB_FAMILIES];
 
 /* Stages, chunks on each, buckets, schedule, replicas. */
 struct job_cut {

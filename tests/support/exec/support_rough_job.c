@@ -16,6 +16,7 @@
 #include "tests/support/exec/support_checkpoints.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
+#include "tests/support/support_memory.h"
 
 char *rough_job_text(const struct rough_job *s, char text[256])
 {
@@ -56,7 +57,8 @@ static void make_plan(const struct rough_job *s, struct plan *plan)
     job->minibatches = s->last - s->first;
     job->parallel = s->parallel;
     if (s->encodes && !spilled) job->gradients = PRECISION_BF16;
-    if (s->encodes && s->parallel.pipeline > 1 && !s->parallel.scatter && !pipeline_has_halves(s->parallel.schedule))
+    const bool plain = !s->parallel.scatter && !s->parallel.sequence && !pipeline_has_halves(s->parallel.schedule);
+    if (s->encodes && s->parallel.pipeline > 1 && plain)
         job->compression[COMPRESSION_BOUNDARIES] =
             (struct compression){.ratio = 2, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
@@ -108,6 +110,7 @@ void rough_job_run_until(const struct rough_job *s, const char *folder, uint64_t
     make_plan(s, &plan);
     if (run_plan(&plan, &options, &result, &trace, &err)) fail_msg("%s: %s", rough_job_text(s, text), err.text);
     if (trace_check(&trace, &err)) fail_msg("%s: %s", rough_job_text(s, text), err.text);
+    if (!result.stopped) assert_memory_as_planned(&plan, &result);
     if (!result.stopped) assert_int_equal(trace.span_count, plan_operations(&plan));
     if (!result.stopped) check_waits(&plan, &trace, s->dilation > 0);
     *out = (struct rough_job_outcome){.fingerprint = result.jobs[0].weights_fingerprint,
