@@ -75,6 +75,11 @@ enum status json_row_open(struct json_object *object, const struct json_row *row
                       : json_object_open_element(object, row->in, row->index, what, err);
 }
 
+const json_t *json_row_value(const struct json_row *row)
+{
+    return row->array ? json_array_get(row->array, row->index) : json_input_root(row->in);
+}
+
 /* Reads the file without the tree of its long arrays. *done is false when the tree has to decide. */
 static enum status read_rows(const char *name, const char *text, size_t length, const char *const *arrays,
                              json_rows_reader read, void *context, bool *done, struct error *err)

@@ -37,6 +37,9 @@ MUST_CHECK enum status json_rows_count(const struct json_input *in, const json_t
 MUST_CHECK enum status json_row_open(struct json_object *object, const struct json_row *row, const char *what,
                                      struct error *err);
 
+/* Returns the element, for errors with its position. */
+const json_t *json_row_value(const struct json_row *row);
+
 /* Reads the root of a file. It may be called a second time, and then replaces the result of the first call. */
 typedef enum status (*json_rows_reader)(const struct json_input *in, void *context, struct error *err);
 

@@ -128,7 +128,7 @@ static enum status parse_edge(struct profile_text_reader *r)
         if (find(r, numbers[i]) == r->node_count)
             return fail(r, places[i], "node%" PRIu64 " is not one of the nodes above", numbers[i]);
     if (r->edge_count == EDGES_MAX)
-        return error_set(r->err, STATUS_LIMIT, "%s: too many edges (limit is %d)", r->file, EDGES_MAX);
+        return fail(r, places[0], "too many edges (limit is %d)", EDGES_MAX);
     r->edges[r->edge_count++] = (struct profile_text_edge){find(r, numbers[0]), find(r, numbers[1])};
     return STATUS_OK;
 }
@@ -159,7 +159,7 @@ static enum status parse_layer(struct profile_text_reader *r)
     node.layer.forward_s *= input ? 0 : 1e-3;
     node.layer.backward_s *= input ? 0 : 1e-3;
     if (r->node_count == PROFILE_TEXT_LAYERS_MAX)
-        return error_set(r->err, STATUS_LIMIT, "%s: too many layers (limit is %d)", r->file, PROFILE_TEXT_LAYERS_MAX);
+        return fail(r, r->line_begin, "too many layers (limit is %d)", PROFILE_TEXT_LAYERS_MAX);
     r->nodes[r->node_count++] = node;
     return STATUS_OK;
 }

@@ -70,8 +70,7 @@ static enum status count_layer(const struct json_row *row, void *context, struct
     TRY(parse_layer(row, &layer, &repeat, err));
     n->layer_count += repeat;
     if (n->layer_count <= NETWORK_LAYERS_MAX) return STATUS_OK;
-    return error_set(err, STATUS_LIMIT, "%s: too many layers (limit is %d)", json_input_name(row->in),
-                     NETWORK_LAYERS_MAX);
+    return json_fail_key(row->in, json_row_value(row), NULL, err, "too many layers (limit is %d)", NETWORK_LAYERS_MAX);
 }
 
 /* `context` points to the place of the next layer. */

@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/try.h"
+#include "planner/policy/policies.h"
 #include "planner/policy/policy_ask.h"
 #include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/order/agenda.h"
@@ -262,6 +263,28 @@ static void note_decision(struct scheduler *s, uint32_t job)
     schedule_steady_decided(&s->steady, s->view.now, job, rank, next);
 }
 
+/* Decides as the policy does, but while a stretch closes: the job with the most left of its quota goes on. */
+static enum status decide(struct scheduler *s, uint32_t device, struct policy_choice *choice, bool *waits,
+                          struct error *err)
+{
+    const struct policy closing = {.rank = policy_remaining, .emptiest = s->policy->emptiest};
+    if (s->near.state != NEAR_CLOSING) return ask(s, device, choice, waits, err);
+    show_devices(s, device);
+    *waits = !policy_decide(&closing, NULL, &s->view, choice);
+    return STATUS_OK;
+}
+
+/* Takes back what was chosen ahead of jobs that have their whole minibatches. */
+static void free_held(struct scheduler *s)
+{
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        uint32_t ahead = s->builder->devices[d].ahead;
+        if (ahead == PLAN_NONE || !schedule_near_holds(&s->near, ahead)) continue;
+        s->builder->devices[d].ahead = PLAN_NONE;
+        reserve(s, ahead, false);
+    }
+}
+
 /* Chooses the device's next unit while its current one, of `own`, runs from start_s on. */
 static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
                                 struct error *err)
@@ -271,7 +294,7 @@ static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t o
     s->view.now = start_s;
     s->view.ahead = true;
     s->jobs[own].ready = start_s; /* a candidate: it is done when this device is free */
-    enum status status = ask(s, device, &choice, &waits, err);
+    enum status status = decide(s, device, &choice, &waits, err);
     if (!status && !waits) note_decision(s, choice.job);
     s->view.ahead = false;
     show_job(s, own);
@@ -380,7 +403,10 @@ static enum status look_for_cycles(struct scheduler *s, struct schedule *out, st
     }
     enum schedule_near_step step = schedule_near_look(&s->near, last_unit(out), out->count, s->left);
     *found = step == NEAR_CLOSES || step == NEAR_CLOSED;
-    if (step == NEAR_CLOSES) show_again(s, 0);
+    if (step == NEAR_CLOSES) {
+        free_held(s);
+        show_again(s, 0);
+    }
     if (step == NEAR_OPENS) TRY(add_joint(out, err));
     if (step == NEAR_CLOSED) TRY(repeat_round(s, out, cycle, err));
     if (step == NEAR_OPENS || step == NEAR_CLOSED) schedule_steady_go_on(&s->steady, out->count);
@@ -416,7 +442,7 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
         } else {
             struct policy_choice choice;
             bool waits;
-            status = ask(s, device, &choice, &waits, err);
+            status = decide(s, device, &choice, &waits, err);
             if (!status && waits) status = wait(s, err);
             if (status || waits) continue;
             job = choice.job;
@@ -660,7 +686,7 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
         status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view,
                                        s.left, err);
     bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
-    if (!status && !whole && ranks)
+    if (!status && !whole)
         status = schedule_near_begin(&s.near, s.builder, policy->one_device, policy, s.left, err);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);

@@ -51,7 +51,7 @@ static const double proportion_min = 0.003, proportion_max = 0.05, slower_max = 
 static double rank_sign_of(const struct policy *policy)
 {
     if (policy == &policy_srtf) return -1;
-    return policy->rank == policy_remaining ? 1 : 0;
+    return policy->rank == policy_remaining || policy == &policy_sharded_lrtf_cached ? 1 : 0;
 }
 
 static void describe_job(struct schedule_near *near, uint32_t j)
@@ -113,6 +113,12 @@ static uint64_t minibatches_of(const struct schedule_near *near, uint32_t job)
 static bool is_done(const struct schedule_near *near, uint32_t job)
 {
     return near->builder->jobs[job].minibatch == minibatches_of(near, job);
+}
+
+/* Returns false for a job that is done, or waits for room in host memory. */
+static bool is_under_way(const struct schedule_near *near, uint32_t job)
+{
+    return near->builder->view_jobs[job].admitted && !is_done(near, job);
 }
 
 /* Returns when the last device is free. Idle devices' clocks stand still. */
@@ -266,7 +272,7 @@ static uint64_t rounds_to_come(const struct schedule_near *near)
         if (near->jobs[j].quota > 0) rounds = min_s(rounds, rounds_by_job(near, j));
     for (uint32_t a = 0; a < jobs && (near->rank_sign > 0 || near->rank_sign < 0); a++)
         for (uint32_t b = 0; b < a; b++)
-            if (!is_done(near, a) && !is_done(near, b) && near->jobs[a].quota + near->jobs[b].quota > 0)
+            if (is_under_way(near, a) && is_under_way(near, b) && near->jobs[a].quota + near->jobs[b].quota > 0)
                 rounds = min_s(rounds, rounds_by_pair(near, a, b));
     return rounds >= TIMES_MIN ? (uint64_t)rounds : 0;
 }
@@ -333,7 +339,8 @@ double schedule_near_rank(const struct schedule_near *near, uint32_t job)
     const struct schedule_builder_job *now = &near->builder->jobs[job];
     double units = schedule_unit_count(partition_job_units(near->builder->times->partition, job));
     double minibatches = (double)(of->minibatch + of->quota - now->minibatch);
-    return of->minibatch_s * (minibatches + ((double)of->position - (double)now->position) / units);
+    double left = minibatches * units + (double)of->position - (double)now->position;
+    return of->minibatch_s * max_s(left, 0.5) / units; /* an evaluation, after the minibatch's units, counts as half */
 }
 
 uint64_t schedule_near_choose(struct schedule_near *near, const struct schedule_unit *units, uint32_t count)

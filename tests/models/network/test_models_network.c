@@ -459,20 +459,21 @@ static void limits_are_refused(void **state)
     (void)state;
     static const struct {
         const char *text, *message;
+        enum status status;
     } rows[] = {
         {"{\"model_type\": \"gpt2\", \"n_embd\": 1048576, \"n_head\": 1024, \"n_layer\": 99998}",
-         "test:1:1: too many parameters: 1319388981947793408 (limit is 281474976710656)"},
+         "test:1:1: too many parameters: 1319388981947793408 (limit is 281474976710656)", STATUS_LIMIT},
         {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
          "\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4, \"repeat\": 100000},"
          "{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
          "\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4}]}",
-         "test: too many layers (limit is 100000)"},
+         "test:1:157: too many layers (limit is 100000)", STATUS_BAD_INPUT},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct arena arena = {0};
         struct network n;
         struct error err = {0};
-        assert_int_equal(support_network(rows[i].text, &arena, &n, &err), STATUS_LIMIT);
+        assert_int_equal(support_network(rows[i].text, &arena, &n, &err), rows[i].status);
         assert_string_equal(err.text, rows[i].message);
         arena_release(&arena);
     }

@@ -28,6 +28,7 @@ void schedule_near_skip(struct schedule_near *near, struct schedule_cycle *cycle
 
 static bool places_all;
 static uint64_t skipped; /* rounds */
+static uint32_t turned;  /* plans of jobs that take turns in host memory */
 
 enum status schedule_near_begin(struct schedule_near *near, struct schedule_builder *builder, bool one_device,
                                 const struct policy *policy, uint64_t units, struct error *err)
@@ -47,7 +48,7 @@ enum { PLANS = 24 };
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-static const char *const policies[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo"};
+static const char *const policies[] = {"sharded-lrtf", "sharded-lrtf-cached", "lrtf-emptiest", "srtf", "fifo"};
 
 /* `scale`: times as many minibatches. `more`: some minibatches more. */
 static void draw_jobs(uint64_t key, uint64_t scale, uint64_t more, struct job_set *out)
@@ -68,8 +69,9 @@ static void draw_jobs(uint64_t key, uint64_t scale, uint64_t more, struct job_se
 
 static const char *policy_of(uint64_t key) { return policies[random_below(key, 53, ARRAY_COUNT(policies))]; }
 
-/* Plans, with plan_check() in the planner. Returns false if the jobs do not fit. */
-static bool make_plan(uint64_t key, uint64_t scale, uint64_t more, bool all, struct plan *out)
+/* Plans, with plan_check() in the planner, for `host_bytes` of host memory; 0: plenty. Returns false if the jobs do not
+ * fit. */
+static bool make_plan_in(uint64_t key, uint64_t scale, uint64_t more, bool all, uint64_t host_bytes, struct plan *out)
 {
     struct error err = {0};
     struct hardware hardware;
@@ -78,14 +80,27 @@ static bool make_plan(uint64_t key, uint64_t scale, uint64_t more, bool all, str
     test_hardware(&hardware, 2 + (uint32_t)random_below(key, 50, 3), 60000 + random_below(key, 51, 300000), 1e9);
     hardware.host_bandwidth.value = 4e9;
     hardware.host_bandwidth.source = "made up";
+    if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
     draw_jobs(key, scale, more, &jobs);
     const struct planner_options options = {.policy = policy_of(key), .seed = key >> 1, .activations = PLANNER_AUTO,
                                             .optimizer = PLANNER_AUTO,
                                             .shards = 2 + (uint32_t)random_below(key, 54, 3)};
     const enum status status = planner_plan(&hardware, &jobs, &options, out, &err);
-    if (status && status != STATUS_INFEASIBLE && status != STATUS_BAD_INPUT)
-        fail_msg("key %" PRIu64 ": %s", key, err.text);
+    if (status && status != STATUS_INFEASIBLE) fail_msg("key %" PRIu64 ": %s", key, err.text);
     return status == STATUS_OK;
+}
+
+/* A third of the keys have jobs that take turns in host memory, if they fit. */
+static bool make_plan(uint64_t key, uint64_t scale, uint64_t more, bool all, struct plan *out)
+{
+    struct plan plenty;
+    if (random_below(key, 55, 3) > 0) return make_plan_in(key, scale, more, all, 0, out);
+    if (!make_plan_in(key, 1, 0, false, 0, &plenty)) return false;
+    const uint64_t share = 40 + random_below(key, 56, 50), bytes = plan_host_bytes(&plenty) * share / 100;
+    plan_release(&plenty);
+    if (!make_plan_in(key, scale, more, all, bytes, out)) return false;
+    turned += out->host_ranges != NULL;
+    return true;
 }
 
 static double seconds_of(const struct plan *plan)
@@ -146,6 +161,8 @@ static void about_the_same_time(void **state)
     assert_true(count >= PLANS / 2);
     const double mean = sum / count;
     print_shares("rounds", shares, count);
+    print_message("%" PRIu32 " plans of jobs that take turns in host memory\n", turned);
+    assert_true(turned > 0);
     print_shares("some minibatches more", own, count);
     if (mean > 0.01 || shares[count / 2] > 0.005 || shares[count - 1] > 0.06)
         fail_msg("rounds make plans slower by %.2f %% in the mean, %.2f %% median, %.2f %% at most", 100 * mean,
