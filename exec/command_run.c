@@ -191,11 +191,11 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
         progress_disable();
         command->json = false;
         command->follows = command->quiet = command->no_weights = true;
-        command->log = command->result = command->trace = NULL;
+        command->log = command->result = command->trace = command->executed_order = NULL;
     }
     char compared[96];
-    snprintf(compared, sizeof compared, "--on-nan %s, %s", nan_choices[command->on_nan],
-             command->checkpoint ? "--checkpoint" : "no --checkpoint");
+    snprintf(compared, sizeof compared, "--on-nan %s, %s, --dispatch %s", nan_choices[command->on_nan],
+             command->checkpoint ? "--checkpoint" : "no --checkpoint", dispatch_choices[command->dispatch]);
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
                                           .meet_file = launch.meet_file, .patience_s = command->patience_s,
                                           .plan = plan_fingerprint(plan), .machine = kernels_host_machine(),
@@ -212,7 +212,8 @@ static enum status carry_out(const struct run_request *command, const struct pla
     struct run_result result = {0};
     struct trace trace = {0};
     struct policy_process *policy = NULL;
-    if (command->dispatch) TRY(policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err));
+    if (command->dispatch && !command->follows)
+        TRY(policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err));
     struct trace_writer *writer = NULL;
     if (command->trace && trace_writer_create(command->trace, &writer, err) != STATUS_OK) {
         policy_process_close(policy);
@@ -221,6 +222,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
     const struct run_options options = {
         .ranks = ranks,
         .live = policy,
+        .live_elsewhere = command->dispatch && command->follows,
         .live_seed = command->seed,
         .record_order = command->executed_order != NULL,
         .log_path = command->log,

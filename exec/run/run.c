@@ -151,8 +151,8 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
     for (uint32_t s = 1; s < plan->shard_count; s++)
         loop->first_passes[s] = loop->first_passes[s - 1] + run_shard_places(plan, s - 1);
     predict(loop);
-    return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
-                              : plan_walk_create(plan, NULL, &loop->walk, err);
+    return run_is_live(run->options) ? plan_walk_create_open(plan, &loop->walk, err)
+                                     : plan_walk_create(plan, NULL, &loop->walk, err);
 }
 
 /* --- public -------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     struct run_loop loop = {.run = &run, .plan = plan};
     struct run_live *live = NULL;
     const double setup_s = clock_s();
-    enum status status = options->live ? run_live_create(&loop, &live, err) : STATUS_OK;
+    enum status status = run_is_live(options) ? run_live_create(&loop, &live, err) : STATUS_OK;
     if (status == STATUS_OK) status = run_setup(&run, err);
     if (status == STATUS_OK) status = loop_init(&loop, err);
     if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
@@ -173,6 +173,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
         status = run_record_create(plan, options->record_spans, options->writer, trace, &loop.record, err);
     if (status != STATUS_OK) goto out;
 
+    run_live_listen(live);
     run_ranks_listen(&run);
     run.start_s = clock_s();
     result->setup_s = run.start_s - setup_s;

@@ -125,7 +125,7 @@ static enum status find_users(struct run *run, struct error *err)
     const uint32_t devices = plan->hardware.device_count;
     TRY(ARENA_NEW(&run->arena, devices, run->device_noted, err));
     TRY(ARENA_NEW(&run->arena, (size_t)plan->jobs.count * devices, run->uses_device, err));
-    const uint32_t count = run->options->live ? plan->task_count : plan_first_choice(plan);
+    const uint32_t count = run_is_live(run->options) ? plan->task_count : plan_first_choice(plan);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_task *const task = &plan->tasks[i];
         bool *const uses = &run->uses_device[(size_t)plan->units[task->unit].job * devices];

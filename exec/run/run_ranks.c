@@ -22,7 +22,6 @@ static enum status refuse_options(const struct run *run, struct error *err)
         bool given;
         const char *what;
     } rows[] = {
-        {options->live != NULL, "a policy that is asked live"},
         {options->keep_going, "'--keep-going'"},
         {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
     };
@@ -162,6 +161,11 @@ static void take_stop(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+static void take_live(const struct run_peers *peers, const struct run_peers_message *message)
+{
+    if (peers->hear_live) peers->hear_live(peers->live, message);
+}
+
 static void hear(void *context, uint32_t from, const void *text, size_t bytes)
 {
     struct run *const run = context;
@@ -187,6 +191,8 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
         take_evaluated(run, &message);
     else if (message.kind == PEERS_LIMIT && by_first)
         take_limit(run, &message);
+    else if ((message.kind == PEERS_TASK && by_first) || (message.kind == PEERS_OVER && run->peers->own == 0))
+        take_live(run->peers, &message);
     else if (message.kind == PEERS_STOP)
         take_stop(run);
 }

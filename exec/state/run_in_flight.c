@@ -153,6 +153,14 @@ static double patience_s(const struct run_loop *loop)
     return told_s > 0 ? told_s : fmax(STALL_MIN_S, STALL_FACTOR * loop->predicted_max_s);
 }
 
+/* Returns true if an operation has not ended; else the run waits for other ranks, which look at their own. */
+static bool is_under_way(const struct run_loop *loop)
+{
+    for (uint64_t n = loop->oldest; n < loop->next; n++)
+        if (!has_ended(loop, n)) return true;
+    return false;
+}
+
 struct run_watch run_watch_begin(const struct run_loop *loop)
 {
     return (struct run_watch){.changed_s = clock_s(), .passed = all_passed(loop)};
@@ -166,7 +174,7 @@ enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struc
     watch->passed = passed;
     const double waited_s = clock_s() - watch->changed_s;
     if (loop->run->peers) TRY(run_peers_check(loop, err));
-    if (waited_s > patience_s(loop)) return report_stall(loop, waited_s, err);
+    if (waited_s > patience_s(loop) && is_under_way(loop)) return report_stall(loop, waited_s, err);
     look_at_devices(loop);
     return STATUS_OK;
 }

@@ -40,6 +40,7 @@ struct run_options {
     struct ranks *ranks;             /* other processes with the same plan; run_plan() takes leave of them; borrowed;
                                         NULL: none */
     struct policy_process *live;     /* policy of a plan with choices (run_live.h); borrowed; NULL: the plan's order */
+    bool live_elsewhere;             /* rank of several: rank 0 asks such a policy, and tells the order */
     uint64_t live_seed;
     bool record_order;           /* live: fill result->order; implied by record_spans or a writer */
     const char *log_path;        /* NULL: none; "-": standard output */
@@ -66,6 +67,12 @@ struct run_options {
     void (*on_note)(void *context, const char *text);
     void *context;
 };
+
+/* Returns true if a policy decides the order while the run goes on. */
+static inline bool run_is_live(const struct run_options *options)
+{
+    return options->live || options->live_elsewhere;
+}
 
 struct run_job_result {
     uint64_t minibatches;  /* since the training began, including first_minibatch */

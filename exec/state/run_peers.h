@@ -12,12 +12,17 @@
  *
  * Losses of evaluations go to rank 0, too. It tells all whether an evaluation is the best so far, and a rank that keeps
  * the best weights waits for that.
+ *
+ * In a live order rank 0 asks the policy, and tells all each task before it walks it itself. All walk the same tasks in
+ * the same order. A unit or minibatch is over when every rank has told that its streams have passed it.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_PEERS_H
 #define SPILLWAY_EXEC_STATE_RUN_PEERS_H
 
 #include "exec/ranks/rank_mesh.h"
 #include "exec/state/run_loop.h"
+
+struct run_peers_message;
 
 struct run_peers {
     struct ranks *ranks;
@@ -37,6 +42,8 @@ struct run_peers {
                                  run.lock */
     uint8_t **verdicts;       /* with checkpoints, per job and minibatches before a cut: enum run_peers_verdict. Under
                                  run.lock */
+    void (*hear_live)(void *live, const struct run_peers_message *message); /* TASK and OVER; NULL: the plan's order */
+    void *live;               /* its first argument */
     bool *has_earlier_best;   /* per shard, at rank 0: a file's best weights are kept, until there are better ones.
                                  Under run.lock */
 };
@@ -44,14 +51,17 @@ struct run_peers {
 /* Rank 0's word on a cut. */
 enum run_peers_verdict { PEERS_UNDECIDED, PEERS_MADE, PEERS_DROPPED };
 
+/* What a live order's next task is: none, one that follows, one of a unit or minibatch that was decided, its last. */
+enum run_peers_task { PEERS_TASK_NONE, PEERS_TASK_FOLLOWS, PEERS_TASK_DECIDED, PEERS_TASK_LAST };
+
 /* Messages between ranks. */
 enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT,
-                     PEERS_HELD_OUT, PEERS_EVALUATED };
+                     PEERS_HELD_OUT, PEERS_EVALUATED, PEERS_TASK, PEERS_OVER };
 struct run_peers_message {
     uint32_t kind, job;
-    uint32_t replica;   /* PART, HELD_OUT: of the loss */
+    uint32_t replica;   /* PART, HELD_OUT: of the loss; TASK: the plan's task that is next */
     uint32_t holds;     /* LIMIT: all jobs end; LOSS: a cut comes; NORM: the step is skipped; CUT: it is made;
-                           EVALUATED: it is the best so far */
+                           EVALUATED: it is the best so far; TASK: enum run_peers_task */
     uint64_t minibatch; /* of the loss, or before the evaluation; LIMIT: the limit; CUT: of the cut */
     uint64_t held_out;  /* HELD_OUT: number of the held-out minibatch */
     double loss;        /* NORM: the norm */

@@ -105,6 +105,39 @@ for name in "${all[@]}"; do
 done
 grep -q '"skipped": true' wild.log || fail "no step was skipped"
 
+# A policy decides live, in the process of rank 0: the same weights, in an order that is a plan.
+cat >turns-jobs.json <<JSON
+{"spillway_jobs": 1,
+ "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "microbatches": 4, "minibatches": 4, "data": "text.txt"},
+ "jobs": [{"name": "a", "weights_out": "a.safetensors", "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}},
+          {"name": "b", "weights_out": "b.safetensors", "parallel": {"tensor": 2, "first_device": 2}}]}
+JSON
+spillway plan turns-jobs.json --hw host-2-cores --devices 4 --device-memory 64MiB --dispatch live --quiet -o turns.json >/dev/null
+spillway-exec run turns.json --quiet
+mv a.safetensors turns-a.safetensors
+mv b.safetensors turns-b.safetensors
+for n in 2 3 4; do
+    begin $n turns.json --dispatch live --policy random --seed "$RANDOM" --executed-order order.json
+    for ((r = 0; r < n; r++)); do
+        await $r
+        [[ $code == 0 ]] || fail "live: rank $r of $n ended with $code: $(cat err.$r)"
+    done
+    cmp a.safetensors turns-a.safetensors && cmp b.safetensors turns-b.safetensors || fail "other weights from $n processes, live"
+    spillway check order.json >/dev/null || fail "an order that is no plan"
+    rm a.safetensors b.safetensors order.json
+done
+port=$((20000 + RANDOM % 12000))
+spillway-exec run turns.json --rank 0 --ranks 2 --meet "127.0.0.1:$port" --dispatch live --policy fifo 2>err.0 &
+ranks=($!)
+spillway-exec run turns.json --rank 1 --ranks 2 --meet "127.0.0.1:$port" 2>err.1 &
+ranks+=($!)
+for r in 0 1; do
+    await $r
+    [[ $code == 2 ]] && grep -q "the ranks have different options: rank 0 .*--dispatch live', rank 1 .*--dispatch plan'" err.$r ||
+        fail "one rank is live: $code $(cat err.$r)"
+done
+rm turns-*.safetensors
+
 # States in storage, of each rank; rank 0 reads weights from a file for all.
 plan store 4 '"minibatches": 3, "weights_in": "both.safetensors", "parallel": {"pipeline": 2, "data": 2, "zero": 2, "offload": "states", "storage": true, "schedule": "1f1b"}'
 spillway-exec run store.json --quiet --storage .

@@ -120,7 +120,7 @@ started=$!
 code=0
 spillway-exec run a.json --quiet --rank 1 --ranks 2 --meet 127.0.0.1:19997 2>err.1 || code=$?
 wait $started || true
-[[ $code == 2 ]] && grep -q "the ranks have different options: rank 0 .* has '--on-nan stop, --checkpoint', rank 1" err.1 || fail "other options: $code $(cat err.1)"
+[[ $code == 2 ]] && grep -q "the ranks have different options: rank 0 .* has '--on-nan stop, --checkpoint, --dispatch plan', rank 1" err.1 || fail "other options: $code $(cat err.1)"
 
 # The first interrupt ends all ranks with a checkpoint after the last minibatch.
 cat >start.sh <<'SH'

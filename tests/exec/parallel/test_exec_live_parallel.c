@@ -23,92 +23,12 @@
 #include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_load.h"
 #include "planner/policy/policy_process.h"
-#include "planner/strategy/planner.h"
 #include "sim/sim.h"
-#include "tests/support/planner/support_planner.h"
+#include "tests/support/exec/support_live_jobs.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { JOBS = 3, STEPS = 12, DEVICES = 6 };
-
-static const char config[] =
-    "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 16, \"n_head\": 4, \"n_positions\": 16, "
-    "\"vocab_size\": 61, \"tie_word_embeddings\": false}";
-
-static const struct parallel ways[] = {
-    {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
-    {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_GPIPE},
-    {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .prefetch = 1, .schedule = PIPELINE_ZB_V},
-    {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1},
-    {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .tree = true},
-    {.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .prefetch = 1, .zero = 1, .schedule = PIPELINE_GPIPE},
-    {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .zero = 3},
-    {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B},
-    {.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1, .sequence = true},
-    {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 2, .prefetch = 1, .offload = OFFLOAD_STATES, .zero = 2},
-    {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 2, .prefetch = 1, .offload = OFFLOAD_STATES, .delayed = true,
-     .flush = 3},
-    {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_2BW, .flush = 3},
-    {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_PIPEDREAM, .flush = 2},
-    {.tensor = 1, .pipeline = 3, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_PIPEDREAM},
-    {.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1, .schedule = PIPELINE_TERAPIPE, .slices = 2,
-     .slice_tokens = {6, 4}},
-};
-enum { WAYS = ARRAY_COUNT(ways), SYNCHRONOUS = 10, WITH_CHECKPOINTS = 13 }; /* the first ones */
-
-/* --- making plans ----------------------------------------------------------------------------- */
-
-struct one_job {
-    uint32_t way, first_device;
-    bool evaluated; /* its best weights are kept */
-    double clip, rate; /* rate 0: 0.01 */
-};
-
-struct setting {
-    uint32_t count;
-    struct one_job jobs[JOBS];
-    bool fixed; /* only one order */
-};
-
-static void describe(struct job *job, const struct one_job *s, uint32_t index, uint64_t done)
-{
-    static const char *const names[JOBS] = {"first", "second", "third"};
-    const struct parallel *const way = &ways[s->way];
-    job->name = names[index];
-    job->microbatch = 2;
-    job->microbatches = way->schedule == PIPELINE_PIPEDREAM ? 1 : 4;
-    job->sequence = 10;
-    job->optimizer.kind = index == 1 ? OPTIMIZER_ADAMW : OPTIMIZER_SGD;
-    job->optimizer.learning_rate = s->rate > 0 ? s->rate : 0.01;
-    job->optimizer.schedule = (struct rate_schedule){.kind = RATE_CONSTANT};
-    job->optimizer.clip = s->clip;
-    job->seed = 7 + index;
-    job->minibatches = STEPS - 2 * index - done; /* they do not end together */
-    job->first_minibatch = done;
-    job->parallel = *way;
-    job->parallel.first_device = s->first_device;
-    if (s->evaluated) {
-        job->evaluation = (struct job_evaluation){.every = 3, .minibatches = 2, .data_format = DATA_NONE};
-        job->keep_best = true;
-    }
-}
-
-static void make_plan(const struct setting *s, const uint64_t *done, struct plan *plan)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .live = !s->fixed};
-    test_hardware(&hardware, DEVICES, 1 << 24, 1e9);
-    hardware.backend = "host";
-    hardware.threads = 1;
-    hardware.host_bandwidth = (struct sourced_value){.value = 2e9, .kind = SOURCE_ASSUMED, .source = "made up"};
-    test_network_jobs(&jobs, s->count, config, STEPS);
-    for (uint32_t j = 0; j < s->count; j++) describe(&jobs.jobs[j], &s->jobs[j], j, done ? done[j] : 0);
-    *plan = (struct plan){0};
-    if (planner_plan(&hardware, &jobs, &options, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
-    assert_int_equal(plan->any_order, !s->fixed);
-}
+enum { JOBS = LIVE_JOBS, STEPS = LIVE_JOBS_STEPS, DEVICES = LIVE_JOBS_DEVICES };
 
 /* --- running them ----------------------------------------------------------------------------- */
 
@@ -193,22 +113,6 @@ static void assert_same(const struct plan *plan, const struct outcome *a, const 
 static const char *const asked[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential",
                                     BINARY_DIR "/policies/good.so"};
 
-static struct setting draw(uint64_t key)
-{
-    struct setting s = {.count = 1 + (uint32_t)random_below(key, 0, JOBS)};
-    for (uint32_t j = 0; j < s.count; j++) {
-        struct one_job *job = &s.jobs[j];
-        job->way = (uint32_t)random_below(key, 10 + j, WAYS);
-        const uint32_t devices = (uint32_t)parallel_devices(&ways[job->way]);
-        if (random_below(key, 20 + j, 2))
-            job->first_device = (uint32_t)random_below(key, 30 + j, DEVICES - devices + 1);
-        const bool synchronous = !pipeline_is_asynchronous(ways[job->way].schedule) && !ways[job->way].delayed;
-        job->evaluated = random_below(key, 40 + j, 3) == 0;
-        job->clip = synchronous && random_below(key, 50 + j, 3) == 0 ? 0.5 : 0;
-    }
-    return s;
-}
-
 static void simulate(const struct plan *plan, const char *policy)
 {
     struct policy_handle handle;
@@ -240,14 +144,14 @@ static void test_random_workloads(void **state)
     const uint64_t seed = support_seed("live parallel jobs");
     for (uint32_t n = 0; n < 40; n++) {
         const uint64_t key = random_u64(seed, n);
-        struct setting setting = draw(key), fixed = setting;
+        struct live_jobs setting = live_jobs_draw(key), fixed = setting;
         const char *const policy = asked[random_below(key, 1, ARRAY_COUNT(asked))];
         struct plan plan, fixed_plan;
         struct outcome wanted, own, live;
         char what[120];
         fixed.fixed = true;
-        make_plan(&setting, NULL, &plan);
-        make_plan(&fixed, NULL, &fixed_plan);
+        live_jobs_plan(&setting, NULL, &plan);
+        live_jobs_plan(&fixed, NULL, &fixed_plan);
         snprintf(what, sizeof what, "workload %u, %u jobs, way %u first, %s", n, setting.count, setting.jobs[0].way,
                  policy);
         run(&fixed_plan, NULL, &(struct run_options){.live_seed = 0}, &wanted);
@@ -264,14 +168,14 @@ static void test_random_workloads(void **state)
 }
 
 /* Three jobs on the same devices: the orders differ; if all were equal, nothing would have been decided. */
-static const struct setting shared = {.count = 3, .jobs = {{.way = 0}, {.way = 6}, {.way = 7}}};
+static const struct live_jobs shared = {.count = 3, .jobs = {{.way = 0}, {.way = 6}, {.way = 7}}};
 
 static void test_policies_decide(void **state)
 {
     (void)state;
     struct plan plan;
     struct outcome a, b;
-    make_plan(&shared, NULL, &plan);
+    live_jobs_plan(&shared, NULL, &plan);
     run(&plan, "spill-sequential", &(struct run_options){.live_seed = 3}, &a);
     run(&plan, "random", &(struct run_options){.live_seed = 3}, &b);
     assert_true(a.order_fingerprint != b.order_fingerprint);
@@ -292,7 +196,7 @@ static void test_broken_policies_stop_the_run(void **state)
     };
     struct plan plan;
     struct outcome whole, out;
-    make_plan(&shared, NULL, &plan);
+    live_jobs_plan(&shared, NULL, &plan);
     run(&plan, NULL, &(struct run_options){.live_seed = 0}, &whole);
     for (size_t b = 0; b < ARRAY_COUNT(broken); b++) {
         char path[256];
@@ -319,14 +223,15 @@ static void stop_half_way(void *context, double done, double total, uint32_t job
 }
 
 /* Goes on from the checkpoints, where all jobs may and have something left. */
-static bool go_on(const struct setting *setting, const struct plan *plan, const struct run_checkpoints *checkpoints,
+static bool go_on(const struct live_jobs *setting, const struct plan *plan, const struct run_checkpoints *checkpoints,
                   const struct outcome *whole, const struct outcome *half)
 {
     struct plan rest;
     struct outcome other;
     for (uint32_t j = 0; j < setting->count; j++)
-        if (setting->jobs[j].way >= SYNCHRONOUS || half->minibatches[j] == whole->minibatches[j]) return false;
-    make_plan(setting, half->minibatches, &rest);
+        if (setting->jobs[j].way >= LIVE_JOBS_SYNCHRONOUS || half->minibatches[j] == whole->minibatches[j])
+            return false;
+    live_jobs_plan(setting, half->minibatches, &rest);
     run(&rest, "random", &(struct run_options){.checkpoints = checkpoints}, &other);
     assert_same(plan, whole, &other, "gone on");
     for (uint32_t j = 0; j < setting->count; j++) assert_int_equal(other.minibatches[j], whole->minibatches[j]);
@@ -342,8 +247,9 @@ static void test_stopped_and_gone_on(void **state)
     uint32_t stopped = 0, gone_on = 0;
     for (uint32_t n = 0; n < 16; n++) {
         const uint64_t key = random_u64(seed, n);
-        struct setting setting = draw(key);
-        for (uint32_t j = 0; j < setting.count; j++) setting.jobs[j].way %= n % 2 ? SYNCHRONOUS : WITH_CHECKPOINTS;
+        struct live_jobs setting = live_jobs_draw(key);
+        for (uint32_t j = 0; j < setting.count; j++)
+            setting.jobs[j].way %= n % 2 ? LIVE_JOBS_SYNCHRONOUS : LIVE_JOBS_WITH_CHECKPOINTS;
         for (uint32_t j = 0; j < setting.count; j++) setting.jobs[j].first_device = 0;
         char folder[SUPPORT_FOLDER_BYTES];
         support_folder_make(folder);
@@ -351,7 +257,7 @@ static void test_stopped_and_gone_on(void **state)
         struct outcome whole, half;
         const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 3, .keep = 2};
         for (uint32_t j = 0; j < setting.count; j++) setting.jobs[j].clip = 0;
-        make_plan(&setting, NULL, &plan);
+        live_jobs_plan(&setting, NULL, &plan);
         run(&plan, NULL, &(struct run_options){.live_seed = 0}, &whole);
         stop = false;
         run(&plan, asked[n % ARRAY_COUNT(asked)],
@@ -372,17 +278,18 @@ static void test_stopped_and_gone_on(void **state)
 static void test_one_job_fails(void **state)
 {
     (void)state;
-    for (uint32_t n = 0; n < WAYS + SYNCHRONOUS; n++) {
-        const bool skips = n >= WAYS;
+    for (uint32_t n = 0; n < LIVE_JOBS_WAYS + LIVE_JOBS_SYNCHRONOUS; n++) {
+        const bool skips = n >= LIVE_JOBS_WAYS;
         const double clip = skips ? 0.5 : 0;
-        const struct setting setting = {
-            .count = 3, .jobs = {{.way = 0, .clip = clip}, {.way = n % WAYS, .clip = clip}, {.way = 6, .clip = clip}}};
+        const struct live_jobs setting = {
+            .count = 3,
+            .jobs = {{.way = 0, .clip = clip}, {.way = n % LIVE_JOBS_WAYS, .clip = clip}, {.way = 6, .clip = clip}}};
         const struct run_options options = {.keep_going = true, .on_nan = skips ? RUN_NAN_SKIP : RUN_NAN_STOP};
         struct run_options delayed = options;
         struct plan plan;
         struct outcome whole, wanted, out;
         delayed.delay_seed = n + 1;
-        make_plan(&setting, NULL, &plan);
+        live_jobs_plan(&setting, NULL, &plan);
         run(&plan, NULL, &options, &whole);
         plan.jobs.jobs[1].optimizer.learning_rate = 1e30;
         run(&plan, NULL, &options, &wanted);
@@ -391,8 +298,8 @@ static void test_one_job_fails(void **state)
         else assert_non_null(strstr(out.failure[1], "minibatch"));
         if (skips) assert_true(out.skipped[1] > 0);
         else assert_true(out.minibatches[1] < plan.jobs.jobs[1].minibatches);
-        if (n % WAYS < SYNCHRONOUS) assert_int_equal(out.minibatches[1], wanted.minibatches[1]);
-        if (n % WAYS < SYNCHRONOUS) assert_int_equal(out.fingerprints[1], wanted.fingerprints[1]);
+        if (n % LIVE_JOBS_WAYS < LIVE_JOBS_SYNCHRONOUS) assert_int_equal(out.minibatches[1], wanted.minibatches[1]);
+        if (n % LIVE_JOBS_WAYS < LIVE_JOBS_SYNCHRONOUS) assert_int_equal(out.fingerprints[1], wanted.fingerprints[1]);
         for (uint32_t j = 0; j < 3; j += 2) {
             assert_int_equal(out.minibatches[j], whole.minibatches[j]);
             assert_int_equal(out.fingerprints[j], whole.fingerprints[j]);
@@ -408,7 +315,7 @@ static void test_one_job_has_no_data(void **state)
     (void)state;
     struct plan plan;
     struct outcome whole, out;
-    make_plan(&shared, NULL, &plan);
+    live_jobs_plan(&shared, NULL, &plan);
     run(&plan, NULL, &(struct run_options){.live_seed = 0}, &whole);
     plan.jobs.jobs[0].data = "/nowhere/data.txt";
     plan.jobs.jobs[0].data_format = DATA_TEXT;

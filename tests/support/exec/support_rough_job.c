@@ -57,8 +57,7 @@ static void make_plan(const struct rough_job *s, struct plan *plan)
     job->minibatches = s->last - s->first;
     job->parallel = s->parallel;
     if (s->encodes && !spilled) job->gradients = PRECISION_BF16;
-    const bool plain = !s->parallel.scatter && !s->parallel.sequence && !pipeline_has_halves(s->parallel.schedule);
-    if (s->encodes && s->parallel.pipeline > 1 && plain)
+    if (s->encodes && s->parallel.pipeline > 1 && !s->parallel.scatter && !pipeline_has_halves(s->parallel.schedule))
         job->compression[COMPRESSION_BOUNDARIES] =
             (struct compression){.ratio = 2, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     const struct planner_options options = {.policy = spilled ? "spill-sequential" : NULL, .shards = 3,
