@@ -232,7 +232,10 @@ static enum status try_parallel(struct ways *w, const struct feasibility_way *wa
     struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     source.way = &way->parallel;
     if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
-    if (way->parallel.offload && w->fixed.optimizer == PLANNER_PLACE_DEVICE) return STATUS_OK; /* the host steps */
+    if (way->parallel.offload && w->fixed.optimizer == PLANNER_PLACE_DEVICE) {
+        cli_field_note(w->field, way->name, STATUS_OK, "its optimizer is on the host ('--optimizer device')");
+        return STATUS_OK;
+    }
     if (!w->how->thorough && w->hardware.device_count > PARALLEL_DEVICES_MOST) {
         cli_field_note(w->field, way->name, STATUS_OK,
                        "there are too many devices to try it by default ('--parallel')");
@@ -252,8 +255,13 @@ static enum status try_alone(struct ways *w, const struct feasibility_way *way, 
 {
     struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
                                       .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
-    if (differs(w->fixed.optimizer, way->optimizer) || differs(w->fixed.activations, way->activations))
+    const char *asked = differs(w->fixed.optimizer, way->optimizer)       ? "'--optimizer' asks for another place"
+                        : differs(w->fixed.activations, way->activations) ? "'--activations' asks for something else"
+                                                                           : NULL;
+    if (asked) {
+        cli_field_note(w->field, way->name, STATUS_OK, asked);
         return STATUS_OK;
+    }
     if (way->activations == PLANNER_AUTO) options.activations = w->fixed.activations;
     return may_try(w, way->name, cost_of(w, COST_RESIDENT))
              ? cli_field_try(w->field, w->source, &options, way->name, err)
