@@ -20,11 +20,11 @@
  */
 #include "exec/cuda/kernels_cuda_products.h"
 
-#include <cublasLt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/cuda/cublas_library.h"
 #include "exec/cuda/gpu_library.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
@@ -48,7 +48,8 @@ struct product_plan {
 };
 
 struct cuda_products {
-    cublasLtHandle_t library;
+    const struct cublas_library *cublas;
+    cublasLtHandle_t handle;
     cudaStream_t stream;
     bool tf32;
     void *workspace;
@@ -58,16 +59,16 @@ struct cuda_products {
 
 /* --- descriptors ----------------------------------------------------------------------------------- */
 
-static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttributes_t attribute,
-                          const void *value, size_t bytes)
+static cublasStatus_t set(const struct cublas_library *cublas, struct product_plan *plan,
+                          cublasLtMatmulDescAttributes_t attribute, const void *value, size_t bytes)
 {
-    return cublasLtMatmulDescSetAttribute(&plan->operation, attribute, value, bytes);
+    return cublas->operation_set(&plan->operation, attribute, value, bytes);
 }
 
-static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
-                              int64_t rows, int64_t columns)
+static cublasStatus_t lay_out(const struct cublas_library *cublas, cublasLtMatrixLayoutOpaque_t *layout,
+                              cudaDataType_t type, int64_t rows, int64_t columns)
 {
-    return cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)columns, rows);
+    return cublas->layout_init(layout, sizeof *layout, type, (uint64_t)rows, (uint64_t)columns, rows);
 }
 
 /* tf32 matters only for fp32 */
@@ -82,32 +83,32 @@ static cublasComputeType_t compute_type(const struct key *key, bool tf32)
         if (try_status != CUBLAS_STATUS_SUCCESS) return try_status; \
     } while (0)
 
-static cublasStatus_t describe(struct product_plan *plan, const struct key *key, bool epilogue,
-                               cublasComputeType_t compute)
+static cublasStatus_t describe(const struct cublas_library *cublas, struct product_plan *plan, const struct key *key,
+                               bool epilogue, cublasComputeType_t compute)
 {
-    TRY_CUBLAS(cublasLtMatmulDescInit(&plan->operation, compute, CUDA_R_32F));
+    TRY_CUBLAS(cublas->operation_init(&plan->operation, sizeof plan->operation, compute, CUDA_R_32F));
     const int32_t a = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const int32_t b = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
-    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+    TRY_CUBLAS(set(cublas, plan, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+    TRY_CUBLAS(set(cublas, plan, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
     if (epilogue) {
         const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
-        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
+        TRY_CUBLAS(set(cublas, plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
         /* The heuristic derives the alignment from this address, which it does not access. */
         const void *const example = (const void *)(uintptr_t)key->alignment[3];
-        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
+        TRY_CUBLAS(set(cublas, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
     }
     const cudaDataType_t operands = key->bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    TRY_CUBLAS(lay_out(&plan->a, operands, key->transpose_a ? key->k : key->m,
+    TRY_CUBLAS(lay_out(cublas, &plan->a, operands, key->transpose_a ? key->k : key->m,
                        key->transpose_a ? key->m : key->k));
-    TRY_CUBLAS(lay_out(&plan->b, operands, key->transpose_b ? key->n : key->k,
+    TRY_CUBLAS(lay_out(cublas, &plan->b, operands, key->transpose_b ? key->n : key->k,
                        key->transpose_b ? key->k : key->n));
-    TRY_CUBLAS(lay_out(&plan->c, CUDA_R_32F, key->m, key->n));
+    TRY_CUBLAS(lay_out(cublas, &plan->c, CUDA_R_32F, key->m, key->n));
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, const struct key *key,
-                             uint64_t workspace_bytes)
+static cublasStatus_t prefer(const struct cublas_library *cublas, cublasLtMatmulPreferenceOpaque_t *preference,
+                             const struct key *key, uint64_t workspace_bytes)
 {
     const struct {
         cublasLtMatmulPreferenceAttributes_t attribute;
@@ -116,17 +117,15 @@ static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, const
                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->alignment[1]},
                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->alignment[2]},
                       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->alignment[2]}};
-    TRY_CUBLAS(cublasLtMatmulPreferenceInit(preference));
-    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference,
-                                                    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                    &workspace_bytes, sizeof workspace_bytes));
+    TRY_CUBLAS(cublas->preference_init(preference, sizeof *preference));
+    TRY_CUBLAS(cublas->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
+                                      sizeof workspace_bytes));
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(
-        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes));
+    TRY_CUBLAS(cublas->preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                      sizeof schemes));
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
-        TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i].attribute,
-                                                        &alignments[i].bytes,
-                                                        sizeof alignments[i].bytes));
+        TRY_CUBLAS(cublas->preference_set(preference, alignments[i].attribute, &alignments[i].bytes,
+                                          sizeof alignments[i].bytes));
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -154,14 +153,14 @@ static bool same(const struct key *a, const struct key *b)
 static cublasStatus_t choose(struct cuda_products *products, struct product_plan *plan,
                              const struct key *key, bool epilogue)
 {
-    TRY_CUBLAS(describe(plan, key, epilogue, compute_type(key, products->tf32)));
+    const struct cublas_library *cublas = products->cublas;
+    TRY_CUBLAS(describe(cublas, plan, key, epilogue, compute_type(key, products->tf32)));
     cublasLtMatmulPreferenceOpaque_t preference;
-    TRY_CUBLAS(prefer(&preference, key, products->workspace_bytes));
+    TRY_CUBLAS(prefer(cublas, &preference, key, products->workspace_bytes));
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
-    TRY_CUBLAS(cublasLtMatmulAlgoGetHeuristic(products->library, &plan->operation, &plan->a,
-                                              &plan->b, &plan->c, &plan->c, &preference, 1,
-                                              &result, &found));
+    TRY_CUBLAS(cublas->choose(products->handle, &plan->operation, &plan->a, &plan->b, &plan->c, &plan->c, &preference,
+                              1, &result, &found));
     if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
     TRY_CUBLAS(result.state);
     plan->algorithm = result.algo;
@@ -231,16 +230,19 @@ enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace
                                  uint64_t workspace_bytes, struct cuda_products **out,
                                  struct error *err)
 {
+    const struct cublas_library *const cublas = cublas_library_get(err);
+    if (!cublas) return err->status;
     struct cuda_products *const products = alloc_zeroed(1, sizeof *products);
     if (!products) return error_memory(err, "the plans of matrix products", sizeof *products);
+    products->cublas = cublas;
     products->stream = stream;
     products->tf32 = tf32;
     products->workspace = workspace;
     products->workspace_bytes = workspace_bytes;
-    const cublasStatus_t status = cublasLtCreate(&products->library);
+    const cublasStatus_t status = cublas->create(&products->handle);
     if (status != CUBLAS_STATUS_SUCCESS) {
         free(products);
-        return error_set(err, STATUS_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(status));
+        return error_set(err, STATUS_DEVICE, "cublasLtCreate: %s", cublas->status_text(status));
     }
     *out = products;
     return STATUS_OK;
@@ -249,7 +251,7 @@ enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace
 void cuda_products_destroy(struct cuda_products *products)
 {
     if (!products) return;
-    cublasLtDestroy(products->library);
+    products->cublas->destroy(products->handle);
     free(products);
 }
 
@@ -257,12 +259,12 @@ static cublasStatus_t enqueue(struct cuda_products *products, const struct cuda_
 {
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (p->bias && !plan->bias_apart)
-        status = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+        status = set(products->cublas, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
     const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasLtMatmul(products->library, &plan->operation, &one, p->a, &plan->a, p->b,
-                                &plan->b, &beta, p->c, &plan->c, p->c, &plan->c, &plan->algorithm,
-                                products->workspace, products->workspace_bytes, products->stream);
+        status = products->cublas->multiply(products->handle, &plan->operation, &one, p->a, &plan->a, p->b, &plan->b,
+                                            &beta, p->c, &plan->c, p->c, &plan->c, &plan->algorithm,
+                                            products->workspace, products->workspace_bytes, products->stream);
     return status;
 }
 
@@ -282,7 +284,7 @@ const char *cuda_products_multiply(struct cuda_products *products, const struct 
     const struct key key = key_of(p);
     struct product_plan *const plan = find_plan(products, &key);
     const cublasStatus_t status = plan->made ? enqueue(products, p, plan) : enqueue_first(products, p, &key, plan);
-    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    if (status != CUBLAS_STATUS_SUCCESS) return products->cublas->status_text(status);
     if (p->bias && plan->bias_apart) {
         const cudaError_t failed = cuda_add_bias(products->stream, p->c, p->bias, p->n, p->m);
         if (failed != cudaSuccess) return cudaGetErrorString(failed);
@@ -292,22 +294,25 @@ const char *cuda_products_multiply(struct cuda_products *products, const struct 
 
 uint32_t cuda_products_version(void)
 {
-    return (uint32_t)cublasLtGetVersion();
+    struct error err = {0};
+    const struct cublas_library *const cublas = cublas_library_get(&err);
+    return cublas ? (uint32_t)cublas->version() : 0;
 }
 
 const char *cuda_products_describe(const struct cuda_product *product, bool tf32)
 {
     const struct key key = key_of(product);
+    struct error err = {0};
+    const struct cublas_library *const cublas = cublas_library_get(&err);
     struct product_plan plan = {.made = false};
     cublasLtMatmulPreferenceOpaque_t preference;
-    cublasStatus_t status =
-        describe(&plan, &key, key.bias, compute_type(&key, tf32));
-    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, &key, CUDA_WORKSPACE_BYTES);
-    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    if (!cublas) return "cuBLASLt cannot be loaded";
+    cublasStatus_t status = describe(cublas, &plan, &key, key.bias, compute_type(&key, tf32));
+    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(cublas, &preference, &key, CUDA_WORKSPACE_BYTES);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublas->status_text(status);
     uint64_t columns = 0;
     size_t written;
-    status = cublasLtMatrixLayoutGetAttribute(&plan.c, CUBLASLT_MATRIX_LAYOUT_COLS, &columns,
-                                              sizeof columns, &written);
-    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    status = cublas->layout_get(&plan.c, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns, &written);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublas->status_text(status);
     return columns == (uint64_t)product->n ? NULL : "a layout has other sizes than it was given";
 }

@@ -35,7 +35,7 @@ void cuda_products_destroy(struct cuda_products *products); /* NULL does nothing
 const char *cuda_products_multiply(struct cuda_products *products,
                                    const struct cuda_product *product);
 
-/* Returns 130100 for 13.1.0. */
+/* Returns 130100 for 13.1.0; 0: it cannot be loaded. */
 uint32_t cuda_products_version(void);
 
 /* Makes and frees a product's descriptors, without a device. Returns NULL, or an error text. */

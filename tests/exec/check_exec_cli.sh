@@ -23,6 +23,8 @@ expect() {
     grep -q -- "$words" out.txt err.txt || fail "$*: does not say '$words': $(cat out.txt err.txt)"
 }
 
+# libraries of GPUs are loaded when one opens: they take longer to start than the program
+if ldd "$exec_program" | grep -E "cublas|cudnn|nccl"; then fail "it begins with a GPU's libraries"; fi
 expect 0 "measure" "$exec_program" --help
 expect 0 "trace" "$exec_program" run --help
 expect 0 "budget" "$exec_program" measure -h
