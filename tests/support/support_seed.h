@@ -9,4 +9,11 @@
 
 uint64_t support_seed(const char *test_name);
 
+/* Rounds of a long property test: a quarter of them under the sanitizers, where each takes three times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SUPPORT_ROUNDS(all) (((all) + 3) / 4)
+#else
+#define SUPPORT_ROUNDS(all) (all)
+#endif
+
 #endif

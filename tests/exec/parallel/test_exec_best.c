@@ -23,7 +23,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, CASES = 10 };
+enum { STEPS = 6, CASES = SUPPORT_ROUNDS(10) };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

@@ -21,7 +21,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 6, MINIBATCHES_MAX = 7 };
+enum { CASES = SUPPORT_ROUNDS(6), MINIBATCHES_MAX = 7 };
 
 /* Draws a job; `exactly`: without norms of shares, which have the reference's bits only to rounding. */
 static struct job draw(uint64_t seed, uint64_t n, const char *config, const struct job *from, bool exactly)

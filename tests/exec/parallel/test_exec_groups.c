@@ -27,7 +27,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX, CASES = 5 };
+enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX, CASES = SUPPORT_ROUNDS(5) };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

@@ -23,7 +23,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { RANKS_MOST = 4, RANK_CASES = 8, RANK_PATIENCE_S = 60 };
+enum { RANKS_MOST = 4, RANK_CASES = SUPPORT_ROUNDS(8), RANK_PATIENCE_S = 60 };
 
 /* What a rank tells: of rank 0, a hash of its trace, too. */
 struct rank_outcome {

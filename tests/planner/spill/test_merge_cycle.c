@@ -32,7 +32,7 @@ uint32_t merge_cycle_choose(struct merge_pace *paces, uint32_t count, double roo
     return writes_all ? 0 : choose(paces, count, room_s);
 }
 
-enum { ROUNDS = 20000, PLANS = 16, DEVICES = 4, PACES = 8, STREAMS_MAX = 64 };
+enum { ROUNDS = SUPPORT_ROUNDS(20000), PLANS = SUPPORT_ROUNDS(16), DEVICES = 4, PACES = 8, STREAMS_MAX = 64 };
 
 /* --- cycles ----------------------------------------------------------------------------------- */
 

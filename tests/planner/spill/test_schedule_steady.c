@@ -49,7 +49,7 @@ bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_
     return true;
 }
 
-enum { PLANS = 80 };
+enum { PLANS = SUPPORT_ROUNDS(80) };
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
