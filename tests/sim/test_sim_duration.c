@@ -187,6 +187,38 @@ static void states_are_in_place(void **state)
     plan_release(&plan);
 }
 
+/* Resident jobs copy their states, or have them in place. */
+static void resident_states(void **state)
+{
+    (void)state;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        struct arena arena = {0};
+        struct sim_durations *durations;
+        struct error err = {0};
+        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+        uint32_t moved = 0;
+        test_hardware(&hardware, 2, 1 << 30, 1e9);
+        hardware.stack = in_place ? STACK_FRAMEWORKS : STACK_SPILLWAY;
+        test_gpt_jobs(&jobs, 2, 2, 64, 97, 2);
+        if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
+        if (sim_durations_create(&arena, &plan, &plan.hardware, NULL, &durations, &err)) fail_msg("%s", err.text);
+        for (uint32_t u = 0; u < plan.unit_count; u++) {
+            const struct plan_unit *unit = &plan.units[u];
+            if (unit->pass != PLAN_LOAD && unit->pass != PLAN_STORE) continue;
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++, moved++) {
+                const double seconds = sim_durations_alone_s(durations, 0, o);
+                assert_true(in_place ? !(seconds > 0) : plan.ops[o].kind != OP_COPY || seconds > 0);
+            }
+        }
+        assert_true(moved > 0);
+        arena_release(&arena);
+        plan_release(&plan);
+    }
+}
+
 /* The last job continues the first one's training elsewhere: what moves in between is its restart. */
 static const double restart_s = 0.375;
 
@@ -222,7 +254,7 @@ static void a_stopped_job_continues(void **state)
 /* --- classes of devices ------------------------------------------------------------------------- */
 
 /* Each device but the second differs from the first in one value; two are slow. The last has only a link to spare. */
-enum { EQUAL = 1, RATE, LATENCY, TYPE, LONGER, SLOW, SLOWER, ROOM, MACHINE };
+enum { EQUAL = 1, RATE, LESS, LATENCY, TYPE, LONGER, SLOW, SLOWER, ROOM, MACHINE };
 
 static void make_unlike(struct plan *plan, double *slow)
 {
@@ -243,6 +275,7 @@ static void make_unlike(struct plan *plan, double *slow)
     h->types = types;
     h->type_count = 2;
     h->links[RATE].bandwidth.value = 2e9;
+    h->links[LESS].bandwidth.value = 5e8;
     h->links[LATENCY].latency.value = 1e-3;
     h->links[ROOM].latency.value = 2e-3;
     h->devices[TYPE].type = 1;
@@ -291,7 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(devices_of_a_class_are_alike),
                                        cmocka_unit_test(devices_share_links), cmocka_unit_test(a_job_by_itself),
-                                       cmocka_unit_test(states_are_in_place),
+                                       cmocka_unit_test(states_are_in_place), cmocka_unit_test(resident_states),
                                        cmocka_unit_test(a_stopped_job_continues)};
     return cmocka_run_group_tests_name("sim/duration.h", tests, NULL, NULL);
 }
