@@ -194,8 +194,9 @@ static enum status join_ranks(struct run_request *command, const struct plan *pl
         command->log = command->result = command->trace = command->executed_order = NULL;
     }
     char compared[96];
-    snprintf(compared, sizeof compared, "--on-nan %s, %s, --dispatch %s", nan_choices[command->on_nan],
-             command->checkpoint ? "--checkpoint" : "no --checkpoint", dispatch_choices[command->dispatch]);
+    snprintf(compared, sizeof compared, "--on-nan %s, %s, --dispatch %s%s", nan_choices[command->on_nan],
+             command->checkpoint ? "--checkpoint" : "no --checkpoint", dispatch_choices[command->dispatch],
+             command->keep_going ? ", --keep-going" : "");
     const struct ranks_options options = {.rank = launch.rank, .count = launch.count, .meet = launch.meet,
                                           .meet_file = launch.meet_file, .patience_s = command->patience_s,
                                           .plan = plan_fingerprint(plan), .machine = kernels_host_machine(),

@@ -265,11 +265,11 @@ static void call_batch(void *argument)
     if (data_batch_part(call->held_out ? run->held_out[call->job] : run->sources[call->job], call->batch_index,
                         &call->part, call->batch, &why) == STATUS_OK)
         return;
-    if (call->held_out) {
-        /* The minibatch has begun and is finished with arbitrary data; the result is not used. */
+    if (call->held_out || run->peers) {
+        /* The minibatch has begun, perhaps elsewhere, and is finished with arbitrary data; the result is not used. */
         memset(call->batch, 0, job_replica_batch_bytes(&run->plan->jobs.jobs[call->job]));
         pthread_mutex_lock(&run->lock);
-        run->jobs[call->job].held_out_failed = true;
+        run->jobs[call->job].held_out_failed |= call->held_out;
         pthread_mutex_unlock(&run->lock);
     }
     run_fail_job(run, call->job, false, &why);
@@ -332,7 +332,7 @@ static void await_verdict(const struct keep_call *call)
     uint32_t rank;
     struct error ignored = {0};
     while (run->peers && progress->judged <= call->minibatch && call->minibatch < atomic_load(&progress->limit) &&
-           !run->cancelled && ranks_failed(run->peers->ranks, &rank, &ignored) == STATUS_OK)
+           !progress->damaged && !run->cancelled && ranks_failed(run->peers->ranks, &rank, &ignored) == STATUS_OK)
         run_peers_await_change(run);
 }
 
@@ -420,7 +420,7 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
     const double now_s = clock_s();
     pthread_mutex_lock(&run->lock);
     const bool counts = minibatch < atomic_load(&progress->limit) && !progress->damaged && !run->cancelled;
-    const double step_s = now_s - progress->last_loss_s;
+    const double step_s = now_s - fmax(progress->last_loss_s, run->start_s); /* 0: it began elsewhere */
     if (counts) {
         assert(progress->losses == minibatch);
         run->result->jobs[j].losses[job->first_minibatch + progress->losses++] = loss;

@@ -1,6 +1,7 @@
 #include "exec/run/run_ranks.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,27 +10,12 @@
 #include "base/try.h"
 #include "exec/ranks/rank_place.h"
 #include "exec/run/run_callbacks.h"
+#include "exec/state/run_faults.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 #include "planner/plan_gang.h"
 
 /* --- who has what ----------------------------------------------------------------------------------- */
-
-static enum status refuse_options(const struct run *run, struct error *err)
-{
-    const struct run_options *const options = run->options;
-    const struct {
-        bool given;
-        const char *what;
-    } rows[] = {
-        {options->keep_going, "'--keep-going'"},
-        {run->plan->host_ranges != NULL, "jobs that are loaded when their turn comes"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        if (rows[i].given)
-            return error_set(err, STATUS_BAD_INPUT, "a run in several processes cannot have %s", rows[i].what);
-    return STATUS_OK;
-}
 
 /* Notes the ranks of a task's devices. Returns false when a shard's first replica, or a job that is not parallel, has
  * devices of several ranks. */
@@ -105,7 +91,9 @@ enum status run_ranks_open(struct run *run, struct error *err)
     if (strcmp(run->plan->hardware.backend, "host") != 0)
         return error_set(err, STATUS_BAD_INPUT, "a run in several processes needs devices of backend 'host', not '%s'",
                          run->plan->hardware.backend);
-    TRY(refuse_options(run, err));
+    if (run->plan->host_ranges)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "a run in several processes cannot have jobs that are loaded when their turn comes");
     TRY(rank_place_check(&run->plan->hardware, ranks_count(ranks), err));
     TRY(ARENA_NEW(&run->arena, 1, peers, err));
     *peers = (struct run_peers){.ranks = ranks, .own = ranks_own(ranks), .count = ranks_count(ranks)};
@@ -161,6 +149,26 @@ static void take_stop(struct run *run)
     pthread_mutex_unlock(&run->lock);
 }
 
+/* At rank 0 it ends the job, which says more than the limit alone. */
+static void take_failure(struct run *run, uint32_t from, const struct run_peers_failure *failure)
+{
+    struct error why = {0};
+    if (failure->job >= run->plan->jobs.count || (from > 0 && run->peers->own > 0)) return;
+    const int length = (int)strnlen(failure->text, sizeof failure->text);
+    if (run->peers->own == 0) error_set(&why, STATUS_DEVICE, "rank %" PRIu32 ": %.*s", from, length, failure->text);
+    else error_set(&why, STATUS_DEVICE, "%.*s", length, failure->text);
+    if (run->peers->own == 0) {
+        run_fail_job(run, failure->job, false, &why);
+        return;
+    }
+    pthread_mutex_lock(&run->lock);
+    struct run_progress *const progress = &run->jobs[failure->job];
+    if (progress->failure.status == STATUS_OK) progress->failure = why;
+    progress->damaged |= failure->damages > 0;
+    pthread_cond_broadcast(&run->peers->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
 static void take_live(const struct run_peers *peers, const struct run_peers_message *message)
 {
     if (peers->hear_live) peers->hear_live(peers->live, message);
@@ -171,6 +179,11 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
     struct run *const run = context;
     struct run_peers_message message;
     const bool by_first = from == 0;
+    struct run_peers_failure failure;
+    if (bytes == sizeof failure) {
+        memcpy(&failure, text, sizeof failure);
+        if (failure.kind == PEERS_FAILED) take_failure(run, from, &failure);
+    }
     if (bytes != sizeof message) return;
     memcpy(&message, text, sizeof message);
     if (message.kind != PEERS_STOP && message.job >= run->plan->jobs.count) return;
@@ -200,6 +213,69 @@ static void hear(void *context, uint32_t from, const void *text, size_t bytes)
 void run_ranks_listen(struct run *run)
 {
     if (run->peers) ranks_listen(run->peers->ranks, hear, run);
+}
+
+/* --- jobs that failed before the walk --------------------------------------------------------------- */
+
+/* Of a job; rank: where it failed. */
+struct early {
+    uint32_t fails, rank;
+    char text[256];
+};
+
+static enum status move_early(struct run *run, struct early *all, uint32_t rank, bool sends, struct error *err)
+{
+    const uint32_t other = run->peers->own == 0 ? rank : 0;
+    const struct run_peers_data data = {.what = PEERS_EARLY, .number = rank, .other = other, .sends = sends, .at = all,
+                                        .bytes = run->plan->jobs.count * sizeof *all};
+    return run_peers_move(run, &data, run->peers->moved, err);
+}
+
+/* Adds the failures of rank r. */
+static void join_early(const struct run *run, struct early *all, const struct early *theirs, uint32_t r)
+{
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        if (all[j].fails || !theirs[j].fails) continue;
+        all[j] = theirs[j];
+        all[j].rank = r;
+    }
+}
+
+/* Ends jobs that failed at any rank before they begin. */
+static void take_early(struct run *run, const struct early *all)
+{
+    pthread_mutex_lock(&run->lock);
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        struct run_progress *const progress = &run->jobs[j];
+        if (!all[j].fails) continue;
+        atomic_store(&progress->limit, 0);
+        if (progress->failure.status != STATUS_OK) continue;
+        error_set(&progress->failure, STATUS_IO, "rank %" PRIu32 ": %.255s", all[j].rank, all[j].text);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+enum status run_ranks_agree(struct run *run, struct error *err)
+{
+    const uint32_t jobs = run->plan->jobs.count;
+    struct early *all, *theirs;
+    if (!run->peers || !run->options->keep_going) return STATUS_OK;
+    TRY(ARENA_NEW(&run->arena, jobs, all, err));
+    TRY(ARENA_NEW(&run->arena, jobs, theirs, err));
+    for (uint32_t j = 0; j < jobs; j++) {
+        const struct error *const failure = &run->jobs[j].failure;
+        all[j] = (struct early){.fails = failure->status != STATUS_OK};
+        snprintf(all[j].text, sizeof all[j].text, "%.255s", failure->text);
+    }
+    if (run->peers->own > 0) TRY(move_early(run, all, run->peers->own, true, err));
+    for (uint32_t r = 1; r < run->peers->count && run->peers->own == 0; r++) {
+        TRY(move_early(run, theirs, r, false, err));
+        join_early(run, all, theirs, r);
+    }
+    for (uint32_t r = 1; r < run->peers->count && run->peers->own == 0; r++) TRY(move_early(run, all, r, true, err));
+    if (run->peers->own > 0) TRY(move_early(run, all, run->peers->own, false, err));
+    take_early(run, all);
+    return STATUS_OK;
 }
 
 /* --- copies --------------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@
  * processes do not carry out. */
 MUST_CHECK enum status run_ranks_open(struct run *run, struct error *err);
 
+/* Ends on all ranks the jobs that failed at one before the walk. */
+MUST_CHECK enum status run_ranks_agree(struct run *run, struct error *err);
+
 /* Begins to hear other ranks, after all else is set up. */
 void run_ranks_listen(struct run *run);
 

@@ -368,6 +368,7 @@ enum status run_setup(struct run *run, struct error *err)
         status = note_libraries(run, err);
     if (status == STATUS_OK) status = run_fill_all(run, err);
     if (status == STATUS_OK) status = open_log(run, err);
+    if (status == STATUS_OK) status = run_ranks_agree(run, err);
     return status;
 }
 

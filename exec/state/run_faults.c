@@ -2,6 +2,8 @@
  * A failed job's limit is lowered to the minibatches that it has begun, as in a stop. Later ones
  * are skipped when their turn comes; other jobs find the plan unchanged.
  *
+ * In several processes rank 0 ends jobs, and other ranks may have begun what fails here: see run_peers.h.
+ *
  * A lost device loses its jobs' newest state: the state on the host may be of different steps. Such
  * a job ends with the losses that arrived, without weights or checkpoints; earlier checkpoints are
  * whole.
@@ -13,20 +15,38 @@
 
 #include "exec/state/run_peers.h"
 
+/* Waits until rank 0 knows that the job has failed here. Under the lock. */
+static void await_rank_0(struct run *run, uint32_t job)
+{
+    uint32_t rank;
+    struct error ignored = {0};
+    while (!run->jobs[job].damaged && !run->cancelled &&
+           ranks_failed(run->peers->ranks, &rank, &ignored) == STATUS_OK)
+        run_peers_await_change(run);
+}
+
 void run_fail_job(struct run *run, uint32_t job, bool alone, const struct error *why)
 {
     struct run_progress *const progress = &run->jobs[job];
+    const bool damages = !alone && run->options->keep_going && run->peers;
     pthread_mutex_lock(&run->lock);
-    run_end_job(run, job, false);
     if (progress->failure.status == STATUS_OK) progress->failure = *why;
+    if (damages && run->peers->own == 0) progress->damaged = progress->held_out_failed = true;
+    if (run->peers && (damages || (alone && run->peers->own == 0))) run_peers_tell_failure(run, job, damages, why);
+    run_end_job(run, job, false);
+    if (damages && run->peers->own > 0) await_rank_0(run, job);
     if (!alone && !run->options->keep_going && run->fatal.status == STATUS_OK) run->fatal = *why;
     pthread_mutex_unlock(&run->lock);
 }
 
 enum status run_fail_early(struct run *run, uint32_t job, struct error *why)
 {
+    struct run_progress *const progress = &run->jobs[job];
     if (!run->options->keep_going) return why->status;
-    run_fail_job(run, job, true, why);
+    pthread_mutex_lock(&run->lock);
+    atomic_store(&progress->limit, 0);
+    if (progress->failure.status == STATUS_OK) progress->failure = *why;
+    pthread_mutex_unlock(&run->lock);
     *why = (struct error){.status = STATUS_OK};
     return STATUS_OK;
 }

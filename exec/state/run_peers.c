@@ -1,7 +1,12 @@
 #include "exec/state/run_peers.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "exec/state/run_shares.h"
 #include "models/job/evaluation.h"
+
+static const double POLL_S = 0.05;
 
 uint32_t run_shard_places(const struct plan *plan, uint32_t shard)
 {
@@ -46,6 +51,26 @@ void run_end_job(struct run *run, uint32_t job, bool all)
     ranks_tell_all(run->peers->ranks, &message, sizeof message);
 }
 
+void run_peers_await_change(struct run *run)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += (long)(POLL_S * 1e9);
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        end.tv_sec++;
+    }
+    pthread_cond_timedwait(&run->peers->changed, &run->lock, &end);
+}
+
+void run_peers_tell_failure(struct run *run, uint32_t job, bool damages, const struct error *why)
+{
+    struct run_peers_failure failure = {.kind = PEERS_FAILED, .job = job, .damages = damages};
+    snprintf(failure.text, sizeof failure.text, "%.235s", why->text);
+    if (run->peers->own > 0) ranks_tell(run->peers->ranks, 0, &failure, sizeof failure);
+    else ranks_tell_all(run->peers->ranks, &failure, sizeof failure);
+}
+
 void run_peers_ask_stop(struct run *run)
 {
     const struct run_peers_message message = {.kind = PEERS_STOP};
@@ -58,7 +83,8 @@ bool run_has_evaluation(const struct run *run, uint32_t job, uint64_t minibatche
 {
     const struct job *const about = &run->plan->jobs.jobs[job];
     const struct run_job_result *const result = &run->result->jobs[job];
-    if (run->peers->own > 0 || minibatches == 0 || run->jobs[job].held_out_failed) return true;
+    const struct run_progress *const progress = &run->jobs[job];
+    if (run->peers->own > 0 || minibatches == 0 || progress->held_out_failed || progress->damaged) return true;
     if (about->evaluation.every == 0 || !evaluation_follows(about, minibatches - 1)) return true;
     const uint64_t count = result->evaluation_count;
     return count > 0 && result->evaluations[count - 1].step >= about->first_minibatch + minibatches;

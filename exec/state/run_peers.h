@@ -13,6 +13,9 @@
  * Losses of evaluations go to rank 0, too. It tells all whether an evaluation is the best so far, and a rank that keeps
  * the best weights waits for that.
  *
+ * A job that fails at a rank, while others go on, has begun elsewhere. So its minibatches up to the limit are computed
+ * with arbitrary data, and the job keeps only the losses that had come: the rank waits until rank 0 knows.
+ *
  * In a live order rank 0 asks the policy, and tells all each task before it walks it itself. All walk the same tasks in
  * the same order. A unit or minibatch is over when every rank has told that its streams have passed it.
  */
@@ -56,7 +59,8 @@ enum run_peers_task { PEERS_TASK_NONE, PEERS_TASK_FOLLOWS, PEERS_TASK_DECIDED, P
 
 /* Messages between ranks. */
 enum run_peers_kind { PEERS_PART, PEERS_LOSS, PEERS_NOT_FINITE, PEERS_NORM, PEERS_LIMIT, PEERS_STOP, PEERS_CUT,
-                     PEERS_HELD_OUT, PEERS_EVALUATED, PEERS_TASK, PEERS_OVER };
+                     PEERS_HELD_OUT, PEERS_EVALUATED, PEERS_TASK, PEERS_OVER,
+                     PEERS_FAILED };
 struct run_peers_message {
     uint32_t kind, job;
     uint32_t replica;   /* PART, HELD_OUT: of the loss; TASK: the plan's task that is next */
@@ -67,9 +71,15 @@ struct run_peers_message {
     double loss;        /* NORM: the norm */
 };
 
+/* FAILED: a job ends, or to rank 0: it has to. */
+struct run_peers_failure {
+    uint32_t kind, job, damages; /* damages: its states are lost on all ranks */
+    char text[236];
+};
+
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
 enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED,
-       PEERS_BEST, PEERS_STORED };
+       PEERS_BEST, PEERS_STORED, PEERS_EARLY };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {
     return UINT64_C(1) << 63 | (uint64_t)what << 56 | number;
@@ -106,6 +116,9 @@ bool run_is_here(const struct run *run, const struct plan_walk_op *op);
 uint64_t run_job_end(const struct run *run, uint32_t job);
 /* Lowers a job's limit to that, and tells the other ranks. Under run.lock. */
 void run_end_job(struct run *run, uint32_t job, bool all);
+
+/* Tells rank 0 that a job failed here, or from rank 0 all others. Under run.lock. */
+void run_peers_tell_failure(struct run *run, uint32_t job, bool damages, const struct error *why);
 
 /* Asks rank 0, once, to stop the run. Under run.lock. */
 void run_peers_ask_stop(struct run *run);

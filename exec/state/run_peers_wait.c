@@ -8,22 +8,9 @@
 #include "base/try.h"
 #include "exec/state/run_in_flight.h"
 
-static const double POLL_S = 0.05;
 enum { LOOKS_MAX = 1000 }; /* at data that come soon, before it sleeps */
 
 /* --- waiting --------------------------------------------------------------------------------------- */
-
-void run_peers_await_change(struct run *run)
-{
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += (long)(POLL_S * 1e9);
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        end.tv_sec++;
-    }
-    pthread_cond_timedwait(&run->peers->changed, &run->lock, &end);
-}
 
 static bool may_begin(struct run *run, uint32_t job, uint64_t minibatch, bool waits)
 {
@@ -53,7 +40,7 @@ static bool has_losses(struct run *run, const struct run_loop *loop, bool waits)
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const uint64_t limit = atomic_load(&run->jobs[j].limit);
         const uint64_t last = loop->walked[j] < limit ? loop->walked[j] : limit;
-        has &= run->jobs[j].losses >= last && run_has_evaluation(run, j, last);
+        has &= run->jobs[j].damaged || (run->jobs[j].losses >= last && run_has_evaluation(run, j, last));
     }
     if (!has && waits) run_peers_await_change(run);
     pthread_mutex_unlock(&run->lock);

@@ -96,7 +96,7 @@ static bool is_decided(const struct run_saver *saver, uint32_t job, uint64_t min
     if (peers->own == 0) {
         *made = !progress->diverged && !progress->damaged && !saver->jobs[job].gave_up &&
                 (!saver->cut_if_best || progress->improved == minibatch);
-        return progress->losses >= minibatch && run_has_evaluation(run, job, minibatch);
+        return progress->damaged || (progress->losses >= minibatch && run_has_evaluation(run, job, minibatch));
     }
     *made = peers->verdicts[job][minibatch] == PEERS_MADE;
     return peers->verdicts[job][minibatch] != PEERS_UNDECIDED;

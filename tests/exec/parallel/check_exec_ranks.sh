@@ -136,6 +136,22 @@ for r in 0 1; do
     [[ $code == 2 ]] && grep -q "the ranks have different options: rank 0 .*--dispatch live', rank 1 .*--dispatch plan'" err.$r ||
         fail "one rank is live: $code $(cat err.$r)"
 done
+# A job without its data ends on all ranks; the other one goes on.
+cp text.txt gone.txt
+sed 's/"name": "b",/"name": "b", "data": "gone.txt",/' turns-jobs.json >gone-jobs.json
+spillway plan gone-jobs.json --hw host-2-cores --devices 4 --device-memory 64MiB --dispatch live --quiet -o gone.json >/dev/null
+rm gone.txt
+for live in "" "--dispatch live --policy fifo"; do
+    # shellcheck disable=SC2086 # words
+    begin 2 gone.json --keep-going $live
+    for r in 0 1; do
+        await $r
+        [[ $code == 1 ]] && grep -q "1 of 2 jobs failed: 'b': .*gone.txt" err.$r || fail "keep going $live: $code $(cat err.$r)"
+    done
+    cmp a.safetensors turns-a.safetensors || fail "other weights beside a job that failed"
+    [[ ! -e b.safetensors ]] || fail "weights of a job that failed"
+    rm a.safetensors
+done
 rm turns-*.safetensors
 
 # States in storage, of each rank; rank 0 reads weights from a file for all.

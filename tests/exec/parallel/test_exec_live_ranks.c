@@ -5,6 +5,9 @@
  * released: each job has the bits that the plan's own order gives it in one process, and the order that was taken is a
  * plan (plan_check()). A rank that is stopped ends all after the same minibatches; a policy that fails or a rank that
  * is killed ends the others in time.
+ *
+ * With --keep-going, in that order and in the plan's, a job whose data a rank cannot read, at first or later on, ends
+ * on all ranks without effect on the other jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +15,10 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -31,6 +36,7 @@
 #include "tests/support/exec/support_live_jobs.h"
 #include "tests/support/support_seed.h"
 
+enum { READING = 2 }; /* the job that reads a file in some tests, on ranks 0 and 1 of 3 */
 enum { RANKS_MOST = 4, PATIENCE_S = 60, KILL_PATIENCE_S = 8, CASES = 24, KILLS = 6 };
 
 static const char *const asked[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential",
@@ -42,6 +48,7 @@ struct outcome {
     uint64_t order_fingerprint, decisions;
     bool stopped;
     double begun_s; /* the walk */
+    char failure[LIVE_JOBS][160];
 };
 
 /* How a plan is carried out. */
@@ -50,6 +57,9 @@ struct way {
     const char *policy; /* NULL: in the plan's order */
     uint64_t seed;      /* of the policy and of pauses */
     uint32_t stops;     /* the rank that is stopped half way; RANKS_MOST: none */
+    bool reads;         /* a job reads a file, and the others go on without it ... */
+    uint32_t loses;     /* ... the rank that loses it; RANKS_MOST: none ... */
+    bool at_first;      /* ... before it begins, or a little later */
     double patience_s;
 };
 
@@ -58,6 +68,7 @@ struct way {
 static volatile bool stop;
 static bool stops_here;
 static struct outcome *told_here;
+static char loses_here[96]; /* the file; "": none */
 
 static void look(void *context, double done, double total, uint32_t job, double loss)
 {
@@ -85,6 +96,36 @@ static enum status judge(const struct plan *plan, const struct run_result *resul
     return status;
 }
 
+/* Has a job read a file of the rank's own, in this process alone. */
+static void give_file(struct plan *plan, const struct way *way, uint32_t rank)
+{
+    enum { TOKENS = 5000, WORDS = 61 };
+    static char path[96];
+    if (!way->reads) return;
+    snprintf(path, sizeof path, "/tmp/test-live-tokens-%ld.%u", (long)getppid(), rank);
+    plan->jobs.jobs[READING].data = path;
+    plan->jobs.jobs[READING].data_format = DATA_NANOGPT;
+    unlink(path);
+    if (way->loses == rank && way->at_first) return;
+    FILE *const file = fopen(path, "w");
+    for (uint32_t i = 0; file && i < TOKENS; i++) fputc((int)random_below(5, i, WORDS), file), fputc(0, file);
+    if (!file || fclose(file) != 0) abort();
+    if (way->loses == rank) memcpy(loses_here, path, sizeof path);
+}
+
+/* Empties the file when the job that reads it has its second loss. */
+static void *lose_file(void *pointer)
+{
+    struct run_job_result *volatile *const jobs = pointer;
+    const volatile double *losses = NULL;
+    while (!losses || losses[1] == 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        losses = *jobs ? (*jobs)[READING].losses : NULL;
+    }
+    if (truncate(loses_here, 0) != 0) abort();
+    return NULL;
+}
+
 static enum status run_rank(const struct plan *plan, const struct way *way, const struct ranks_options *options,
                             struct outcome *told, struct error *err)
 {
@@ -95,8 +136,10 @@ static enum status run_rank(const struct plan *plan, const struct way *way, cons
     struct run_options of_run = {.poison = true, .delay_seed = way->seed ? way->seed + rank : 0,
                                  .live_seed = way->seed >> 1, .stall_s = PATIENCE_S, .record_spans = rank == 0,
                                  .storage.folder = P_tmpdir, .stop = &stop, .on_progress = look,
-                                 .live_elsewhere = way->policy && rank > 0};
+                                 .keep_going = way->reads, .live_elsewhere = way->policy && rank > 0};
+    pthread_t thread;
     told_here = told;
+    if (loses_here[0] && pthread_create(&thread, NULL, lose_file, &result.jobs) != 0) abort();
     stops_here = way->stops == rank;
     enum status status = options ? ranks_join(options, &ranks, err) : STATUS_OK;
     if (status == STATUS_OK && way->policy && rank == 0)
@@ -110,6 +153,7 @@ static enum status run_rank(const struct plan *plan, const struct way *way, cons
         told->fingerprints[j] = job->weights_fingerprint;
         told->best[j] = job->kept_fingerprint;
         memcpy(told->losses[j], job->losses, job->minibatches * sizeof(double));
+        snprintf(told->failure[j], sizeof told->failure[j], "%s", job->failure ? job->failure : "");
     }
     told->stopped = result.stopped;
     if (status == STATUS_OK && of_run.live) status = judge(plan, &result, &trace, told, err);
@@ -146,10 +190,12 @@ static void begin(const struct plan *plan, const struct way *way, struct ranks_r
         struct error err = {0};
         char path[96];
         options.rank = r;
+        give_file((struct plan *)(uintptr_t)plan, way, r);
         const int code = (int)run_rank(plan, way, way->count > 1 ? &options : NULL, &run->told[r], &err);
         snprintf(path, sizeof path, "/tmp/test-live-ranks-%ld.%u", (long)getppid(), r);
         FILE *const file = fopen(path, "w");
         if (file) fputs(err.text, file), fclose(file);
+        if (way->reads) unlink(plan->jobs.jobs[READING].data);
         _exit(code);
     }
 }
@@ -218,7 +264,8 @@ static void test_random_workloads(void **state)
         const struct way one = {.count = 1, .stops = RANKS_MOST};
         const struct way several = {.count = 2 + (uint32_t)random_below(key, 2, RANKS_MOST - 1),
                                     .policy = asked[random_below(key, 1, ARRAY_COUNT(asked))],
-                                    .seed = n % 3 ? key | 1 : 0, .stops = RANKS_MOST, .patience_s = PATIENCE_S};
+                                    .seed = n % 3 ? key | 1 : 0, .stops = RANKS_MOST,
+                                    .patience_s = PATIENCE_S};
         fixed.fixed = true;
         live_jobs_plan(&jobs, NULL, &plan);
         live_jobs_plan(&fixed, NULL, &fixed_plan);
@@ -274,6 +321,35 @@ static void test_stops(void **state)
     plan_release(&plan);
 }
 
+/* A job that fails at one rank ends everywhere, and the other jobs go on. */
+static void test_one_job_fails(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("failing jobs");
+    struct plan plan;
+    struct outcome whole, out;
+    const struct way one = {.count = 1, .stops = RANKS_MOST, .reads = true, .loses = RANKS_MOST};
+    live_jobs_plan(&shared, NULL, &plan);
+    carry_out(&plan, &one, &whole);
+    for (uint32_t n = 0; n < 12; n++) {
+        const struct way way = {.count = 3, .policy = n % 2 ? "random" : NULL, .seed = random_u64(seed, n) | 1,
+                                .stops = RANKS_MOST, .reads = true, .loses = n < 6 ? n / 2 % 2 : n / 2 % 3,
+                                .at_first = n >= 6,
+                                .patience_s = PATIENCE_S};
+        carry_out(&plan, &way, &out);
+        assert_same(&plan, &whole, &out, "beside a job that failed");
+        for (uint32_t j = 0; j < plan.jobs.count; j++) {
+            const bool fails = j == READING;
+            if ((out.failure[j][0] != 0) != fails || (out.minibatches[j] < whole.minibatches[j]) != fails)
+                fail_msg("case %u: job %u ended after %u minibatches: %s", n, j, (unsigned)out.minibatches[j],
+                         out.failure[j]);
+        }
+        if (!strstr(out.failure[READING], "test-live-tokens-")) fail_msg("case %u: %s", n, out.failure[READING]);
+        assert_true(way.at_first ? out.minibatches[READING] == 0 : out.minibatches[READING] >= 2);
+    }
+    plan_release(&plan);
+}
+
 /* A policy that fails ends the run like a stop; rank 0 says why. */
 static void test_broken_policies(void **state)
 {
@@ -289,7 +365,8 @@ static void test_broken_policies(void **state)
         char path[256];
         struct ranks_run run;
         snprintf(path, sizeof path, BINARY_DIR "/policies/%s.so", broken[b].name);
-        const struct way way = {.count = 3, .policy = path, .seed = 9, .stops = RANKS_MOST, .patience_s = PATIENCE_S};
+        const struct way way = {.count = 3, .policy = path, .seed = 9, .stops = RANKS_MOST,
+                                .patience_s = PATIENCE_S};
         begin(&plan, &way, &run);
         for (uint32_t r = 0; r < way.count; r++) await_rank(&run, r);
         assert_int_equal(run.codes[0], STATUS_BAD_INPUT);
@@ -339,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_workloads), cmocka_unit_test(test_orders_differ), cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_one_job_fails),
         cmocka_unit_test(test_broken_policies),  cmocka_unit_test(test_kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
