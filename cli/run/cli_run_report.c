@@ -273,10 +273,10 @@ static void print_next(struct cli *cli, const struct cli_run_report *report)
                                             "compare", "predicted.json.gz", trace, NULL});
     else if (live && !(folder && (report->measured->stopped || report->measured->failed > 0)))
         cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--executed-order",
-                                            "executed.json", NULL});
+                                            "executed.json", over, hosts, NULL});
     else if (folder && (report->measured->stopped || report->measured->failed > 0))
         cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live ? live : over,
-                                            live ? when : hosts, NULL});
+                                            live ? when : hosts, live ? over : NULL, hosts, NULL});
     else if (report->measured->stopped)
         cli_next(cli, (const char *const[]){"run", plan, over, hosts, NULL});
     else if (trace)

@@ -99,9 +99,9 @@ whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "schedule": "1f1b"'
 go_on many 1 2 4
 
 # The weights of the best evaluation: of an early one, which a run that goes on keeps, and of one after it went on.
-keep=best rate=0.3
-for best in early late; do
-    [[ $best == early ]] && steps=11 || steps=18
+keep=best
+for best in early late; do # at the first rate the loss grows after a few steps, at the other one it falls
+    [[ $best == early ]] && steps=11 rate=0.3 || steps=18 rate=0.0003
     whole_run gpt2-tiny-bytes '"pipeline": 2, "data": 2, "zero": 1, "schedule": "1f1b"'
     last=$(sed -n 's/.*"step": \([0-9]*\), "evaluation".*"best": true.*/\1/p' whole.log | tail -n 1)
     for file in many/a/*; do
