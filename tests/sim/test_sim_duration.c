@@ -198,7 +198,8 @@ static void resident_states(void **state)
         struct arena arena = {0};
         struct sim_durations *durations;
         struct error err = {0};
-        const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+        const struct planner_options options = {.policy = "shard-parallel", .activations = PLANNER_AUTO,
+                                                .optimizer = PLANNER_AUTO};
         uint32_t moved = 0;
         test_hardware(&hardware, 2, 1 << 30, 1e9);
         hardware.stack = in_place ? STACK_FRAMEWORKS : STACK_SPILLWAY;
