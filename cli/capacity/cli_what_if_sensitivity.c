@@ -50,6 +50,7 @@ static bool is_compute(uint32_t what)
     case MACHINE_MATMUL_SUSTAINED:
     case MACHINE_MISALIGNED_RATE:
     case MACHINE_MATMUL_DEPTH:
+    case MACHINE_ATTENTION_EFFICIENCY:
     case MACHINE_KERNELS: return true;
     default: return false;
     }

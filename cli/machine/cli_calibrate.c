@@ -10,6 +10,7 @@
 #include "base/json/json_in.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "models/hardware/software_stack.h"
 #include "models/job/parallel.h"
 #include "models/jobs/jobs_file.h"
 #include "planner/strategy/planner.h"
@@ -120,8 +121,8 @@ enum status calibration_job(const struct measured_run *run, struct job_set *out,
 {
     const uint32_t *of = run->of;
     char text[1024];
-    bool chunks = of[RUN_CHUNKS] > 1 && of[RUN_PIPELINE] > 1, scatters = of[RUN_SCATTER] && of[RUN_TENSOR] > 1 &&
-         of[RUN_PIPELINE] > 1 && !of[RUN_SEQUENCE_PARALLEL];
+    const bool pipelined = of[RUN_PIPELINE] > 1, interleaved = pipelined && of[RUN_CHUNKS] > 1;
+    const bool scatters = of[RUN_SCATTER] && of[RUN_TENSOR] > 1 && pipelined && !of[RUN_SEQUENCE_PARALLEL];
     int length = snprintf(
         text, sizeof text,
         "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"gpt\", \"network\": {\"model_type\": \"gpt2\", \"n_embd\": "
@@ -131,12 +132,12 @@ enum status calibration_job(const struct measured_run *run, struct job_set *out,
         "\"precision\": \"bf16\", \"optimizer\": \"adamw\", \"parallel\": {\"tensor\": %" PRIu32
         ", \"pipeline\": %" PRIu32 ", \"data\": %" PRIu32 ", \"chunks\": %" PRIu32
         ", \"schedule\": \"%s\", \"recompute\": \"%s\", \"sequence\": %s, "
-        "\"scatter\": %s, \"exposed\": %s}}]}",
+        "\"scatter\": %s, \"exposed\": %s, \"overlap\": %s, \"zero\": %" PRIu32 "}}]}",
         of[RUN_WIDTH], of[RUN_HEADS], of[RUN_LAYERS], of[RUN_SEQUENCE], of[RUN_VOCABULARY], of[RUN_SEQUENCE],
         of[RUN_MICROBATCH], of[RUN_BATCH] / of[RUN_MICROBATCH], of[RUN_TENSOR], of[RUN_PIPELINE], of[RUN_DATA],
-        chunks ? of[RUN_CHUNKS] : 1, chunks ? "interleaved" : "1f1b", recompute_names[of[RUN_RECOMPUTE]],
+        of[RUN_CHUNKS], interleaved ? "interleaved" : "1f1b", recompute_names[of[RUN_RECOMPUTE]],
         of[RUN_SEQUENCE_PARALLEL] && of[RUN_TENSOR] > 1 ? "true" : "false", scatters ? "true" : "false",
-        of[RUN_EXPOSED] ? "true" : "false");
+        of[RUN_EXPOSED] ? "true" : "false", of[RUN_OVERLAP] ? "true" : "false", of[RUN_ZERO]);
     assert(length > 0 && (size_t)length < sizeof text);
     struct json_input *input = NULL;
     enum status status = json_input_parse("measured run", text, (size_t)length, &input, err);
@@ -152,11 +153,12 @@ static void lend_memory(struct hardware *hardware)
     for (uint32_t d = 0; d < hardware->device_count; d++) hardware->devices[d].memory_bytes = enough;
 }
 
-enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err)
+enum status calibration_machine(const char *name, const struct measured_run *run, struct hardware *out,
+                                struct error *err)
 {
     char several[160];
     TRY(hardware_find(name, out, err));
-    uint32_t nodes = (devices + out->device_count - 1) / out->device_count;
+    uint32_t nodes = (run->of[RUN_DEVICES] + out->device_count - 1) / out->device_count;
     if (nodes > 1) {
         hardware_release(out);
         *out = (struct hardware){0};
@@ -164,7 +166,7 @@ enum status calibration_machine(const char *name, uint32_t devices, struct hardw
         TRY(hardware_find(several, out, err));
     }
     lend_memory(out);
-    out->stack = STACK_FRAMEWORKS; /* the measured software */
+    software_stack_apply(out, (enum hardware_stack)run->of[RUN_STACK]);
     return STATUS_OK;
 }
 
@@ -172,44 +174,57 @@ enum status calibration_start(const char *name, const struct measured_runs *sets
                               double out[CALIBRATION_VALUES], struct error *err)
 {
     struct hardware hardware = {0};
-    uint32_t most = 1;
+    const struct measured_run *first = &sets[0].runs[0], *most = first;
     for (uint32_t s = 0; s < set_count; s++)
-        for (uint32_t i = 0; i < sets[s].count; i++)
-            if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
+        for (uint32_t i = 0; i < sets[s].count; i++) {
+            const struct measured_run *run = &sets[s].runs[i];
+            if (run->of[RUN_STACK] != first->of[RUN_STACK])
+                return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ": run with the stack '%s' (expected '%s', the "
+                                 "stack of the first run)", sets[s].path, run->line,
+                                 hardware_stack_names[run->of[RUN_STACK]], hardware_stack_names[first->of[RUN_STACK]]);
+            if (run->of[RUN_DEVICES] > most->of[RUN_DEVICES]) most = run;
+        }
     enum status status = calibration_machine(name, most, &hardware, err);
     if (status == STATUS_OK) read_values(&hardware, out);
     hardware_release(&hardware);
     return status;
 }
 
-static enum status simulate(struct hardware *hardware, struct job_set *jobs, double *out_s, struct error *err)
+/* Simulates this number of the run's minibatches. */
+static enum status simulate(const char *name, const double values[CALIBRATION_VALUES], const struct measured_run *run,
+                            uint64_t minibatches, double *out_s, struct error *err)
 {
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
     struct plan plan = {0};
     struct sim_result result = {0};
     struct trace trace = {0};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     const struct sim_options how = {.collectives = SIM_COLLECTIVES_CLOSED};
-    enum status status = planner_plan(hardware, jobs, &options, &plan, err);
+    enum status status = calibration_machine(name, run, &hardware, err);
+    if (status == STATUS_OK) status = calibration_job(run, &jobs, err);
+    if (status == STATUS_OK) {
+        if (values) calibration_put(&hardware, values, 0, NULL);
+        jobs.jobs[0].minibatches = minibatches;
+        status = planner_plan(&hardware, &jobs, &options, &plan, err);
+    }
     if (status == STATUS_OK) status = sim_run(&plan, &how, &result, &trace, err);
     if (status == STATUS_OK) *out_s = result.makespan_s;
     sim_result_release(&result);
     trace_release(&trace);
     plan_release(&plan);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
     return status;
 }
 
 enum status calibration_predict(const char *name, const double values[CALIBRATION_VALUES],
                                 const struct measured_run *run, double *out_s, struct error *err)
 {
-    struct hardware hardware = {0};
-    struct job_set jobs = {0};
-    enum status status = calibration_machine(name, run->of[RUN_DEVICES], &hardware, err);
-    if (status == STATUS_OK) status = calibration_job(run, &jobs, err);
-    if (status == STATUS_OK) {
-        if (values) calibration_put(&hardware, values, 0, NULL);
-        status = simulate(&hardware, &jobs, out_s, err);
-    }
-    hardware_release(&hardware);
-    job_set_release(&jobs);
-    return status;
+    double all_s;
+    TRY(simulate(name, values, run, 1, out_s, err));
+    if (!run->of[RUN_OVERLAP]) return STATUS_OK;
+    TRY(simulate(name, values, run, 3, &all_s, err)); /* weights are gathered during the next iteration */
+    *out_s = (all_s - *out_s) / 2;
+    return STATUS_OK;
 }

@@ -22,12 +22,15 @@ enum calibration_value {
 extern const char *const calibration_value_names[CALIBRATION_VALUES];
 extern const enum dimension calibration_value_dimensions[CALIBRATION_VALUES];
 
-/* Reads values in SI units, of networks between nodes if a run needs several nodes. */
+/* Reads values in SI units, of networks between nodes if a run needs several nodes. Runs of several software stacks
+ * are an error, because the values differ. */
 MUST_CHECK enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
                                          double out[CALIBRATION_VALUES], struct error *err);
 
-/* Makes a machine with nodes for `devices` and unlimited memory: the measured runs fitted, whatever a formula says. */
-MUST_CHECK enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err);
+/* Makes a machine with nodes for the run's devices, its software stack and unlimited memory: the measured runs fitted,
+ * whatever a formula says. */
+MUST_CHECK enum status calibration_machine(const char *name, const struct measured_run *run, struct hardware *out,
+                                           struct error *err);
 
 /* Makes a job with one minibatch. */
 MUST_CHECK enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err);

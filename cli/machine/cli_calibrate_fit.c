@@ -46,13 +46,13 @@ struct fit {
     struct error error; /* of the first run without a prediction */
 };
 
-/* Finds a machine of whole nodes with at least `devices` devices. */
-static enum status find_machine(struct fit *fit, uint32_t devices, uint32_t *out, struct error *err)
+/* Finds a machine of whole nodes with enough devices. */
+static enum status find_machine(struct fit *fit, const struct measured_run *run, uint32_t *out, struct error *err)
 {
-    uint32_t node = fit->machines[0].device_count, have = (devices + node - 1) / node * node;
+    uint32_t node = fit->machines[0].device_count, have = (run->of[RUN_DEVICES] + node - 1) / node * node;
     for (*out = 0; *out < fit->machine_count; ++*out)
         if (fit->machines[*out].device_count == have) return STATUS_OK;
-    TRY(calibration_machine(fit->problem->machine, devices, &fit->machines[fit->machine_count], err));
+    TRY(calibration_machine(fit->problem->machine, run, &fit->machines[fit->machine_count], err));
     fit->machine_count++;
     return STATUS_OK;
 }
@@ -61,7 +61,7 @@ static enum status add_run(struct fit *fit, const struct measured_run *run, doub
 {
     struct fit_run *out = &fit->runs[fit->run_count];
     *out = (struct fit_run){.run = run, .weight_root = sqrt(weight)};
-    TRY(find_machine(fit, run->of[RUN_DEVICES], &out->machine, err));
+    TRY(find_machine(fit, run, &out->machine, err));
     TRY(calibration_job(run, &out->jobs, err));
     fit->run_count++;
     const struct job *job = &out->jobs.jobs[0];
@@ -80,7 +80,9 @@ static enum status add_runs(struct fit *fit, const struct calibration_split *spl
     for (uint32_t s = 0; s < problem->set_count; s++) all += problem->sets[s].count;
     TRY(ARENA_NEW(&fit->arena, all, fit->runs, err));
     TRY(ARENA_NEW(&fit->arena, all + 1, fit->machines, err));
-    TRY(calibration_machine(problem->machine, 1, &fit->machines[0], err));
+    struct measured_run one = problem->sets[0].runs[0];
+    one.of[RUN_DEVICES] = 1;
+    TRY(calibration_machine(problem->machine, &one, &fit->machines[0], err));
     fit->machine_count = 1;
     for (uint32_t s = 0; s < problem->set_count; s++) {
         const struct measured_runs *set = &problem->sets[s];

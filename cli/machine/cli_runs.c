@@ -8,6 +8,7 @@
 #include "base/files/file.h"
 #include "base/files/file_kind.h"
 #include "base/try.h"
+#include "models/hardware/hardware.h"
 #include "models/job/parallel.h"
 
 enum { FILE_BYTES_MAX = 64 << 20, FIELDS_MAX = 32, FIELD_BYTES = 64, NO_COLUMN = -1, TIME_COLUMN = -2 };
@@ -33,6 +34,9 @@ static const struct column {
     [RUN_SCATTER] = {"scatter", 0, 1, true},
     [RUN_EXPOSED] = {"exposed", 0, 1, true},
     [RUN_VOCABULARY] = {"vocabulary", 50257, 1 << 24, true},
+    [RUN_ZERO] = {"zero", ZERO_NOTHING, ZERO_WEIGHTS, true},
+    [RUN_OVERLAP] = {"overlap", 0, 1, true},
+    [RUN_STACK] = {"stack", STACK_FRAMEWORKS, 0, true},
 };
 static const char time_name[] = "iteration time (ms)", ignored_name[] = "Parameters (billion)";
 
@@ -55,7 +59,7 @@ const char *measured_runs_column_name(enum run_column column)
 
 static unsigned long least_of(enum run_column column)
 {
-    return columns[column].most == 1 ? 0 : 1;
+    return columns[column].most == 1 || column == RUN_ZERO ? 0 : 1;
 }
 
 bool measured_runs_value(enum run_column column, const char *text, uint32_t *out)
@@ -67,6 +71,11 @@ bool measured_runs_value(enum run_column column, const char *text, uint32_t *out
         *out = r;
         return true;
     }
+    for (uint32_t s = STACK_FRAMEWORKS; s < STACK_COUNT && column == RUN_STACK; s++) {
+        if (strcmp(text, hardware_stack_names[s]) != 0) continue;
+        *out = s;
+        return true;
+    }
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || value < least_of(column) || value > columns[column].most)
         return false;
     *out = (uint32_t)value;
@@ -76,6 +85,7 @@ bool measured_runs_value(enum run_column column, const char *text, uint32_t *out
 void measured_runs_value_text(enum run_column column, uint32_t value, char *text, size_t text_bytes)
 {
     if (column == RUN_RECOMPUTE) snprintf(text, text_bytes, "%s", recompute_names[value]);
+    else if (column == RUN_STACK) snprintf(text, text_bytes, "%s", hardware_stack_names[value]);
     else snprintf(text, text_bytes, "%" PRIu32, value);
 }
 
@@ -168,6 +178,7 @@ static enum status parse_value(struct runs_place at, const struct runs_field *fi
     char expected[64];
     if (measured_runs_value(column, field->text, out)) return STATUS_OK;
     if (column == RUN_RECOMPUTE) return fail(at, field, err, "recompute is", "none, selective, full or stage");
+    if (column == RUN_STACK) return fail(at, field, err, "stack is", "frameworks or megatron-core");
     snprintf(expected, sizeof expected, "a whole number from %lu to %" PRIu32, least_of(column), columns[column].most);
     return fail(at, field, err, columns[column].name, expected);
 }

@@ -6,7 +6,8 @@
  *                tensor parallelism, data parallelism, pipeline parallelism, iteration time (ms)
  *     optional   recompute (none, selective, full or stage; else none), chunks (of the interleaved
  *                schedule; else 1), sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1),
- *                vocabulary (else 50257), Parameters (billion), which is ignored
+ *                vocabulary (else 50257), zero (level 0 to 3; else 0), overlap (0 or 1), stack (frameworks or
+ *                megatron-core; else frameworks), Parameters (billion), which is ignored
  *
  * Source of the names: VIA-Research/vTrain, data/ground_truth_single.csv (MIT licence).
  */
@@ -25,7 +26,8 @@ enum run_column {
     RUN_DEVICES, RUN_BATCH, RUN_MICROBATCH, RUN_WIDTH, RUN_HEADS, RUN_LAYERS, RUN_SEQUENCE,
     RUN_TENSOR, RUN_DATA, RUN_PIPELINE,
     RUN_RECOMPUTE, /* enum parallel_recompute */
-    RUN_CHUNKS, RUN_SEQUENCE_PARALLEL, RUN_SCATTER, RUN_EXPOSED, RUN_VOCABULARY,
+    RUN_CHUNKS, RUN_SEQUENCE_PARALLEL, RUN_SCATTER, RUN_EXPOSED, RUN_VOCABULARY, RUN_ZERO, RUN_OVERLAP,
+    RUN_STACK, /* enum hardware_stack */
     RUN_COLUMNS
 };
 

@@ -262,8 +262,8 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
         .details = "The first line of a CSV file names the columns: '# GPUs', 'global batch', 'micro batch', 'hidden "
                    "size', 'attention heads', '# layers', 'sequence length', 'tensor parallelism', 'data "
                    "parallelism', 'pipeline parallelism', 'iteration time (ms)', and optionally 'recompute', "
-                   "'chunks', 'sequence parallelism', 'scatter', 'exposed' and 'vocabulary'. Each file counts the "
-                   "same, whatever its number of runs.",
+                   "'chunks', 'sequence parallelism', 'scatter', 'exposed', 'vocabulary', 'zero', 'overlap' and "
+                   "'stack'. Each file counts the same, whatever its number of runs.",
     };
     CLI_PARSE(cli, &options, argc, argv, err);
     outcome.machine = options.operands[0];

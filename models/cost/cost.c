@@ -23,6 +23,7 @@
 
 #include "models/cost/convolution_model.h"
 #include "models/cost/kernel_model.h"
+#include "models/hardware/software_stack.h"
 
 /* The log of the seconds per FLOP or byte. */
 struct rate {
@@ -265,11 +266,13 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         .flops_per_s = peak * matmul->value * share,
         .bytes_per_s = type->memory_bandwidth.value * memory->value * share,
         .sustained_flops_per_s = peak * type->kernel_model.matmul_sustained.value * share,
+        .attention_flops_per_s = peak * type->kernel_model.attention_efficiency.value * share,
         .launch_s = type->launch_latency.value,
         .matrix_cores = !scalar,
         .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
         /* Without matrix cores nothing was fitted to jobs in fp32. */
-        .frameworks = hardware->stack == STACK_FRAMEWORKS && !(scalar && kernel_half(item->kernel) != item->kernel),
+        .frameworks = software_stack_is_published(hardware->stack) &&
+                      !(scalar && kernel_half(item->kernel) != item->kernel),
     };
     if (!cpu && scalar && work_is_convolution_3x3(item->kernel))
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
@@ -352,7 +355,7 @@ static struct cost collective_cost(const struct hardware *hardware, uint32_t dev
 {
     if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
     const struct device_type *type = &hardware->types[hardware->devices[device].type];
-    double dispatch_s = hardware->stack == STACK_FRAMEWORKS ? type->kernel_model.dispatch_latency.value : 0;
+    double dispatch_s = software_stack_is_published(hardware->stack) ? type->kernel_model.dispatch_latency.value : 0;
     double hiding_s = fmin(KERNEL_MODEL_AHEAD * dispatch_s, type->collective_latency.value);
     return (struct cost){.host_s = item->count * dispatch_s, .hiding_s = item->count * hiding_s};
 }

@@ -108,8 +108,10 @@ static struct kernel_model_parts scores_parts(const struct kernel_model *model, 
 static struct kernel_model_parts other_parts(const struct kernel_model *model, struct kernel_rates rates,
                                              const struct work_item *one)
 {
-    struct kernel_model_parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES),
-                                       1};
+    const bool attends = is_attention(one->kernel) && rates.attention_flops_per_s > 0;
+    struct kernel_model_parts parts = {
+        work_item_flops(one) / (attends ? rates.attention_flops_per_s : rates.flops_per_s),
+        work_item_bytes(one, ELEMENT_BYTES), 1};
     double passes = one->kernel == KERNEL_LOSS    ? model->loss_passes.value
                     : is_elementwise(one->kernel) ? model->elementwise_passes.value
                                                   : 0;

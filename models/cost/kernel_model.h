@@ -1,6 +1,6 @@
 /*
  * Seconds of kernels by formula, for device types with a struct kernel_model and without measured points. The software
- * part applies only to STACK_FRAMEWORKS (enum hardware_stack).
+ * part applies to stacks of published runs (models/hardware/software_stack.h).
  *
  * Multiprocessors take a product's tiles in waves; a partial wave lasts as long as a full one. The start and end of a
  * tile do no multiplications:
@@ -43,9 +43,10 @@ static inline bool kernel_model_is_set(const struct kernel_model *model)
 struct kernel_rates {
     double flops_per_s, bytes_per_s;
     double sustained_flops_per_s; /* limit of all products; 0: flops_per_s */
+    double attention_flops_per_s; /* of attention in one kernel; 0: flops_per_s */
     double launch_s;              /* of each kernel, on the device */
     bool matrix_cores;            /* for fp32 products too */
-    bool frameworks;              /* the software part applies */
+    bool frameworks;              /* the software part applies, whatever stack has its values */
     bool of_all_shapes;           /* flops_per_s was measured for usual shapes */
 };
 

@@ -18,6 +18,7 @@
 #include "base/try.h"
 #include "models/hardware/collective_rate.h"
 #include "models/hardware/hardware_dilate.h"
+#include "models/hardware/software_stack.h"
 
 /* Sources: "up to 0.5" of the peak is what large training reaches (llm-analysis, README); copies reach 0.8 to 0.9
  * of the memory bandwidth. */
@@ -463,7 +464,7 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
     for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
         set_matmul_efficiency(&hardware->types[t], options->matmul_efficiency);
     for (uint32_t t = 0; t < hardware->type_count && options->no_tf32; t++) drop_tf32(&hardware->types[t]);
-    if (options->stack > 0) hardware->stack = options->stack - 1;
+    if (options->stack > 0) software_stack_apply(hardware, (enum hardware_stack)(options->stack - 1));
     if (options->dilation > 0) return hardware_dilate(hardware, options->dilation, err);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && !hardware->dilation.source && (options->device_count > 0 || hardware->threads == 0)) {

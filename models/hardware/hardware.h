@@ -37,7 +37,8 @@
  *           "collective_latency": F, "board_power": F, "speed": F,)
  *          ("kernel_model": {"multiprocessors": F, ("matmul_depth": F, "score_bytes_forward": F,
  *                            "score_bytes_backward": F, "loss_passes": F, "elementwise_passes": F,
- *                            "matmul_sustained": F, "misaligned_rate": F, "kernel_gap": F, "dispatch_latency": F)},)
+ *                            "matmul_sustained": F, "misaligned_rate": F, "kernel_gap": F, "dispatch_latency": F,
+ *                            "attention_efficiency": F)},)
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
@@ -136,14 +137,17 @@ struct compute_profile {
 };
 
 /*
- * The software of a machine. Its overheads apply to every kind of job.
+ * The software of a machine (models/hardware/software_stack.h). Its overheads apply to every kind of job.
  *
- *   spillway     this project's executor: attention and each elementwise operation on activations are one kernel,
- *                kernels follow each other without gaps, and a job's states come from host memory and return to it
- *   frameworks   PyTorch, Megatron-LM and the like, as published runs used them: the second part of struct kernel_model
- *                applies, and states are on the devices from the start, as in timings of iterations
+ *   spillway       this project's executor: attention and each elementwise operation on activations are one kernel,
+ *                  kernels follow each other without gaps, and a job's states come from host memory and return to it
+ *   frameworks     PyTorch, Megatron-LM and the like until 2022, as published runs used them: the second part of struct
+ *                  kernel_model applies with the device's own values, and states are on the devices from the start, as
+ *                  in timings of iterations
+ *   megatron-core  Megatron-Core of 2024 with Transformer Engine: likewise, with the stack's values; attention is one
+ *                  kernel
  */
-enum hardware_stack { STACK_SPILLWAY, STACK_FRAMEWORKS, STACK_COUNT };
+enum hardware_stack { STACK_SPILLWAY, STACK_FRAMEWORKS, STACK_MEGATRON_CORE, STACK_COUNT };
 extern const char *const hardware_stack_names[STACK_COUNT + 1]; /* ends with NULL */
 
 /*
@@ -163,6 +167,7 @@ struct kernel_model {
     struct sourced_value elementwise_passes; /* of elementwise work over activations; 0: one */
     struct sourced_value kernel_gap;    /* between kernels on the device, seconds */
     struct sourced_value dispatch_latency; /* of the host, per kernel, seconds */
+    struct sourced_value attention_efficiency; /* of the peak, for attention in one kernel; 0: as a product */
 };
 
 struct copy_point {

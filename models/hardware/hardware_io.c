@@ -56,6 +56,8 @@ static const struct sourced_value_spec kernel_model_values[] = {
     SOURCED_VALUE(kernel_model, "misaligned_rate", misaligned_rate, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
     SOURCED_VALUE(kernel_model, "kernel_gap", kernel_gap, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
     SOURCED_VALUE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+    SOURCED_VALUE(kernel_model, "attention_efficiency", attention_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny,
+                  1),
 };
 
 static const struct sourced_value_spec interference_values[] = {
@@ -475,9 +477,6 @@ static enum status read_optional_text(struct json_object *object, const char *ke
 }
 
 static const char *const backends[] = {"host", "cuda"};
-
-const char *const hardware_stack_names[] = {[STACK_SPILLWAY] = "spillway", [STACK_FRAMEWORKS] = "frameworks", NULL};
-static_assert(ARRAY_COUNT(hardware_stack_names) == STACK_COUNT + 1, "a name per stack");
 
 static enum status parse_machine(const struct json_input *in, const json_t *value,
                                  struct hardware *out, struct error *err)

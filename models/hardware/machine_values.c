@@ -47,12 +47,19 @@ const char *const machine_value_names[MACHINE_VALUES] = {
     [MACHINE_STORAGE_LATENCY] = "storage_latency",
     [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
     [MACHINE_COLLECTIVES] = "collectives",
+    [MACHINE_ATTENTION_EFFICIENCY] = "attention_efficiency",
 };
 
 bool machine_value_is_cost(enum machine_value what)
 {
     return (what >= MACHINE_LAUNCH_LATENCY && what <= MACHINE_RING) || what == MACHINE_LINK_LATENCY ||
-           what == MACHINE_STORAGE_LATENCY || what >= MACHINE_COMPUTE_BY_COLLECTIVE;
+           what == MACHINE_STORAGE_LATENCY || what == MACHINE_COMPUTE_BY_COLLECTIVE || what == MACHINE_COLLECTIVES;
+}
+
+bool machine_value_is_share(enum machine_value what)
+{
+    return (what >= MACHINE_MATMUL_EFFICIENCY && what <= MACHINE_MISALIGNED_RATE) ||
+           what == MACHINE_ATTENTION_EFFICIENCY;
 }
 
 struct machine_values_walk {
@@ -77,7 +84,7 @@ static void meet_sourced(const struct machine_values_walk *w, enum machine_value
     const struct machine_place place = {.what = name, .index = index, .value = sourced->value,
                                         .spread = sourced->spread,
                                         .kind = sourced->kind, .source = sourced->source};
-    bool share = name >= MACHINE_MATMUL_EFFICIENCY && name <= MACHINE_MISALIGNED_RATE;
+    bool share = machine_value_is_share(name);
     meet(w, &place, &sourced->value);
     if (share && !w->visit && sourced->value > 1) sourced->value = 1;
 }
@@ -186,6 +193,7 @@ static enum status meet_type(const struct machine_values_walk *w, uint32_t index
         {MACHINE_ELEMENTWISE_PASSES, offsetof(struct device_type, kernel_model.elementwise_passes)},
         {MACHINE_KERNEL_GAP, offsetof(struct device_type, kernel_model.kernel_gap)},
         {MACHINE_DISPATCH_LATENCY, offsetof(struct device_type, kernel_model.dispatch_latency)},
+        {MACHINE_ATTENTION_EFFICIENCY, offsetof(struct device_type, kernel_model.attention_efficiency)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(sourced_values); i++)
         meet_sourced(w, sourced_values[i].name, index,

@@ -47,12 +47,16 @@ enum machine_value {
     MACHINE_STORAGE_LATENCY,
     MACHINE_COMPUTE_BY_COLLECTIVE, /* last, so that random draws of the other values do not change ... */
     MACHINE_COLLECTIVES, /* ... like measured collectives of a device type; seconds */
+    MACHINE_ATTENTION_EFFICIENCY, /* ... and a share */
     MACHINE_VALUES
 };
 extern const char *const machine_value_names[MACHINE_VALUES]; /* "matmul_efficiency", "link", ... */
 
 /* Returns true if a smaller value makes the machine faster. */
 bool machine_value_is_cost(enum machine_value what);
+
+/* Returns true for a share, which is at most 1. */
+bool machine_value_is_share(enum machine_value what);
 
 struct machine_place {
     uint32_t what;      /* enum machine_value */

@@ -276,6 +276,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         const char *why;
     } ways[] = {
         {hardware && hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
+        {p->overlap, "collectives that overlap with parts of products"},
         {p->scatter && !divides_boundaries(job), "scattered boundaries of unequal parts"},
         {asynchronous && p->pipeline > 1 && p->replicated > 0 && job->network.tied_head,
          "a tied table over unequal replicas in an asynchronous schedule"},

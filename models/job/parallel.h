@@ -78,7 +78,10 @@
  * that wait for PyTorch's receives at once (Megatron-LM, TeraPipe's released code); the sender continues.
  *
  * Collectives of tensor groups. Some overlap with products that do not need them (models/job/parallel_work.h). With
- * `exposed` passes wait for every one, as in Megatron-LM until the end of 2021.
+ * `exposed` passes wait for every one, as in Megatron-LM until the end of 2021. With `overlap` blocks wait for none:
+ * products are cut, and their parts compute while others are sent (Transformer Engine's user buffers). The updates of
+ * a minibatch then come in the order of the chunks, so that weights split by `zero` 1 or 2 are gathered during the next
+ * minibatch's forward passes (Megatron-Core's --tp-comm-overlap and --overlap-param-gather).
  *
  * Slices (terapipe). A causal network's tokens need only earlier tokens: a microbatch goes through the stages in
  * slices, forward from its beginning, backward from its end. Later slices attend to more tokens; the planner chooses
@@ -242,6 +245,8 @@ struct parallel {
     uint32_t chosen;                 /* chunks that `choices` decides: all, or 0 */
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
+    bool overlap;                    /* blocks wait for no collective of tensor groups, forward passes not for all
+                                        weights */
     bool blocking;                   /* no computation during a fetch */
     uint32_t flush;                  /* asynchronous, delayed: minibatches between flushes; 0: only where it is
                                         evaluated */

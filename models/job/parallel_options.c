@@ -117,6 +117,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
     TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
     TRY(json_take_bool(&o, "exposed", JSON_OPTIONAL, &out->exposed, err));
+    TRY(json_take_bool(&o, "overlap", JSON_OPTIONAL, &out->overlap, err));
     TRY(json_take_bool(&o, "blocking", JSON_OPTIONAL, &out->blocking, err));
     TRY(json_take_u32(&o, "flush", JSON_OPTIONAL, 0, UINT32_MAX, &out->flush, err));
     TRY(json_take_choice(&o, "sum", JSON_OPTIONAL, sum_names, ARRAY_COUNT(sum_names), &sum, err));
@@ -184,6 +185,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->exposed) json_out_bool(out, "exposed", true);
+    if (p->overlap) json_out_bool(out, "overlap", true);
     if (p->blocking) json_out_bool(out, "blocking", true);
     if (p->flush > 0) json_out_u64(out, "flush", p->flush);
     if (p->tree) json_out_string(out, "sum", sum_names[SUM_TREE]);
@@ -221,7 +223,7 @@ static bool parse_flag(const char *word, struct parallel *out)
         const char *name;
         bool *value;
     } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed},
-                 {"blocking", &out->blocking},
+                 {"overlap", &out->overlap}, {"blocking", &out->blocking},
                  {sum_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed},
                  {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
@@ -245,6 +247,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"tensor_pieces=", p->tensor_pieces, 0}};
     const char *const flags[] =
         {p->sequence ? "sp" : NULL,       p->scatter ? "scatter" : NULL,        p->exposed ? "exposed" : NULL,
+         p->overlap ? "overlap" : NULL,
          p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
          p->storage ? "storage" : NULL,   p->delayed ? "delayed" : NULL,        p->swap ? "swap" : NULL,
          p->choose ? "choose" : NULL};
@@ -335,8 +338,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     return error_set(err, STATUS_BAD_INPUT,
                      "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, "
                      "flush=, tensor_pieces=, "
-                     "sp, scatter, "
-                     "exposed, blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
+                     "sp, scatter, exposed, overlap, "
+                     "blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }
 

@@ -239,7 +239,7 @@ struct exchange {
     uint64_t row_bytes; /* all rows of C numbers */
     uint64_t statistic_bytes; /* a number for each row */
     uint64_t norm_bytes;      /* the gradients of a norm's weights */
-    bool sequence, exposed;
+    bool sequence, exposed, overlap;
     bool ours; /* carried out: an embedding has all rows, and each pass adds up its norms' gradients */
 };
 
@@ -309,15 +309,16 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
                   network_norms_first(&job->network);
     if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) {
-        gather(list, norms - (unread && !list->ours ? blocks : 0), false); /* its first product is not left out */
-        sum(list, sums - (unread ? blocks : 0), false);
+        gather(list, norms - (unread && !list->ours ? blocks : 0), list->overlap); /* its first product is not left
+                                                                                       out */
+        sum(list, sums - (unread ? blocks : 0), list->overlap);
     }
     if (back) {
         if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, norms, list->norm_bytes, false);
         if (traits->qk_norm && list->ours) /* of q and k: each device has its heads' part */
             exchange(list, COLLECTIVE_ALL_REDUCE, 2 * blocks, job->network.head_width * sizeof(float), false);
         if (list->ours) choices_exchange(list, job, layer, blocks);
-        gather(list, sums, false); /* gradients of the sums */
+        gather(list, sums, list->overlap); /* gradients of the sums */
         sum(list, norms, true);    /* during the products of weights' gradients */
     }
     if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, norms, true);
@@ -418,6 +419,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
                             .sequence = job->parallel.sequence,
                             .ours = parallel_is_carried_out(&job->parallel),
                             .norm_bytes = network->width * (network_traits(network)->no_mean ? 1 : 2) * sizeof(float),
+                            .overlap = job->parallel.overlap,
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
     if (pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_NORM) { /* squares of the gradients of tensors */

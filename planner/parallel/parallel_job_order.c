@@ -6,7 +6,8 @@
  *
  *     the gather for the pass `prefetch` + 1 ahead, into the slot that this pass has freed
  *     the reduction of the gradient that the pass made; or of the minibatch's gradient, after the last pass
- *     the updates of all chunks after the stage's last pass, in the order in which their gradients were complete
+ *     the updates of all chunks after the stage's last pass, in the order in which their gradients were complete; with
+ *     `overlap` in the reverse order, in which the next minibatch's forward passes need the weights
  *
  * Streams run operations in this order. A gather placed before a reduction does not wait for it; an update placed
  * before a pass would make the pass wait for a reduction. So
@@ -108,6 +109,12 @@ static bool may_finish(const struct parallel_job *s, uint32_t r)
     return !chunk->updated && s->stages[chunk->stage].steps_left == 0 && !(chunk->tied && s->ends_left > 0);
 }
 
+/* Returns the chunk whose update is number `c` of those after a stage's last pass. */
+static uint32_t updated_chunk(const struct parallel_job *s, uint32_t c)
+{
+    return s->completed[s->parallel->overlap ? s->completed_count - 1 - c : c];
+}
+
 /* Emits the norms of all chunks' gradients, and then their updates. */
 static void clip_and_finish(struct parallel_job *s, bool evaluated)
 {
@@ -115,7 +122,7 @@ static void clip_and_finish(struct parallel_job *s, bool evaluated)
     for (uint32_t c = 0; c < s->completed_count && parallel_offloads(s->parallel); c++)
         update_below(s, s->completed[c], evaluated);
     for (uint32_t c = 0; c < s->completed_count; c++)
-        finish_chunk(s, s->completed[c], c + 1 == s->completed_count && !evaluated);
+        finish_chunk(s, updated_chunk(s, c), c + 1 == s->completed_count && !evaluated);
 }
 
 /* Begins the sum of a chunk's gradient before the first backward pass that adds to it, after the copy of a delayed
@@ -152,9 +159,10 @@ void parallel_job_emit_minibatch(struct parallel_job *s, uint64_t done)
         if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->chunk, evaluated);
         if (--stage->steps_left > 0) continue;
         for (uint32_t c = 0; c < s->completed_count; c++) {
-            if (!may_finish(s, s->completed[c])) continue;
-            s->of[s->completed[c]].updated = true;
-            finish_chunk(s, s->completed[c], ++updates == s->chunks && !evaluated);
+            const uint32_t r = updated_chunk(s, c);
+            if (!may_finish(s, r)) continue;
+            s->of[r].updated = true;
+            finish_chunk(s, r, ++updates == s->chunks && !evaluated);
         }
     }
     if (job_clips(s->job)) clip_and_finish(s, evaluated);

@@ -52,7 +52,7 @@ static void columns_stand_in_any_order(void **state)
         [RUN_DEVICES] = 8, [RUN_BATCH] = 64, [RUN_MICROBATCH] = 2, [RUN_WIDTH] = 1024, [RUN_HEADS] = 16,
             [RUN_LAYERS] = 12,
         [RUN_SEQUENCE] = 512, [RUN_TENSOR] = 2, [RUN_DATA] = 2, [RUN_PIPELINE] = 2, [RUN_RECOMPUTE] = RECOMPUTE_FULL,
-        [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 50304};
+        [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 50304, [RUN_STACK] = STACK_FRAMEWORKS};
     for (int c = 0; c < RUN_COLUMNS; c++) assert_int_equal(run->of[c], expected[c]);
     arena_release(&arena);
 }
@@ -221,7 +221,8 @@ static void make_runs(struct measured_run runs[RUNS])
                                                [RUN_WIDTH] = width, [RUN_HEADS] = 16, [RUN_LAYERS] = 4,
                                                [RUN_SEQUENCE] = 1024,
                                                [RUN_TENSOR] = tensor, [RUN_DATA] = 1, [RUN_PIPELINE] = 1,
-                                               [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 51200}};
+                                               [RUN_CHUNKS] = 1, [RUN_VOCABULARY] = 51200,
+                                               [RUN_STACK] = STACK_FRAMEWORKS}};
     }
 }
 

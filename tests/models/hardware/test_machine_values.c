@@ -60,7 +60,7 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
         assert_true(still.places[i].value == was->value);
         assert_int_equal(is->what, was->what);
         assert_int_equal(is->index, was->index);
-        bool share = was->what >= MACHINE_MATMUL_EFFICIENCY && was->what <= MACHINE_MISALIGNED_RATE;
+        bool share = machine_value_is_share((enum machine_value)was->what);
         double expected = was->what == change.what ? was->value * change.factor : was->value;
         assert_true(is->value == (share && expected > 1 ? 1 : expected));
     }

@@ -539,7 +539,7 @@ static void refused(void **state)
         {"tp=2,zero=2,offload=states,sp", "'offload' with sequence parallelism (expected none: tensor groups add up "
                                           "gradients of norms)"},
         {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, "
-                                "prefetch=, flush=, tensor_pieces=, sp, scatter, exposed, blocking, tree, "
+                                "prefetch=, flush=, tensor_pieces=, sp, scatter, exposed, overlap, blocking, tree, "
                                 "offload=states, offload=weights, storage, delayed, swap or choose)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
