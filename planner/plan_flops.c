@@ -2,6 +2,7 @@
 
 #include "base/extreme.h"
 #include "models/job/job.h"
+#include "models/job/parallel_work.h"
 
 typedef double count_flops(const struct work_item *items, size_t count);
 
@@ -28,6 +29,31 @@ static double flops_of(const struct plan *plan, count_flops *flops)
 double plan_model_flops(const struct plan *plan)
 {
     return flops_of(plan, work_flops);
+}
+
+/* Returns the FLOPs of a minibatch, of all replicas: each microbatch passes forward and backward over every chunk, on
+ * all devices of a tensor group. */
+static double parallel_minibatch_flops(const struct job *job)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    double microbatch = 0;
+    for (uint32_t c = 0; c < parallel_chunks(&job->parallel); c++)
+        for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_BACKWARD; pass++) {
+            const uint32_t count = parallel_work(job, parallel_layers(job, c), (enum parallel_pass)pass, items);
+            microbatch += work_flops(items, count);
+        }
+    return microbatch * job->parallel.tensor * (double)job->microbatches;
+}
+
+double plan_hardware_flops(const struct plan *plan)
+{
+    double total = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        if (!parallel_is_set(&job->parallel) || job->parallel.schedule == PIPELINE_TERAPIPE) return 0;
+        total += parallel_minibatch_flops(job) * (double)job->minibatches;
+    }
+    return total;
 }
 
 double plan_least_flops(const struct plan *plan, const struct hardware *hardware)

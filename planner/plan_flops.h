@@ -9,6 +9,12 @@
 double plan_model_flops(const struct plan *plan);
 
 /*
+ * Returns the FLOPs that the devices compute, with recomputation: the numerator of HFU. Only of plans of parallel jobs
+ * without slices of tokens; else 0. Attention counts as in plan_model_flops(): half of the products of causal networks.
+ */
+double plan_hardware_flops(const struct plan *plan);
+
+/*
  * Returns the FLOPs of the algorithms with the fewest multiplications: 3 x 3 convolutions by minimal filtering if no
  * device has matrix cores for fp32 (models/cost/convolution_model.h). These cannot exceed a peak.
  */

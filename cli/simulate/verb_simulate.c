@@ -77,6 +77,17 @@ static void print_speed(FILE *out, const struct cli_prediction *prediction)
     fputs(" (recomputation not counted)\n", out);
 }
 
+/* Prints the speed with recomputation, where there is some. */
+static void print_hardware_speed(FILE *out, const struct cli_prediction *prediction)
+{
+    const double speed = prediction->hardware_flops / prediction->result.makespan_s;
+    char text[QUANTITY_TEXT_BYTES];
+    if (!(prediction->hardware_flops > 1.001 * prediction->model_flops)) return;
+    fprintf(out, "all FLOPs   %s", quantity_text(speed, DIMENSION_FLOP_PER_S, text));
+    if (prediction->peak_flops_per_s > 0) fprintf(out, ", HFU %.1f %%", 100 * speed / prediction->peak_flops_per_s);
+    fputs(" (with recomputation)\n", out);
+}
+
 static bool has_collectives(const struct simulate_report *report)
 {
     const struct trace *trace = &report->prediction->trace;
@@ -100,7 +111,10 @@ static void print_times(FILE *out, const struct simulate_report *report)
         fprintf(out, "%.5g tokens/s, %.4g samples/s", prediction->tokens_per_s, prediction->samples_per_s);
     else fprintf(out, "%.5g %s", prediction->samples_per_s, cli_unit_rates[unit]);
     fprintf(out, "; compute %.1f %% busy\n", 100 * prediction->compute_share);
-    if (prediction->model_flops > 0 && result->makespan_s > 0) print_speed(out, prediction);
+    if (prediction->model_flops > 0 && result->makespan_s > 0) {
+        print_speed(out, prediction);
+        print_hardware_speed(out, prediction);
+    }
     if (result->collective_paths > 0)
         fprintf(out, "collectives share links with other traffic%s\n",
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? ", or take closed forms if there is none" : "");
@@ -176,6 +190,8 @@ static enum status print_json(struct cli *cli, const struct simulate_report *rep
     json_out_double(json, "samples_per_s", prediction->samples_per_s);
     json_out_double(json, "compute_utilisation", prediction->compute_share);
     json_out_double(json, "model_flops", prediction->model_flops);
+    if (prediction->hardware_flops > 0) json_out_double(json, "hardware_flops", prediction->hardware_flops);
+    json_out_double(json, "peak_flops_per_s", prediction->peak_flops_per_s);
     json_out_string(json, "binds", result->binds);
     if (report->how->slow) {
         json_out_array_begin(json, "slow", true);

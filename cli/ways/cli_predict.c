@@ -177,6 +177,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     out->tokens_per_s = trace_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
     out->model_flops = plan_model_flops(plan);
+    out->hardware_flops = plan_hardware_flops(plan);
     out->least_flops = plan_least_flops(plan, hardware);
     out->peak_flops_per_s = cli_peak_flops_per_s(plan, hardware);
     double busy_s = 0;

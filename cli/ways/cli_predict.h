@@ -13,6 +13,7 @@ struct cli_prediction {
     double tokens_per_s, samples_per_s; /* of all jobs, over the makespan */
     double compute_share;    /* of the compute streams' time */
     double model_flops, least_flops; /* of all jobs (planner/plan_flops.h); least_flops cannot exceed a peak */
+    double hardware_flops;   /* with recomputation (likewise); 0: unknown */
     double peak_flops_per_s; /* of all devices in the jobs' precision; 0: unknown */
 };
 

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 
+#include "base/size.h"
 #include "planner/plan_flops.h"
 #include "tests/support/support_models.h"
 
@@ -71,11 +73,49 @@ static void filtered_convolutions_keep_their_formula(void **state)
     job_set_release(&plan.jobs);
 }
 
+/*
+ * A block of width C on R rows with T tokens: 24 R C^2 forward and 2 R T C of causal attention. Forward passes of
+ * blocks are repeated with full recomputation, attention's inside with selective recomputation. A tensor group of two
+ * and two replicas of half of the minibatch compute the same.
+ */
+static void recomputation_counts_as_hardware_flops(void **state)
+{
+    (void)state;
+    const double rows = 2 * 4 * 128, width = 768, tokens = 128, blocks = 12, minibatches = 3;
+    const double core = minibatches * blocks * 2 * rows * tokens * width;
+    const double forward = minibatches * blocks * 24 * rows * width * width + core;
+    const struct {
+        const char *parallel;
+        double again;
+    } cases[] = {{"\"recompute\": \"none\"", 0},
+                 {"\"recompute\": \"selective\"", core},
+                 {"\"recompute\": \"full\"", forward},
+                 {"\"tensor\": 2, \"pipeline\": 3, \"data\": 2, \"recompute\": \"full\"", forward}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char text[512];
+        struct plan plan;
+        snprintf(text, sizeof text,
+                 "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", "
+                 "\"vocab_size\": 50304}, \"sequence\": 128, \"microbatch\": 2, \"microbatches\": 4, "
+                 "\"minibatches\": 3, \"precision\": \"bf16\", \"parallel\": {%s}}]}",
+                 cases[i].parallel);
+        jobs_of(text, &plan);
+        const double again = plan_hardware_flops(&plan) - plan_model_flops(&plan);
+        if (fabs(again - cases[i].again) > 1e-9 * forward) fail_msg("%s: %g and not %g", text, again, cases[i].again);
+        job_set_release(&plan.jobs);
+    }
+    struct plan spilled;
+    jobs_of(gpt, &spilled);
+    assert_true(plan_hardware_flops(&spilled) <= 0); /* unknown */
+    job_set_release(&spilled.jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_go_by_precision),
         cmocka_unit_test(filtered_convolutions_keep_their_formula),
+        cmocka_unit_test(recomputation_counts_as_hardware_flops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
