@@ -18,7 +18,8 @@
  * How far to issue. A stream's next unissued operation might start now, so operations are issued until every stream has
  * one. The window is as wide as streams drift apart; a stream first used at the plan's end (for storing, say) makes it
  * the whole plan. Finished streams do not count, nor streams whose next operation cannot begin yet (sim/lookahead.h),
- * found by one pass over the tasks.
+ * found by one pass over the tasks. A job's files could be read at any time: they are, if the job begins within
+ * FILES_AHEAD operations.
  *
  * Under live policies (sim/dispatch.h), operations are issued as they are decided. Repetitions proven equal to earlier
  * ones are skipped (sim/steady.h).
@@ -57,9 +58,17 @@
 /* The order of events at equal times. */
 enum event_kind { EVENT_END, EVENT_FLOW };
 
-enum { PROGRESS_OPERATIONS = 1 << 17 };
+enum {
+    PROGRESS_OPERATIONS = 1 << 17,
+    FILES_AHEAD = 8192 /* operations in the window, as in the executor's (RUN_WINDOW of exec/state/run_loop.h) */
+};
 
 /* --- streams that need operations ----------------------------------------------------------- */
+
+static uint32_t *lacking_of(struct sim *sim, const struct sim_stream *stream)
+{
+    return stream->kind == STREAM_FILE ? &sim->lacking_files : &sim->lacking;
+}
 
 void sim_stream_lacks(struct sim *sim, uint32_t index)
 {
@@ -68,7 +77,7 @@ void sim_stream_lacks(struct sim *sim, uint32_t index)
     const struct sim_lookahead_limit *limit = sim_lookahead_next(&sim->lookahead, index, stream->unissued);
     if (!limit || sim_stream_at(sim, limit->awaited)->operations >= limit->count) {
         stream->lacks = true;
-        sim->lacking++;
+        ++*lacking_of(sim, stream);
         return;
     }
     struct sim_stream *awaited = sim_stream_at(sim, limit->awaited);
@@ -391,7 +400,8 @@ static enum status issue_live(struct sim *sim, struct error *err)
 static enum status issue(struct sim *sim, struct error *err)
 {
     if (sim->live) return issue_live(sim, err);
-    while (sim->lacking > 0) {
+    while (sim->lacking > 0 ||
+           (sim->lacking_files > 0 && sim->window.issued - sim->window.base < FILES_AHEAD)) {
         bool some;
         uint32_t low;
         TRY(sim_window_issue(&sim->window, &some, &low, err));
@@ -399,7 +409,7 @@ static enum status issue(struct sim *sim, struct error *err)
         struct sim_stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
         assert(stream->unissued > 0);
         stream->unissued--;
-        sim->lacking -= stream->lacks;
+        *lacking_of(sim, stream) -= stream->lacks;
         stream->lacks = false;
         append(sim, low);
     }

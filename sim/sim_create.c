@@ -160,7 +160,6 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
         }
     }
     if (status == STATUS_OK && maker) status = make_lookahead(sim, maker, err);
-    if (status == STATUS_OK) begin_streams(sim);
     sim_lookahead_maker_destroy(maker);
     arena_release(&scratch);
     return status;
@@ -251,5 +250,6 @@ enum status sim_create(struct sim *sim, struct error *err)
     TRY(sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans, sim->options->writer,
                              sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err));
     TRY(sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err));
+    begin_streams(sim);
     return sim_steady_create(sim, err);
 }

@@ -89,7 +89,8 @@ struct sim {
                                    * on demand ... */
     uint32_t first_joint_path;   /* ... then the paths of collectives */
     uint32_t *path_streams;      /* by path; a collective's: the stream of the running one */
-    uint32_t lacking;            /* streams with unissued operations, none pending and no closed limit */
+    uint32_t lacking;            /* streams with unissued operations, none pending and no closed limit ... */
+    uint32_t lacking_files;      /* ... likewise of files */
     struct sim_lookahead lookahead;
     bool slowed;                 /* some stream is slowed */
     bool flows_changed, slowing_changed; /* since the last settling */

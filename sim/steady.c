@@ -140,6 +140,7 @@ static void write_state(const struct sim *sim, const struct plan_walk_place *pla
     sim_snapshot_clear(out);
     sim_snapshot_put(out, (uint64_t)place->index << 32 | place->op);
     sim_snapshot_put(out, (uint64_t)place->member << 32 | sim->lacking);
+    sim_snapshot_put(out, sim->lacking_files);
     sim_snapshot_put(out, window->issued - window->base);
     for (uint64_t n = window->base; n < window->issued; n++) write_op(sim, (uint32_t)n, out);
     for (uint32_t s = 0; s < sim->stream_count; s++) write_stream(&sim->streams[s], (uint32_t)window->base, out);

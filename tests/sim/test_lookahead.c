@@ -1,7 +1,7 @@
 /*
  * Operations are issued no later than they are needed, and not all of them at once (label: fast): judged only by the
  * walk and the spans, each begins at the very moment when its stream is free and all that it waits for has ended; and
- * pipelines with replicas keep a small part of their operations in memory.
+ * pipelines with replicas keep a small part of their operations in memory, as do jobs that take turns in host memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "planner/strategy/planner.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
@@ -124,6 +125,37 @@ static void pipelines(void **state)
     }
 }
 
+/* --- jobs that take turns in host memory ------------------------------------------------------ */
+
+static void plan_turns(uint64_t host_bytes, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO};
+    test_hardware(&hardware, 2, 3 << 20, 1e10);
+    if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
+    test_gpt_jobs(&jobs, 6, 3, 64, 1021, 2);
+    for (uint32_t j = 0; j < jobs.count; j++) jobs.jobs[j].minibatches = 4000 + 500 * j;
+    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
+}
+
+/* A later job's files could be read at any time: operations until then are not all in memory. */
+static void jobs_in_turns(void **state)
+{
+    (void)state;
+    struct plan all, turns;
+    plan_turns(0, &all);
+    plan_turns(plan_host_bytes(&all) * 6 / 10, &turns);
+    assert_non_null(turns.host_ranges);
+    const double part = simulate(&turns, false, 0), operations = (double)plan_operations(&turns);
+    if (operations < 400000 || part * operations > 30000)
+        fail_msg("%.0f of %.0f operations at once", part * operations, operations);
+    plan_release(&all);
+    plan_release(&turns);
+}
+
 /* --- streams in any order ------------------------------------------------------------------- */
 
 static void add_op(struct plan_builder *builder, struct plan_op op, const struct plan_access *accesses, uint32_t count,
@@ -180,6 +212,6 @@ static void a_first_operation_that_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(families), cmocka_unit_test(pipelines),
-                                       cmocka_unit_test(a_first_operation_that_waits)};
+                                       cmocka_unit_test(jobs_in_turns), cmocka_unit_test(a_first_operation_that_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
