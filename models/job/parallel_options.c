@@ -246,11 +246,10 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}, {"flush=", p->flush, 0},
                  {"tensor_pieces=", p->tensor_pieces, 0}};
     const char *const flags[] =
-        {p->sequence ? "sp" : NULL,       p->scatter ? "scatter" : NULL,        p->exposed ? "exposed" : NULL,
-         p->overlap ? "overlap" : NULL,
-         p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL, offload_word(p),
-         p->storage ? "storage" : NULL,   p->delayed ? "delayed" : NULL,        p->swap ? "swap" : NULL,
-         p->choose ? "choose" : NULL};
+        {p->sequence ? "sp" : NULL,     p->scatter ? "scatter" : NULL,   p->exposed ? "exposed" : NULL,
+         p->overlap ? "overlap" : NULL, p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL,
+         offload_word(p),               p->storage ? "storage" : NULL,   p->delayed ? "delayed" : NULL,
+         p->swap ? "swap" : NULL,       p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* room for everything else */
     size_t used = 0;
     text[0] = '\0';
@@ -337,9 +336,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     }
     return error_set(err, STATUS_BAD_INPUT,
                      "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, "
-                     "flush=, tensor_pieces=, "
-                     "sp, scatter, exposed, overlap, "
-                     "blocking, tree, offload=states, offload=weights, storage, delayed, swap or choose)",
+                     "flush=, tensor_pieces=, sp, scatter, exposed, overlap, blocking, tree, offload=states, "
+                     "offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }
 

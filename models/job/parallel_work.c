@@ -309,8 +309,8 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     bool unread = again && parallel_is_carried_out(&job->parallel) && job->parallel.recompute == RECOMPUTE_FULL &&
                   network_norms_first(&job->network);
     if (pass == PARALLEL_FORWARD || pass == PARALLEL_EVALUATE || again) {
-        gather(list, norms - (unread && !list->ours ? blocks : 0), list->overlap); /* its first product is not left
-                                                                                       out */
+        /* ours does not leave out the first product */
+        gather(list, norms - (unread && !list->ours ? blocks : 0), list->overlap);
         sum(list, sums - (unread ? blocks : 0), list->overlap);
     }
     if (back) {
