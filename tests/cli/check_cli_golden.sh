@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the programs print for wrong and for right command lines, byte for byte, with the exit code.
-# label: medium
+# label: medium, parts: 4
 # also uses: zsh fish
 #
 # usage: check_cli_golden.sh SOURCE_FOLDER BUILD_FOLDER [--rewrite] [CASE...]
@@ -97,7 +97,13 @@ compare() { # FROM WHAT CASE
 names=("$cases"/*/)
 names=("${names[@]%/}")
 names=("${names[@]##*/}")
-(($# > 0)) && names=("$@")
+if (($# > 0)); then
+    names=("$@")
+elif [[ -n ${SPILLWAY_PART-} ]]; then # as "2/4": the second of each four
+    part=() first=$((${SPILLWAY_PART%/*} - 1)) step=${SPILLWAY_PART#*/}
+    for ((i = first; i < ${#names[@]}; i += step)); do part+=("${names[i]}"); done
+    names=("${part[@]}")
+fi
 for name in "${names[@]}"; do
     count=$((count + 1))
     run_case "$name"

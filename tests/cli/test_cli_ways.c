@@ -28,7 +28,7 @@
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
-enum { ROUNDS = 24, ITERATIONS = 25, TEXT_BYTES = 4096 };
+enum { ROUNDS = SUPPORT_ROUNDS(24), ITERATIONS = 25, TEXT_BYTES = 4096 };
 
 static const double rounding = 1e-9;
 

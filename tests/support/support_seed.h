@@ -5,15 +5,19 @@
 #ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_SEED_H
 #define SPILLWAY_TESTS_SUPPORT_SUPPORT_SEED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 uint64_t support_seed(const char *test_name);
 
-/* Rounds of a long property test: a quarter of them under the sanitizers, where each takes three times as long. */
+/* Under the sanitizers a round takes three times as long. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SUPPORT_ROUNDS(all) (((all) + 3) / 4)
+#define SUPPORT_SANITIZED true
 #else
-#define SUPPORT_ROUNDS(all) (all)
+#define SUPPORT_SANITIZED false
 #endif
+
+/* Rounds of a long property test: a quarter of them under the sanitizers. */
+#define SUPPORT_ROUNDS(all) (SUPPORT_SANITIZED ? ((all) + 3) / 4 : (all))
 
 #endif

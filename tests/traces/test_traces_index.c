@@ -97,7 +97,7 @@ static void windows_are_the_same_by_both_roads(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("traces/trace_index.h");
-    for (uint32_t round = 0; round < 12; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(12); round++) {
         uint64_t key = random_mix(seed) + round, spans = round < 3 ? round : random_below(key, 1, 30000);
         struct trace trace;
         struct error err = {0};
@@ -224,7 +224,7 @@ static void windows_of_a_wrong_index_end(void **state)
     char *text = text_of_long(&length);
     char *blocks = strstr(text, "\"span_blocks\": [");
     size_t room = (size_t)(text + length - blocks);
-    for (uint64_t round = 0; round < 300; round++) {
+    for (uint64_t round = 0; round < SUPPORT_ROUNDS(300); round++) {
         struct error err = {0};
         enum status status;
         const struct trace_part part = {.from_s = random_unit(seed, 3 * round) * 10000, .minibatches = round % 2 * 500};

@@ -25,7 +25,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 14, NUMBERS_MAX = 4000 };
+enum { CASES = SUPPORT_ROUNDS(14), NUMBERS_MAX = 4000 };
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 

@@ -37,7 +37,7 @@
 #include "tests/support/support_seed.h"
 
 enum { READING = 2 }; /* the job that reads a file in some tests, on ranks 0 and 1 of 3 */
-enum { RANKS_MOST = 4, PATIENCE_S = 60, KILL_PATIENCE_S = 8, CASES = 24, KILLS = 6 };
+enum { RANKS_MOST = 4, PATIENCE_S = 60, KILL_PATIENCE_S = 8, CASES = SUPPORT_ROUNDS(24), KILLS = 6 };
 
 static const char *const asked[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential",
                                     BINARY_DIR "/policies/good.so"};

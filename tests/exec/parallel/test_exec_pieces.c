@@ -36,7 +36,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, DEVICES = 4, CASES = 8, PIECES_MOST = 4 };
+enum { STEPS = 6, DEVICES = 4, CASES = SUPPORT_ROUNDS(8), PIECES_MOST = 4 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

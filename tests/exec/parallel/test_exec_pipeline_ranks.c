@@ -391,7 +391,7 @@ static void test_waits_of_several_processes(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("waits in processes");
-    for (uint64_t n = 0; n < 16; n++) {
+    for (uint64_t n = 0; n < SUPPORT_ROUNDS(16); n++) {
         const char *const config = cut_job_configs[n % 4];
         uint64_t key = 100 * n;
         struct parallel p = {.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1};

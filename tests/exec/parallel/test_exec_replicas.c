@@ -21,7 +21,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 4, CASES = 8, STAGES_MAX = 3 };
+enum { STEPS = 4, CASES = SUPPORT_ROUNDS(8), STAGES_MAX = 3 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, "

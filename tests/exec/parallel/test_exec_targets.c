@@ -28,7 +28,7 @@
 #include "tests/support/support_rows.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 4, SAMPLES = 16, CASES = 36, SEQUENCE = 16, ROWS = 45, VOCABULARY = 67, KINDS = 3 };
+enum { STEPS = 4, SAMPLES = 16, CASES = SUPPORT_ROUNDS(36), SEQUENCE = 16, ROWS = 45, VOCABULARY = 67, KINDS = 3 };
 
 static const char *const configs[KINDS] = {
     "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "

@@ -23,7 +23,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 3, STEPS = 3, PIECES_MOST = 8 };
+enum { CASES = SUPPORT_ROUNDS(3), STEPS = 3, PIECES_MOST = 8 };
 
 #define SIZES \
     "\"num_hidden_layers\": 4, \"hidden_size\": 32, \"intermediate_size\": 40, \"max_position_embeddings\": 16, "

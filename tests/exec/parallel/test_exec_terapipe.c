@@ -26,7 +26,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 14, CAUSAL = 3, TOKENS = 16 };
+enum { CASES = SUPPORT_ROUNDS(14), CAUSAL = 3, TOKENS = 16 };
 
 /* Draws slices of at least one token each that make up the sequence. */
 static void draw_slices(uint64_t seed, uint64_t n, struct cut_job *s)

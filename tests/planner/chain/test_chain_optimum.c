@@ -36,7 +36,7 @@ static void tiny(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("chains");
-    for (uint32_t i = 0; i < 250; i++) {
+    for (uint32_t i = 0; i < SUPPORT_ROUNDS(250); i++) {
         struct chain chain;
         struct chain_schedule s = {0};
         struct chain_certificate c;
@@ -153,7 +153,7 @@ static void fluid(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("fluid");
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < SUPPORT_ROUNDS(60); i++) {
         struct chain chain;
         struct chain_bound bound = {0};
         struct milp_result whole, relaxed;
@@ -270,7 +270,7 @@ static void no_link(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("no link");
-    for (uint32_t i = 0; i < 300; i++) {
+    for (uint32_t i = 0; i < SUPPORT_ROUNDS(300); i++) {
         struct chain chain;
         struct error err = {0};
         uint8_t choices[9];

@@ -309,7 +309,7 @@ static void places(void **state)
     (void)state;
     uint64_t seed = support_seed("places");
     struct test_layer layers[24];
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < SUPPORT_ROUNDS(12); i++) {
         struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i,
                                        .layers = 24, .memory = 0.3, .link = 0.3};
         struct chain chain;

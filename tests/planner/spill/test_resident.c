@@ -70,7 +70,7 @@ static void all_resident(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("all_settled");
-    for (uint32_t round = 0; round < 200; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(200); round++) {
         struct random_times r;
         uint32_t device[MOST_JOBS];
         double load_s[MOST_DEVICES];
@@ -91,7 +91,7 @@ static void some_left(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("some_left");
-    for (uint32_t round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(400); round++) {
         struct random_times r;
         uint32_t device[MOST_JOBS], jobs[MOST_DEVICES] = {0}, left_count = 0;
         double load_s[MOST_DEVICES], sum_s[MOST_DEVICES] = {0}, left = 0, longest = 0;
@@ -144,7 +144,7 @@ static void like_looking_at_each_device(void **state)
     (void)state;
     enum { JOBS = 60, DEVICES = 14, KINDS = 3 };
     uint64_t seed = support_seed("like_looking_at_each_device");
-    for (uint32_t round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(300); round++) {
         uint64_t key = random_u64(seed, round);
         double alone_s[JOBS * KINDS], load_s[DEVICES], plain_s[DEVICES] = {0};
         uint32_t kind[DEVICES], longest[JOBS], device[JOBS], order[DEVICES], kind_end[KINDS];
@@ -218,7 +218,7 @@ static void never_slower_in_little_host_memory(void **state)
     (void)state;
     uint64_t seed = support_seed("little_host_memory");
     uint32_t resident = 0;
-    for (uint32_t round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(400); round++) {
         struct hardware hardware, same;
         struct job_set jobs, same_jobs;
         struct plan plan = {0}, today = {0};
@@ -240,7 +240,7 @@ static void never_slower_in_little_host_memory(void **state)
         plan_release(&plan);
         plan_release(&today);
     }
-    assert_true(resident > 40);
+    assert_true(resident > SUPPORT_ROUNDS(40));
 }
 
 /* Never later than spilling, by the clock; never below its bound; nothing else of the machine or the jobs changes. */
@@ -249,7 +249,7 @@ static void never_slower(void **state)
     (void)state;
     uint64_t seed = support_seed("never_slower");
     uint32_t resident = 0, ways = 0, spilled = 0;
-    for (uint32_t round = 0; round < 80; round++) {
+    for (uint32_t round = 0; round < SUPPORT_ROUNDS(80); round++) {
         struct hardware hardware, same;
         struct job_set jobs, same_jobs;
         struct plan plan, today;
