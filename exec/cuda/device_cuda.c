@@ -416,7 +416,7 @@ static enum status start_stream(struct device *device, uint32_t kind, struct err
     const struct device_stream_ops *const ops =
         own->waits_for_host ? &cuda_slow_stream_ops : &cuda_stream_ops;
     TRY(device_queue_start(device, kind, ops, own, err));
-    if (!device_waiter_init(&own->waiter))
+    if (pthread_cond_init(&own->waiter.wake, NULL) != 0)
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
     sigset_t all, before;
     sigfillset(&all);

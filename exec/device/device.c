@@ -37,7 +37,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/process/clock.h"
@@ -50,16 +49,6 @@ static const double DELAY_MAX_S = 1e-3;
 static const double DELAY_MIN_S = 1e-5; /* sleeping for less costs a switch of threads and delays nothing */
 
 /* --- waiting, all under the lock ------------------------------------------------------------- */
-
-bool device_waiter_init(struct device_waiter *waiter)
-{
-    pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0) return false;
-    const bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                      pthread_cond_init(&waiter->wake, &attributes) == 0;
-    pthread_condattr_destroy(&attributes);
-    return made;
-}
 
 static void waiter_hang(struct device_waiter *waiter, struct device_stream *on, uint64_t event,
                         bool for_taken)
@@ -206,7 +195,7 @@ enum status device_queue_start(struct device *device, uint32_t kind, const struc
     stream->ring = alloc_zeroed(DEVICE_QUEUE_MAX, sizeof *stream->ring);
     if (!stream->ring)
         return error_memory(err, "the queue of a stream", DEVICE_QUEUE_MAX * sizeof *stream->ring);
-    if (!device_waiter_init(&stream->self))
+    if (pthread_cond_init(&stream->self.wake, NULL) != 0)
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
 
     /* Signals belong to the main thread. */
@@ -331,15 +320,13 @@ bool device_synchronize(struct device_stream *stream, uint64_t event, double tim
 {
     if (device_reached(stream, event)) return true;
     struct device_waiter waiter = {.event = event};
-    if (!device_waiter_init(&waiter)) return false;
+    if (pthread_cond_init(&waiter.wake, NULL) != 0) return false;
     const double end_s = clock_s() + (timeout_s < 1e9 ? timeout_s : 1e9);
-    const struct timespec end = {.tv_sec = (time_t)end_s,
-                                 .tv_nsec = (long)((end_s - (double)(time_t)end_s) * 1e9)};
     pthread_mutex_lock(&lock);
-    int failed = 0;
     if (!device_reached(stream, event)) {
         waiter_hang(&waiter, stream, event, false);
-        while (waiter.waiting && !failed) failed = pthread_cond_timedwait(&waiter.wake, &lock, &end);
+        while (waiter.waiting && clock_wait_until(&waiter.wake, &lock, end_s))
+            ;
         if (waiter.waiting) waiter_take_off(&waiter, stream);
     }
     pthread_mutex_unlock(&lock);

@@ -122,9 +122,6 @@ bool device_queue_await_taken(struct device_stream *stream, struct device_waiter
 /* Reports that all commands up to `ended` have ended; for streams with ahead_max > 0. */
 void device_queue_ended(struct device_stream *stream, uint64_t ended);
 
-/* Returns false without memory for its condition variable, which the caller destroys. */
-bool device_waiter_init(struct device_waiter *waiter);
-
 /* Keeps the first message for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 

@@ -26,12 +26,10 @@
  */
 #include "exec/device/pace.h"
 
-#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/process/clock.h"
@@ -61,16 +59,6 @@ void device_pace_attach(struct device_pace *pace)
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* without it sleeps are less exact, no more */
 }
 
-static void sleep_until(double at_s)
-{
-    const struct timespec at = {
-        .tv_sec = (time_t)at_s,
-        .tv_nsec = (long)((at_s - floor(at_s)) * 1e9),
-    };
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-        ;
-}
-
 /* Returns false when `quit` came first. */
 static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool *quit)
 {
@@ -80,11 +68,11 @@ static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool 
         if (now_s >= at_s) return true;
         const double alarm_s = at_s - pace->oversleep_s;
         if (alarm_s - now_s > SLEEP_MAX_S) {
-            sleep_until(now_s + SLEEP_MAX_S);
+            clock_sleep_until(now_s + SLEEP_MAX_S);
             continue;
         }
         if (alarm_s > now_s) {
-            sleep_until(alarm_s);
+            clock_sleep_until(alarm_s);
             const double late_s = clock_s() - alarm_s;
             /* A sleep that lost the processor for long says nothing. */
             if (late_s < 200e-6) pace->oversleep_s += 0.1 * (late_s - pace->oversleep_s);

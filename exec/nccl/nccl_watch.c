@@ -7,11 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/process/clock.h"
 #include "exec/cuda/device_cuda.h"
 #include "exec/cuda/gpu_library.h"
 #include "exec/nccl/nccl_groups.h"
 
-enum { LOOK_NS = 20 * 1000 * 1000, PATIENCE_S = 5 };
+static const double LOOK_S = 0.02;
+enum { PATIENCE_S = 5 };
 
 /* Returns true and says why, if a member has failed. */
 static bool has_failed(const struct groups_session *groups, const struct nccl_communicator *c, char *why, size_t size)
@@ -57,12 +59,7 @@ static void *watch(void *pointer)
     struct groups_session *const groups = pointer;
     pthread_mutex_lock(&groups->lock);
     while (!groups->quits) {
-        struct timespec next;
-        clock_gettime(CLOCK_REALTIME, &next);
-        next.tv_nsec += LOOK_NS;
-        next.tv_sec += next.tv_nsec / 1000000000;
-        next.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&groups->wake, &groups->lock, &next);
+        clock_wait_until(&groups->wake, &groups->lock, clock_s() + LOOK_S);
         if (groups->quits) break;
         pthread_mutex_unlock(&groups->lock);
         look(groups);

@@ -30,7 +30,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/process/clock.h"
@@ -260,17 +259,11 @@ static enum status begin_units(struct run_live *live, struct error *err)
 /* Sleeps until a unit is over or a task is told, or for a moment. */
 static void await_change(struct run_live *live)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += (long)(POLL_S * 1e9);
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        end.tv_sec++;
-    }
+    const double end_s = clock_s() + POLL_S;
     pthread_mutex_lock(&live->lock);
-    int late = 0;
-    while (live->over_count == 0 && live->told_next == live->told_count && late == 0)
-        late = pthread_cond_timedwait(&live->changed, &live->lock, &end);
+    while (live->over_count == 0 && live->told_next == live->told_count &&
+           clock_wait_until(&live->changed, &live->lock, end_s))
+        ;
     pthread_mutex_unlock(&live->lock);
 }
 
@@ -363,15 +356,11 @@ enum status run_live_create(struct run_loop *loop, struct run_live **out, struct
 {
     const struct run_options *const options = loop->run->options;
     const uint32_t jobs = loop->plan->jobs.count;
-    pthread_condattr_t attributes;
     struct run_live *live = alloc_zeroed(1, sizeof *live);
     if (!live) return error_memory(err, "live dispatch", sizeof *live);
     live->loop = loop;
     pthread_mutex_init(&live->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&live->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&live->changed, NULL);
     live->units = alloc_zeroed(jobs, sizeof *live->units);
     live->over = alloc_zeroed(jobs, sizeof *live->over);
     live->over_s = alloc_zeroed(jobs, sizeof *live->over_s);

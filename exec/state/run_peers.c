@@ -1,8 +1,8 @@
 #include "exec/state/run_peers.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "base/process/clock.h"
 #include "exec/state/run_shares.h"
 #include "models/job/evaluation.h"
 
@@ -53,14 +53,7 @@ void run_end_job(struct run *run, uint32_t job, bool all)
 
 void run_peers_await_change(struct run *run)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += (long)(POLL_S * 1e9);
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_nsec -= 1000000000;
-        end.tv_sec++;
-    }
-    pthread_cond_timedwait(&run->peers->changed, &run->lock, &end);
+    clock_wait_until(&run->peers->changed, &run->lock, clock_s() + POLL_S);
 }
 
 void run_peers_tell_failure(struct run *run, uint32_t job, bool damages, const struct error *why)

@@ -16,7 +16,6 @@
 #include "exec/state/run_saver_state.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/process/clock.h"
 #include "exec/state/run_faults.h"
@@ -60,11 +59,8 @@ static bool await_idle(struct run_saver *saver)
 {
     bool idle = false;
     while (!idle && !has_quit(saver)) {
-        struct timespec end;
-        clock_gettime(CLOCK_REALTIME, &end);
-        end.tv_sec += LOOK_S;
         pthread_mutex_lock(&saver->lock);
-        if (saver->phase != SAVER_IDLE) pthread_cond_timedwait(&saver->changed, &saver->lock, &end);
+        if (saver->phase != SAVER_IDLE) clock_wait_until(&saver->changed, &saver->lock, clock_s() + LOOK_S);
         idle = saver->phase == SAVER_IDLE;
         pthread_mutex_unlock(&saver->lock);
     }
