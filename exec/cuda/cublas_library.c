@@ -5,10 +5,8 @@
 #include "base/size.h"
 #include "exec/cuda/gpu_library.h"
 
-#define TEXT_OF(number) TEXT(number)
-#define TEXT(number) #number
 static const struct gpu_library about = {.title = "cuBLASLt",
-                                         .name = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR),
+                                         .name = "libcublasLt.so." GPU_LIBRARY_TEXT(CUBLAS_VER_MAJOR),
                                          .variable = "SPILLWAY_CUBLAS",
                                          .folder = SPILLWAY_CUBLAS};
 

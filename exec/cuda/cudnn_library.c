@@ -7,10 +7,8 @@
 #include "base/try.h"
 #include "exec/cuda/gpu_library.h"
 
-#define TEXT_OF(number) TEXT(number)
-#define TEXT(number) #number
 static const struct gpu_library about = {.title = "cuDNN",
-                                         .name = "libcudnn.so." TEXT_OF(CUDNN_MAJOR),
+                                         .name = "libcudnn.so." GPU_LIBRARY_TEXT(CUDNN_MAJOR),
                                          .variable = "SPILLWAY_CUDNN",
                                          .folder = SPILLWAY_CUDNN};
 

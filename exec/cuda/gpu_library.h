@@ -14,6 +14,10 @@
  */
 extern pthread_mutex_t gpu_library_launching;
 
+/* The text of a macro's number: of a library's version in its name. */
+#define GPU_LIBRARY_TEXT(macro) GPU_LIBRARY_TEXT_OF(macro)
+#define GPU_LIBRARY_TEXT_OF(number) #number
+
 struct gpu_library {
     const char *title;    /* "cuDNN" */
     const char *name;     /* "libcudnn.so.9" */

@@ -61,7 +61,8 @@ static void ignore(int number)
 static void sleeps_through_signals(void **state)
 {
     (void)state;
-    const struct itimerval each = {.it_interval.tv_usec = 2000, .it_value.tv_usec = 2000}, none = {.it_value.tv_sec = 0};
+    const struct itimerval each = {.it_interval.tv_usec = 2000, .it_value.tv_usec = 2000};
+    const struct itimerval none = {.it_value.tv_sec = 0};
     struct sigaction action = {.sa_handler = ignore}, before;
     sigemptyset(&action.sa_mask);
     assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
