@@ -1,9 +1,9 @@
 #include "exec/run/run_ranks.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/process/clock.h"
 #include "base/size.h"
@@ -481,19 +481,49 @@ static uint32_t rank_of_stream(const struct run *run, uint32_t stream)
     return run->peers->rank_of[device];
 }
 
-enum status run_ranks_gather_times(struct run *run, double *busy_s, struct error *err)
+/* A job's times at another rank: no start and no end before there is an operation. */
+static void add_job_times(struct trace_job *job, double start_s, double end_s)
 {
-    const uint32_t streams = plan_stream_count(run->plan);
-    const uint64_t bytes = streams * sizeof *busy_s;
-    double *theirs;
-    if (!run->peers) return STATUS_OK;
-    if (run->peers->own > 0) return move_state(run, PEERS_TIMES, run->peers->own, 0, busy_s, bytes, err);
-    TRY(ARENA_NEW(&run->result->arena, streams, theirs, err));
-    for (uint32_t r = 1; r < run->peers->count; r++) {
-        TRY(move_state(run, PEERS_TIMES, r, r, theirs, bytes, err));
-        for (uint32_t s = 0; s < streams; s++)
-            if (rank_of_stream(run, s) == r) busy_s[s] = theirs[s];
+    if (end_s <= 0) return;
+    job->start_s = job->end_s > 0 ? fmin(job->start_s, start_s) : start_s;
+    job->end_s = fmax(job->end_s, end_s);
+}
+
+static void find_makespan(struct trace *trace)
+{
+    double first_s = INFINITY, last_s = -INFINITY;
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        if (trace->jobs[j].end_s <= 0) continue;
+        first_s = fmin(first_s, trace->jobs[j].start_s);
+        last_s = fmax(last_s, trace->jobs[j].end_s);
     }
+    if (last_s >= first_s) trace->makespan_s = last_s - first_s;
+}
+
+enum status run_ranks_gather_times(struct run_loop *loop, double *busy_s, struct trace *trace, struct error *err)
+{
+    struct run *const run = loop->run;
+    const uint32_t streams = plan_stream_count(run->plan), jobs = trace->job_count;
+    const uint64_t count = streams + 2 * (uint64_t)jobs;
+    double *times; /* of streams, then of each job's start and end; until the ranks are left */
+    if (!run->peers) return STATUS_OK;
+    TRY(ARENA_NEW(&run->result->arena, count, times, err));
+    if (run->peers->own > 0) {
+        memcpy(times, busy_s, streams * sizeof *times);
+        for (uint32_t j = 0; j < jobs; j++) {
+            times[streams + 2 * j] = trace->jobs[j].start_s;
+            times[streams + 2 * j + 1] = trace->jobs[j].end_s;
+        }
+        return move_state(run, PEERS_TIMES, run->peers->own, 0, times, count * sizeof *times, err);
+    }
+    for (uint32_t r = 1; r < run->peers->count; r++) {
+        TRY(move_state(run, PEERS_TIMES, r, r, times, count * sizeof *times, err));
+        for (uint32_t s = 0; s < streams; s++)
+            if (rank_of_stream(run, s) == r) busy_s[s] = times[s];
+        for (uint32_t j = 0; j < jobs && !loop->ended; j++)
+            add_job_times(&trace->jobs[j], times[streams + 2 * j], times[streams + 2 * j + 1]);
+    }
+    if (!loop->ended) find_makespan(trace);
     return STATUS_OK;
 }
 

@@ -46,9 +46,10 @@ MUST_CHECK enum status run_ranks_gather_best(struct run *run, struct error *err)
 /* Brings all states and best weights to rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err);
 
-/* Brings the busy times of streams to rank 0, each from the rank that has the stream. `busy_s`, by plan_stream(), lives
- * until the ranks are left. */
-MUST_CHECK enum status run_ranks_gather_times(struct run *run, double *busy_s, struct error *err);
+/* Brings the busy times of streams, by plan_stream(), to rank 0, each from the rank that has the stream; and, unless
+ * rank 0 has traced all ranks, the first and last times of jobs, whose ranks began together. */
+MUST_CHECK enum status run_ranks_gather_times(struct run_loop *loop, double *busy_s, struct trace *trace,
+                                              struct error *err);
 
 /* Begins the measured trace of a run that rank 0 traces: tells the others, and compares their clocks with its own. */
 MUST_CHECK enum status run_ranks_begin_trace(struct run_loop *loop, struct error *err);

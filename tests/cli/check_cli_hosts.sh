@@ -86,6 +86,20 @@ busiest=$(sed -n 's/.*"busiest_stream": {"name": "\(dev[123]\) compute", "busy_s
     fail "times of other ranks: $code '$busiest' $(cat report messages)"
 rm a.safetensors
 
+# So it has for a job without a device on the first rank: its rate, and the time until it ends.
+cat >apart-jobs.json <<'JSON'
+{"spillway_jobs": 1,
+ "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2, "data": "text.txt"},
+ "jobs": [{"name": "here", "minibatches": 2, "devices": [0], "parallel": {"data": 1}},
+          {"name": "there", "minibatches": 40, "devices": [1], "parallel": {"data": 1}}]}
+JSON
+spillway plan apart-jobs.json --hw host-2-cores --devices 2 --device-memory 64MiB --quiet -o apart.json >/dev/null
+run apart.json --hosts here --no-weights --json
+[[ $code == 0 ]] || fail "apart: $code $(cat messages)"
+awk '/"makespan_s"/ { makespan = $2 + 0 } /"measured_tokens_per_s"/ { rates[++n] = $2 + 0 }
+     END { exit !(n == 2 && rates[1] > 0 && rates[2] > 0 && makespan >= 0.99 * 40 * 64 / rates[2]) }' \
+    <(grep -oE '"(makespan_s|measured_tokens_per_s)": [0-9.e+-]+' report) || fail "rates of jobs apart: $(cat report)"
+
 # The measured trace has the operations of all ranks: as many as the prediction.
 run short.json --hosts both --trace many.trace
 [[ $code == 0 ]] && grep -q '^next: .*compare predicted.json.gz many.trace' report || fail "--trace: $code $(cat report messages)"
