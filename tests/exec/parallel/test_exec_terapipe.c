@@ -26,7 +26,7 @@
 #include "tests/support/exec/support_cut_job.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = SUPPORT_ROUNDS(14), CAUSAL = 3, TOKENS = 16 };
+enum { CASES = SUPPORT_ROUNDS(14), FAMILY_CASES = SUPPORT_ROUNDS(4), CAUSAL = 3, TOKENS = 16 };
 
 /* Draws slices of at least one token each that make up the sequence. */
 static void draw_slices(uint64_t seed, uint64_t n, struct cut_job *s)
@@ -104,32 +104,42 @@ static void compare_with_whole(const struct cut_job *s, const struct cut_job_out
                      found->evaluations[i].loss, wanted.evaluations[i].loss);
 }
 
+static void check_bits(uint64_t seed, uint64_t n, const char *config)
+{
+    struct job_cut cut, one;
+    const struct cut_job s = draw(seed, n, config, &cut);
+    const struct cut_job whole = reference(&s, &one);
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    print_message("%.25s..., %u stages, %u replicas, %u in a group, zero %u, %u slices, recompute %s, %u microbatches, "
+                  "precision %u%s%s%s, clip %g\n", config, cut.pipeline, cut.data, s.tensor, s.zero, s.slices,
+                  recompute_names[s.recompute], (unsigned)s.microbatches, s.precision, s.tree ? ", tree" : "",
+                  s.every > 0 ? ", evaluated" : "",
+                  s.weights_below ? ", weights below" : s.offload ? ", states below" : "", s.clip);
+    cut_job_plan(&whole, &plan);
+    cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
+    cut_job_plan(&s, &plan);
+    cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
+                                             .record_spans = true},
+                &found);
+    cut_job_same(&wanted, &found, &s);
+    compare_with_whole(&s, &found);
+}
+
 static void test_bits_of_slices(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("slices");
     for (uint64_t c = 0; c < CAUSAL; c++)
-        for (uint64_t n = 0; n < CASES; n++) {
-            struct job_cut cut, one;
-            const struct cut_job s = draw(seed, c * CASES + n, cut_job_configs[c], &cut);
-            const struct cut_job whole = reference(&s, &one);
-            struct cut_job_outcome wanted, found;
-            struct plan plan = {0};
-            print_message("%u stages, %u replicas, %u in a group, zero %u, %u slices, recompute %s, %u microbatches, "
-                          "precision %u%s%s%s, clip %g\n", cut.pipeline, cut.data, s.tensor, s.zero, s.slices,
-                          recompute_names[s.recompute],
-                          (unsigned)s.microbatches, s.precision, s.tree ? ", tree" : "",
-                          s.every > 0 ? ", evaluated" : "",
-                          s.weights_below ? ", weights below" : s.offload ? ", states below" : "", s.clip);
-            cut_job_plan(&whole, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
-            cut_job_plan(&s, &plan);
-            cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,
-                                                     .record_spans = true},
-                        &found);
-            cut_job_same(&wanted, &found, &s);
-            compare_with_whole(&s, &found);
-        }
+        for (uint64_t n = 0; n < CASES; n++) check_bits(seed, c * CASES + n, cut_job_configs[c]);
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("slices of families");
+    for (uint64_t c = 0; c < CUT_JOB_FAMILIES; c++)
+        for (uint64_t n = 0; n < FAMILY_CASES; n++) check_bits(seed, c * FAMILY_CASES + n, cut_job_families[c]);
 }
 
 /* The planner chooses the slices; a job whose slices it does not cut is trained as a whole. */
@@ -190,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_slices),
+        cmocka_unit_test(test_families),
         cmocka_unit_test(test_chosen_slices),
         cmocka_unit_test(test_buffers),
     };
