@@ -24,7 +24,7 @@ static const char *const assumptions[] = {
     "MINIBATCH is simulated: half of the time that two more minibatches add to that plan",
     "spilled ways use all memory of a device: longer runs may keep more states there",
     "ways on one device, stages, and parallel jobs that can be carried out, as the executor lays them out:",
-    "activations and gradients are fp32",
+    "activations (16 bits in bf16 jobs) and gradients of weights in fp32",
     "other ways over several devices (dp, tp, pp) as published: jobs in bf16 have activations of 16 bits,",
     "and attention's weights are kept unless recomputed",
     "no dropout; samples are as long as the sequence; nothing else runs on the devices",

@@ -37,7 +37,7 @@
 
 enum { STEP_DIGITS = 10 }; /* digits of JOB_MINIBATCHES_MAX */
 
-const char checkpoint_version[] = "1";
+const char checkpoint_version[] = "1", checkpoint_half_version[] = "2";
 const char checkpoint_temporary_end[] = ".tmp", checkpoint_final_end[] = ".safetensors";
 static const char losses_name[] = "spillway.losses";
 const char checkpoint_evaluations_name[] = "spillway.evaluations", checkpoint_checksums_name[] = "spillway.crc32";

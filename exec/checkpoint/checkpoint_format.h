@@ -12,7 +12,9 @@ enum {
     CHECKPOINT_VALUE_BYTES = 8192     /* longest metadata value; networks need the most, below 2 KiB */
 };
 
-extern const char checkpoint_version[]; /* as in the metadata */
+/* As in the metadata; the second is of jobs of precision bf16. In the first "bf16" stands for bf16-weights, which had
+ * this name. */
+extern const char checkpoint_version[], checkpoint_half_version[];
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
 extern const char checkpoint_frozen_key[], checkpoint_all_trained[];
 extern const char checkpoint_evaluations_name[], checkpoint_checksums_name[];

@@ -152,10 +152,11 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
                                   struct error *err)
 {
     const char *const version = safetensors_metadata(reader->parsed, "spillway_checkpoint");
-    if (!version || strcmp(version, checkpoint_version) != 0)
+    const bool first = version && strcmp(version, checkpoint_version) == 0;
+    if (!first && (!version || strcmp(version, checkpoint_half_version) != 0))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' is a checkpoint of version '%.40s' (expected %s)", reader->path,
-                         version ? version : "none", checkpoint_version);
+                         "'%s' is a checkpoint of version '%.40s' (expected %s or %s)", reader->path,
+                         version ? version : "none", checkpoint_version, checkpoint_half_version);
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
     for (size_t i = 0; i < CHECKPOINT_KEY_COUNT && status == STATUS_OK; i++) {
@@ -163,8 +164,7 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
         /* old checkpoints, from when fp32 was the only precision, lack the key */
         if (!found && i == CHECKPOINT_KEY_PRECISION) found = precision_names[PRECISION_FP32];
         if (!found && i == CHECKPOINT_KEY_TRAINED) found = checkpoint_all_trained; /* nor is this one */
-        /* which is what bf16 was called */
-        if (i == CHECKPOINT_KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
+        if (first && i == CHECKPOINT_KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
             found = precision_names[PRECISION_BF16_WEIGHTS];
         const bool any = i == CHECKPOINT_KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;

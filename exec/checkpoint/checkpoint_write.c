@@ -218,7 +218,8 @@ static enum status describe(const struct checkpoint_subject *subject,
     snprintf(threads, sizeof threads, "%" PRIu32, origin->threads);
     struct pair_list list = {0};
     add_pair(&list, "format", "pt");
-    add_pair(&list, "spillway_checkpoint", checkpoint_version);
+    add_pair(&list, "spillway_checkpoint",
+             subject->job->precision == PRECISION_BF16 ? checkpoint_half_version : checkpoint_version);
     add_pair(&list, "version", SPILLWAY_VERSION);
     add_pair(&list, "step", step);
     add_pair(&list, "backend", origin->backend);

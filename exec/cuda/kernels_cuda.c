@@ -13,6 +13,7 @@
  *
  * The first error of a launch is kept for the stream's owner: entries of the table return nothing.
  */
+#define KERNELS_NUMBER float /* there are no kernels of bf16 numbers */
 #include "exec/cuda/kernels_cuda.h"
 
 #include <assert.h>
@@ -614,6 +615,7 @@ static void finish(const struct kernels *kernels)
 
 static const struct kernels table = {
     .name = "cuda",
+    .number_bytes = sizeof(kernel_number),
     .finish = finish,
     .linear_forward = linear_forward,
     .linear_input = linear_input,
@@ -631,11 +633,13 @@ static const struct kernels table = {
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .residual = residual,
+    .add = residual,
     .scale = scale,
     .zero = zero,
     .copy_rows = copy_rows,
     .add_double = add_double,
     .squares = squares,
+    .number_squares = squares,
     .update_scaled = update_scaled,
     .loss = loss,
     .update = update,

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef KERNELS_NUMBER
+#define KERNELS_NUMBER float /* as in kernels_cuda.c */
+#endif
 #include "exec/kernels/kernels_attention.h"
 #include "exec/kernels/kernels_step.h"
 

@@ -132,7 +132,7 @@ struct keys {
     int64_t first, count;
 };
 
-CLONES static void cap_scores(float *s, int64_t n, float cap)
+CLONES void host_cap_scores(float *s, int64_t n, float cap)
 {
     math_row_cap(s, n, cap);
 }
@@ -152,7 +152,7 @@ static void head_scores(const struct kernels_attention_head *head, float *s, int
                                          .row_b = head->shape->row_kv,
                                          .c = s,
                                          .row_c = keys.count});
-    if (head->shape->cap > 0) cap_scores(s, rows * keys.count, head->shape->cap);
+    if (head->shape->cap > 0) host_cap_scores(s, rows * keys.count, head->shape->cap);
 }
 
 static struct keys head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
@@ -172,27 +172,27 @@ static int64_t head_seen(const struct kernels_attention_head *head, int64_t firs
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-/* Hides the keys that a row does not see: all but the last `window` (0: all) of the first `visible`. */
+/* Hides the keys that a row does not see: all but the last `window` (0: all) of the first `visible`, which may be
+ * fewer than none or more than there are. */
 CLONES_PART void hide_keys(float *s, int64_t keys, int64_t visible, int64_t window)
 {
-    for (int64_t j = visible; j < keys; j++) s[j] = -INFINITY;
-    for (int64_t j = 0; window > 0 && j < visible - window; j++) s[j] = -INFINITY;
+    const int64_t hidden = window > 0 ? host_min(visible - window, keys) : 0;
+    for (int64_t j = visible > 0 ? visible : 0; j < keys; j++) s[j] = -INFINITY;
+    for (int64_t j = 0; j < hidden; j++) s[j] = -INFINITY;
 }
 
-/* Replaces s(rows, keys) by exp(score - largest of the row); inverse[i] makes row i a softmax. Row i sees its first
- * `seen + i` keys, or the last `window` of these. */
-CLONES static void softmax_rows(float *restrict s, float *restrict lse, float *restrict inverse,
+CLONES void host_softmax_rows(float *restrict s, float *restrict lse, float *restrict inverse,
                                 int64_t rows, int64_t keys, int64_t seen, int64_t window)
 {
     for (int64_t i = 0; i < rows; i++, s += keys) {
-        hide_keys(s, keys, host_min(seen + i, keys), window);
+        hide_keys(s, keys, seen + i, window);
         const float largest = math_row_max(s, keys), sum = math_row_exp(s, keys, largest);
         inverse[i] = 1.0f / sum;
         lse[i] = largest + logf(sum);
     }
 }
 
-CLONES static void scale_rows(float *restrict out, const float *restrict factors, int64_t rows,
+CLONES void host_scale_rows(float *restrict out, const float *restrict factors, int64_t rows,
                               int64_t d, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -205,7 +205,7 @@ CLONES_PART void softmax_backward_part(float *restrict p, float *restrict ds, co
 {
     const float inverse = 1.0f / cap;
     for (int64_t i = 0; i < rows; i++, p += keys, ds += keys) {
-        hide_keys(p, keys, host_min(seen + i, keys), window);
+        hide_keys(p, keys, seen + i, window);
         for (int64_t j = 0; j < keys; j++) {
             const float weight = math_exp(p[j] - lse[i]);
             float slope = 1;
@@ -216,7 +216,7 @@ CLONES_PART void softmax_backward_part(float *restrict p, float *restrict ds, co
     }
 }
 
-CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds, const float *lse, const float *delta,
+CLONES void host_softmax_backward_rows(float *restrict p, float *restrict ds, const float *lse, const float *delta,
                                          int64_t rows, int64_t keys, int64_t seen, int64_t window, float scale,
                                          float cap)
 {
@@ -224,15 +224,13 @@ CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds, 
     else softmax_backward_part(p, ds, lse, delta, rows, keys, seen, window, scale, 0);
 }
 
-/* delta[i] = dout row . out row */
-CLONES static void row_products(float *restrict delta, const float *dout, const float *out,
+CLONES void host_row_products(float *restrict delta, const float *dout, const float *out,
                                      int64_t rows, int64_t d, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++) delta[i] = math_row_dot(dout + i * stride, out + i * stride, d);
 }
 
-/* Rounds to bf16, kept in fp32. */
-CLONES static void round_rows(float *x, int64_t rows, int64_t columns, int64_t stride)
+CLONES void host_round_rows(float *x, int64_t rows, int64_t columns, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
@@ -264,9 +262,9 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
         const struct keys keys = head_keys(head, first, rows);
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
-        softmax_rows(s, lse + first, inverse, rows, keys.count, head_seen(head, first, keys), shape->window);
+        host_softmax_rows(s, lse + first, inverse, rows, keys.count, head_seen(head, first, keys), shape->window);
         drop(head, s, first, rows, keys);
-        if (shape->rounded) round_rows(s, rows, keys.count, keys.count);
+        if (shape->rounded) host_round_rows(s, rows, keys.count, keys.count);
         host_multiply(&(struct host_product){.m = rows,
                                              .n = shape->d,
                                              .k = keys.count,
@@ -277,9 +275,9 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
                                              .row_b = shape->row_kv,
                                              .c = out + first * shape->row_out,
                                              .row_c = shape->row_out});
-        scale_rows(out + first * shape->row_out, inverse, rows, shape->d, shape->row_out);
+        host_scale_rows(out + first * shape->row_out, inverse, rows, shape->d, shape->row_out);
         if (shape->rounded)
-            round_rows(out + first * shape->row_out, rows, shape->d, shape->row_out);
+            host_round_rows(out + first * shape->row_out, rows, shape->d, shape->row_out);
     }
 }
 
@@ -327,15 +325,15 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
                                              .row_b = shape->row_kv,
                                              .c = ds,
                                              .row_c = keys.count});
-        row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
+        host_row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
                      shape->row_out);
         drop(head, ds, first, rows, keys);
-        softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys), shape->window,
-                              shape->scale, shape->cap);
+        host_softmax_backward_rows(p, ds, lse + first, delta, rows, keys.count, head_seen(head, first, keys),
+                                   shape->window, shape->scale, shape->cap);
         drop(head, p, first, rows, keys);
         if (shape->rounded) {
-            round_rows(p, rows, keys.count, keys.count);
-            round_rows(ds, rows, keys.count, keys.count);
+            host_round_rows(p, rows, keys.count, keys.count);
+            host_round_rows(ds, rows, keys.count, keys.count);
         }
 
         host_multiply(&(struct host_product){.m = rows, /* dQ = dS K */
@@ -348,7 +346,7 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
                                              .row_b = shape->row_kv,
                                              .c = dq + first * shape->row_dq,
                                              .row_c = shape->row_dq});
-        if (shape->rounded) round_rows(dq + first * shape->row_dq, rows, shape->d, shape->row_dq);
+        if (shape->rounded) host_round_rows(dq + first * shape->row_dq, rows, shape->d, shape->row_dq);
         add_to_keys(head, dk + keys.first * shape->row_dkv, ds, head->q + first * shape->row_q, shape->row_q, rows,
                     keys.count, write && first == last);
         add_to_keys(head, dv + keys.first * shape->row_dkv, p, dout_tile, shape->row_out, rows, keys.count,
@@ -487,7 +485,7 @@ void host_attention_backward(const struct kernels *kernels, const struct kernel_
             head_backward_in_rows(&shape, &a, sample, index, kv, p, index == first && !shape.adds);
         if (!shape.rounded) continue;
         const int64_t own = kv + shape.earlier * shape.row_dkv; /* these sums are complete */
-        round_rows(a.dk + own, shape.t, shape.d, shape.row_dkv);
-        round_rows(a.dv + own, shape.t, shape.d, shape.row_dkv);
+        host_round_rows(a.dk + own, shape.t, shape.d, shape.row_dkv);
+        host_round_rows(a.dv + own, shape.t, shape.d, shape.row_dkv);
     }
 }

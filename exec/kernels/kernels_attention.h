@@ -20,13 +20,14 @@
 #include <stdint.h>
 
 #include "exec/kernels/kernels_dropout.h"
+#include "exec/kernels/kernels_number.h"
 
 struct kernel_attention {
-    float *out;                /* written by forward, read by backward */
+    kernel_number *out;                /* written by forward, read by backward */
     float *stats;              /* (B,H,T): log of the sum of exponentials */
-    const float *q, *k, *v;
-    const float *dout;         /* only for backward, as dq, dk and dv */
-    float *dq, *dk, *dv;
+    const kernel_number *q, *k, *v;
+    const kernel_number *dout;         /* only for backward, as dq, dk and dv */
+    kernel_number *dq, *dk, *dv;
     float *scratch;            /* the workspace entry `scratch` (models/job/memory.h) */
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv;     /* from one token to the next */

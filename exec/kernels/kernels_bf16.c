@@ -15,24 +15,11 @@
 
 #include <assert.h>
 
+#include "exec/kernels/kernels_bf16.h"
 #include "exec/kernels/kernels_bf16_library.h"
 
 enum { SIDE = 1024, DEPTH = 1024 };
 static_assert(SIDE * DEPTH <= HOST_WIDENED, "a tile fits");
-
-/* A matrix row by row. */
-struct operand {
-    const bf16 *x;
-    int64_t columns;
-    bool transposed; /* op(X) is the transpose of the stored matrix */
-};
-
-struct kernels_bf16_product {
-    int64_t m, n, k;
-    struct operand a, b; /* op(A) is (m,k), op(B) is (k,n) */
-    float *c;            /* (m,n) */
-    bool accumulate;
-};
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
@@ -49,7 +36,7 @@ CLONES void host_widen_row(float *restrict out, const bf16 *restrict x, int64_t 
 /* --- products --------------------------------------------------------------------------------- */
 
 /* Widens a part of op(X) in stored order, without gaps. */
-static void widen_tile(const struct kernels *kernels, float *out, const struct operand *x,
+static void widen_tile(const struct kernels *kernels, float *out, const struct kernels_bf16_operand *x,
                        int64_t row, int64_t column, int64_t rows, int64_t columns)
 {
     const int64_t first = x->transposed ? column : row, count = x->transposed ? columns : rows;
@@ -76,7 +63,7 @@ static bool multiplies_bf16(const struct host_context *context, const struct ker
     return context->bf16 && kernels_bf16_library_multiply(context->bf16, &product);
 }
 
-static void multiply(const struct kernels *kernels, const struct kernels_bf16_product *p)
+void kernels_bf16_multiply(const struct kernels *kernels, const struct kernels_bf16_product *p)
 {
     const struct host_context *const context = kernels->context;
     if (multiplies_bf16(context, p)) return;
@@ -129,34 +116,34 @@ void host_linear_forward_bf16(const struct kernels *kernels, float *y, const bf1
     if (m * n > HOST_SERIAL)
         for (int64_t row = 0; row < m; row++) memcpy(y + row * n, bias, (size_t)n * sizeof *y);
     }
-    multiply(kernels, &(struct kernels_bf16_product){.m = m,
-                                                     .n = n,
-                                                     .k = k,
-                                                     .a = {.x = x, .columns = k},
-                                                     .b = {.x = w, .columns = w_in_out ? n : k,
-                                                           .transposed = !w_in_out},
-                                                     .c = y,
-                                                     .accumulate = bias != NULL});
+    kernels_bf16_multiply(kernels, &(struct kernels_bf16_product){.m = m,
+                                                              .n = n,
+                                                              .k = k,
+                                                              .a = {.x = x, .columns = k},
+                                                              .b = {.x = w, .columns = w_in_out ? n : k,
+                                                                    .transposed = !w_in_out},
+                                                              .c = y,
+                                                              .accumulate = bias != NULL});
 }
 
 void host_linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy, const bf16 *w,
                             int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
 {
-    multiply(kernels, &(struct kernels_bf16_product){.m = m,
-                                                     .n = k,
-                                                     .k = n,
-                                                     .a = {.x = dy, .columns = n},
-                                                     .b = {.x = w, .columns = w_in_out ? n : k,
-                                                           .transposed = w_in_out},
-                                                     .c = dx,
-                                                     .accumulate = accumulate});
+    kernels_bf16_multiply(kernels, &(struct kernels_bf16_product){.m = m,
+                                                              .n = k,
+                                                              .k = n,
+                                                              .a = {.x = dy, .columns = n},
+                                                              .b = {.x = w, .columns = w_in_out ? n : k,
+                                                                    .transposed = w_in_out},
+                                                              .c = dx,
+                                                              .accumulate = accumulate});
 }
 
 void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
                              const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
                              int64_t n, int64_t k, bool w_in_out, uint32_t add)
 {
-    const struct operand in = {.x = x, .columns = k}, out = {.x = dy_rounded, .columns = n};
+    const struct kernels_bf16_operand in = {.x = x, .columns = k}, out = {.x = dy_rounded, .columns = n};
     struct kernels_bf16_product product = {.m = w_in_out ? k : n,
                                            .n = w_in_out ? n : k,
                                            .k = m,
@@ -165,6 +152,6 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
                                            .c = dw,
                                            .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT};
     product.a.transposed = true;
-    if (dw) multiply(kernels, &product);
+    if (dw) kernels_bf16_multiply(kernels, &product);
     if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);
 }

@@ -182,82 +182,67 @@ static bool examine(uint32_t threads)
 
 /* --- public ----------------------------------------------------------------------------------- */
 
+/* The kernels that are the same for all numbers. */
 static const struct kernels table = {
     .name = "host",
-    .linear_forward = host_linear_forward,
-    .linear_input = host_linear_input,
-    .linear_weight = host_linear_weight,
-    .embed_forward = host_embed_forward,
-    .embed_update = host_embed_update,
-    .norm_forward = host_norm_forward,
-    .norm_backward = host_norm_backward,
-    .attention_forward = host_attention_forward,
-    .attention_backward = host_attention_backward,
-    .gelu_forward = host_gelu_forward,
-    .gelu_backward = host_gelu_backward,
-    .relu_forward = host_relu_forward,
-    .relu_backward = host_relu_backward,
-    .dropout = host_dropout,
-    .residual = host_residual,
+    .add = host_residual,
     .zero = host_zero,
-    .copy_rows = host_copy_rows,
     .add_double = host_add_double,
     .loss = host_loss,
     .update = host_update,
     .round = host_round,
-    .linear_forward_bf16 = host_linear_forward_bf16,
     .linear_input_bf16 = host_linear_input_bf16,
     .linear_weight_bf16 = host_linear_weight_bf16,
-    .embed_forward_bf16 = host_embed_forward_bf16,
-    .embed_gradient = host_embed_gradient,
     .squares = host_squares,
     .update_scaled = host_update_scaled,
-    .rms_norm_forward = host_rms_norm_forward,
-    .rms_norm_backward = host_rms_norm_backward,
-    .rope = host_rope,
     .turns_parts = true,
-    .swiglu_forward = host_swiglu_forward,
-    .swiglu_backward = host_swiglu_backward,
     .attends_in_windows = true,
     .caps = true,
     .attends_in_rows = true,
     .freezes = true,
-    .geglu_forward = host_geglu_forward,
-    .geglu_backward = host_geglu_backward,
-    .scale = host_scale,
-    .route = host_route,
-    .route_backward = host_route_backward,
-    .send = host_send,
-    .collect = host_collect,
-    .collect_backward = host_collect_backward,
-    .gate_rows = host_gate_rows,
-    .gate_rows_backward = host_gate_rows_backward,
     .loss_labels = host_loss_labels,
     .loss_largest = host_loss_largest,
     .loss_sums = host_loss_sums,
     .loss_gradient = host_loss_gradient,
-    .patches = host_patches,
-    .join_forward = host_join_forward,
-    .join_backward = host_join_backward,
-    .first_forward = host_first_forward,
-    .first_backward = host_first_backward,
 };
+
+/* Sets those of experts, which only fp32 has. */
+static void put_experts(struct kernels *kernels)
+{
+    kernels->route = host_route;
+    kernels->route_backward = host_route_backward;
+    kernels->send = host_send;
+    kernels->collect = host_collect;
+    kernels->collect_backward = host_collect_backward;
+    kernels->gate_rows = host_gate_rows;
+    kernels->gate_rows_backward = host_gate_rows_backward;
+}
+
+static void put_table(struct kernels *kernels, struct host_context *context, uint32_t threads)
+{
+    *kernels = table;
+    kernels->context = context;
+    kernels->threads = threads;
+    context->half = *kernels;
+    half_put_number_kernels(&context->half);
+    host_put_number_kernels(kernels);
+    put_experts(kernels);
+    kernels->half = &context->half;
+}
 
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)
 {
     assert(threads >= 1 && threads <= INT_MAX);
     struct kernels *kernels = alloc_zeroed(1, sizeof *kernels);
     struct host_context *context = alloc_zeroed(1, sizeof *context);
-    if (context) context->widened = alloc_resize(NULL, 2 * (size_t)HOST_WIDENED * sizeof *context->widened);
+    if (context) context->widened = alloc_resize(NULL, 3 * (size_t)HOST_WIDENED * sizeof *context->widened);
     if (!kernels || !context || !context->widened) {
         if (context) free(context->widened);
         free(kernels);
         free(context);
         return error_memory(err, "the host's kernels", sizeof *kernels + sizeof *context);
     }
-    *kernels = table;
-    kernels->context = context;
-    kernels->threads = threads;
+    put_table(kernels, context, threads);
     context->bf16 = kernels_bf16_library_create();
 
     /* While it packs and multiplies, the library's code moves the stack pointer into its buffers (seen with 2.6.3),

@@ -96,13 +96,13 @@ CLONES_PART float math_fold(float lanes[HOST_LANES])
     return lanes[0];
 }
 
-CLONES_PART float math_row_sum(const float *x, int64_t n)
+CLONES_PART float math_row_sum(const kernel_number *x, int64_t n)
 {
     float lanes[HOST_LANES] = {0};
     int64_t i = 0;
     for (; i + HOST_LANES <= n; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) lanes[l] += x[i + l];
-    for (int l = 0; l < n - i; l++) lanes[l] += x[i + l];
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += host_wide(x[i + l]);
+    for (int l = 0; l < n - i; l++) lanes[l] += host_wide(x[i + l]);
     return math_fold(lanes);
 }
 

@@ -33,17 +33,24 @@ static void squares_in_turn(const struct kernels *kernels, double *sum, const fl
     pthread_mutex_unlock(&turn);
 }
 
-static void residual_in_turn(const struct kernels *kernels, float *z, const float *x, const float *y, int64_t n)
+static void add_in_turn(const struct kernels *kernels, float *z, const float *x, const float *y, int64_t n)
 {
     pthread_mutex_lock(&turn);
     host_residual(kernels, z, x, y, n);
     pthread_mutex_unlock(&turn);
 }
 
-void kernels_host_take_turns(struct kernels *kernels)
+static void take_turns(struct kernels *kernels)
 {
     kernels->update = update_in_turn;
     kernels->update_scaled = update_scaled_in_turn;
     kernels->squares = squares_in_turn;
-    kernels->residual = residual_in_turn;
+    kernels->add = add_in_turn;
+}
+
+void kernels_host_take_turns(struct kernels *kernels)
+{
+    struct host_context *const context = kernels->context;
+    take_turns(kernels);
+    take_turns(&context->half);
 }

@@ -15,8 +15,8 @@
  * moment's random bits depend on job, step, layer and place in the layer, not on blocks or slices; their lower half
  * rounds the first moment, the upper half the second.
  *
- * Clipping: the norm of all gradients is the root of their tensors' sums of squares. Each sum is a double whose order
- * depends only on n. A scaled gradient (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_().
+ * Clipping: the norm of all gradients is the root of their tensors' sums of squares (kernels_squares.c). A scaled
+ * gradient (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_().
  *
  * Sources: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; the order of operations is
  * torch.optim. AdamW's. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
@@ -189,34 +189,4 @@ void host_update(const struct kernels *kernels, const struct kernel_parameters *
                  uint64_t step)
 {
     host_update_scaled(kernels, parameters, g, n, optimizer, decays, step, 1);
-}
-
-/* --- clipping --------------------------------------------------------------------------------- */
-
-enum { SQUARE_RANGES = 512, SQUARE_LANES = 16 };
-
-CLONES static double squares_of(const float *restrict g, int64_t n)
-{
-    double lanes[SQUARE_LANES] = {0};
-    int64_t i = 0;
-    for (; i + SQUARE_LANES <= n; i += SQUARE_LANES)
-        for (int l = 0; l < SQUARE_LANES; l++) lanes[l] += (double)g[i + l] * (double)g[i + l];
-    for (int l = 0; l < n - i; l++) lanes[l] += (double)g[i + l] * (double)g[i + l];
-    for (int width = SQUARE_LANES / 2; width > 0; width /= 2)
-        for (int l = 0; l < width; l++) lanes[l] += lanes[l + width];
-    return lanes[0];
-}
-
-void host_squares(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds)
-{
-    double sums[SQUARE_RANGES], total = 0;
-    int64_t range = host_blocks(n, SQUARE_RANGES);
-    if (range < HOST_BLOCK) range = HOST_BLOCK;
-    int64_t ranges = host_blocks(n, range);
-    assert(ranges <= SQUARE_RANGES);
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
-    for (int64_t i = 0; i < ranges; i++)
-        sums[i] = squares_of(g + i * range, host_min(range, n - i * range));
-    for (int64_t i = 0; i < ranges; i++) total += sums[i];
-    *sum = adds ? *sum + total : total;
 }

@@ -4,6 +4,7 @@
  * Copies are timed by the device's events. Kernels are timed by the clock around an awaited batch, which is long
  * enough.
  */
+#define KERNELS_NUMBER float
 #include "base/try.h"
 #include "exec/measure/gpu_rates.h"
 

@@ -7,6 +7,7 @@
  * scattering of an embedding's gradient between its fused step and an optimizer's step. The optimizer is timed on a
  * transformer block's tensors, four matrices and eight vectors.
  */
+#define KERNELS_NUMBER float
 #include "exec/measure/measure_calls.h"
 
 #include <assert.h>

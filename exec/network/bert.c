@@ -56,7 +56,7 @@ enum { BATCH_PARTS = 3 }; /* tokens, labels, token types */
 /* The pieces of the embedding's scratch. */
 struct embedding {
     float *pairs; /* what embed_update sorts */
-    float *sum, *other; /* (R,C) */
+    kernel_number *sum, *other; /* (R,C) */
     float *stats; /* (R,2) */
 };
 
@@ -101,7 +101,7 @@ static struct transformer_table_rows types_of(const struct transformer_unit *uni
                                            .row_count = types};
 }
 
-static void embed(const struct transformer_unit *unit, const struct embedding *e, float *out)
+static void embed(const struct transformer_unit *unit, const struct embedding *e, kernel_number *out)
 {
     const struct transformer_table_rows words = words_of(unit), types = types_of(unit);
     transformer_gather(unit, e->sum, &words);
@@ -117,18 +117,19 @@ static void embedding_forward(const struct transformer_unit *unit)
 
 /* Computes the gradient of the norm's input, microbatch by microbatch: its parameters' gradients are added up as in the
  * blocks, although the tables take all samples at once. */
-static void norm_backward(const struct transformer_unit *unit, const struct embedding *e, float *d_sum)
+static void norm_backward(const struct transformer_unit *unit, const struct embedding *e, kernel_number *d_sum)
 {
     const struct kernels *k = unit->kernels;
     const uint64_t microbatch = unit->arguments->job->microbatch;
     const int64_t c = unit->c, rows = (int64_t)(microbatch * unit->arguments->job->sequence), values = 2 * c;
-    const float *weight = transformer_vector(unit, 0, norm_index(unit));
+    const kernel_number *weight = transformer_vector(unit, 0, norm_index(unit));
     float *sum = unit->gradients, *part = sum + values;
     for (int64_t first = 0; first < unit->r; first += rows) {
         float *g = first > 0 ? part : sum;
-        k->norm_backward(k, d_sum + first * c, g, g + c, unit->arguments->gradient_in + first * c, e->sum + first * c,
-                         e->stats + 2 * first, weight, NULL, rows, c);
-        if (first > 0) k->residual(k, sum, sum, part, values);
+        k->norm_backward(k, transformer_number(unit, d_sum, first * c), g, g + c,
+                         transformer_read_number(unit, unit->arguments->gradient_in, first * c),
+                         transformer_read_number(unit, e->sum, first * c), e->stats + 2 * first, weight, NULL, rows, c);
+        if (first > 0) k->add(k, sum, sum, part, values);
     }
     for (uint32_t i = 0; i < 2; i++) {
         struct transformer_tensor tensor = transformer_tensor(unit, 0, norm_index(unit) + i);
@@ -142,7 +143,7 @@ static void embedding_backward(const struct transformer_unit *unit)
     const struct unit_arguments *a = unit->arguments;
     const struct transformer_table_rows words = words_of(unit), types = types_of(unit);
     struct embedding e = embedding_of(unit);
-    float *d_sum = e.other;
+    kernel_number *d_sum = e.other;
     embed(unit, &e, e.other);
     if (unit->sums)
         transformer_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0, norm_index(unit));
@@ -154,12 +155,12 @@ static void embedding_backward(const struct transformer_unit *unit)
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *out)
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, kernel_number *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    const float *const all = transformer_all_rows(unit, in);
+    const kernel_number *const all = transformer_all_rows(unit, in);
     transformer_linear_forward(unit, kept[KEPT_Q], all, layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_forward(unit, kept[KEPT_K], all, layer, linear_of(unit, K_WEIGHT, inner, c));
     transformer_linear_forward(unit, kept[KEPT_V], all, layer, linear_of(unit, V_WEIGHT, inner, c));
@@ -182,27 +183,28 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
 }
 
 /* Copies rows of C, to which products then add, unless they are in place. */
-static void copy_rows(const struct transformer_unit *unit, float *to, const float *from)
+static void copy_rows(const struct transformer_unit *unit, kernel_number *to, const kernel_number *from)
 {
-    if (to != from) transformer_copy(unit->kernels, to, from, (uint64_t)(unit->r * unit->c) * sizeof *to);
+    if (to != from) transformer_copy(unit->kernels, to, from, transformer_number_bytes(unit, unit->r * unit->c));
 }
 
 /* Copies the device's rows, unless they are in place. */
-static void copy_own(const struct transformer_unit *unit, float *to, const float *from)
+static void copy_own(const struct transformer_unit *unit, kernel_number *to, const kernel_number *from)
 {
-    if (to != from) transformer_copy(unit->kernels, to, from, (uint64_t)(unit->own * unit->c) * sizeof *to);
+    if (to != from) transformer_copy(unit->kernels, to, from, transformer_number_bytes(unit, unit->own * unit->c));
 }
 
-static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                           const float *in, const float *d_out, float *d_in)
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in)
 {
     const struct kernels *k = unit->kernels;
     const bool whole = transformer_adds_whole(unit); /* the stream's gradient, to which products add */
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
-    float *d_sum = unit->d_out ? unit->d_out : unit->gathered ? transformer_own_gathered(unit) : d_norm1;
-    float *d_middle = transformer_d_middle(unit, d_in), *d_all = unit->gathered ? unit->d_stream2 : d_in;
-    float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
+    kernel_number *d_norm1 = unit->d_stream2, *d_attention = unit->d_stream2;
+    kernel_number *d_sum = unit->d_out ? unit->d_out : unit->gathered ? transformer_own_gathered(unit) : d_norm1;
+    kernel_number *d_middle = transformer_d_middle(unit, d_in), *d_all = unit->gathered ? unit->d_stream2 : d_in;
+    kernel_number *d_q = unit->d_qkv, *d_k = transformer_number(unit, d_q, unit->r * inner);
+    kernel_number *d_v = transformer_number(unit, d_k, unit->r * inner);
     transformer_norm_backward(unit, d_sum, d_out, kept[KEPT_SUM], kept[KEPT_NORM2_STATS], NULL,
                               unit->own, layer, NORM2_WEIGHT);
     transformer_linear_backward(unit, unit->d_wide, d_sum, kept[KEPT_GELU], layer,
@@ -233,11 +235,12 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     copy_own(unit, d_in, transformer_own_sum(unit, d_all));
 }
 
-static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                          const float *d_out)
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, const kernel_number *d_out)
 {
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    const float *d_q = unit->d_qkv, *d_k = d_q + unit->r * inner, *d_v = d_k + unit->r * inner;
+    kernel_number *const d_q = unit->d_qkv, *const d_k = transformer_number(unit, d_q, unit->r * inner);
+    kernel_number *const d_v = transformer_number(unit, d_k, unit->r * inner);
     (void)d_out;
     transformer_linear_weight(unit, unit->d_out, kept[KEPT_GELU], layer,
                               transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
@@ -253,8 +256,8 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
 
 /* --- head ------------------------------------------------------------------------------------- */
 
-static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in)
+static void head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in)
 {
     const struct kernels *k = unit->kernels;
     const struct transformer_linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
@@ -271,7 +274,7 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
     (void)transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
     if (!d_in) return;
 
-    float *d_transform = unit->d_stream2;
+    kernel_number *d_transform = unit->d_stream2;
     transformer_norm_backward(unit, d_transform, d_in, kept[KEPT_TRANSFORM_GELU],
                               kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
     k->gelu_backward(k, d_transform, d_transform, kept[KEPT_TRANSFORM], unit->r * unit->c,

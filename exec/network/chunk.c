@@ -106,14 +106,14 @@ static bool is_half(const struct chunk_arguments *a)
 }
 
 /* Returns the embedding's output, where the other layers of its chunk read it. */
-static float *between(const struct chunk_arguments *a)
+static kernel_number *between(const struct chunk_arguments *a)
 {
     if (a->activations) return a->activations;
     return is_half(a) ? a->handover : a->workspace;
 }
 
 /* Returns its gradient. */
-static float *d_between(const struct chunk_arguments *a)
+static kernel_number *d_between(const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
     return is_half(a) ? transformer_at(a->handover, m->handed_d_between_offset)
@@ -172,7 +172,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
     };
 }
 
-static void embed(const struct kernels *kernels, const struct chunk_arguments *a, float *out)
+static void embed(const struct kernels *kernels, const struct chunk_arguments *a, kernel_number *out)
 {
     struct unit_arguments unit = unit_of(a, 0);
     if (a->pass != PLAN_EVALUATE) unit.pass = PLAN_FORWARD;
@@ -257,7 +257,7 @@ static void add_level(const struct kernels *kernels, const struct chunk_argument
 {
     const int64_t count = (int64_t)(a->tables->memory.gradient_bytes / sizeof(float));
     if (a->pass == PLAN_BACKWARD)
-        kernels->residual(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
+        kernels->add(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
     if (a->loss) kernels->add_double(kernels, loss_at(a, to), loss_at(a, from));
 }
 
@@ -309,8 +309,8 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
 {
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0 || m->copies_table || !m->has_embedding) return;
-    kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient,
-                      (int64_t)(m->table_rows * a->job->network.width));
+    kernels->add(kernels, a->gradient, a->gradient, a->table_gradient,
+                 (int64_t)(m->table_rows * a->job->network.width));
 }
 
 /* Steps the head's copy of the table. */

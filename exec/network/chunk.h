@@ -61,12 +61,12 @@ struct chunk_arguments {
     const int32_t *begins, *position_rows; /* as in struct unit_arguments, of the microbatch */
     uint64_t targets;         /* as in struct unit_arguments */
     double *loss;             /* of the last chunk; in an evaluation the held-out one */
-    float *boundary_in;       /* NULL for the first chunk */
-    float *boundary_out;      /* NULL for the last chunk */
-    const float *gradient_in; /* likewise, of its output */
-    float *gradient_out;      /* NULL for the first chunk */
-    float *activations;       /* NULL: nothing is kept */
-    float *handover;          /* BACKWARD_INPUT, BACKWARD_WEIGHT; passes over slices of tokens */
+    kernel_number *boundary_in; /* NULL for the first chunk */
+    kernel_number *boundary_out; /* NULL for the last chunk */
+    const kernel_number *gradient_in; /* likewise, of its output */
+    kernel_number *gradient_out; /* NULL for the first chunk */
+    kernel_number *activations; /* NULL: nothing is kept */
+    kernel_number *handover; /* BACKWARD_INPUT, BACKWARD_WEIGHT; passes over slices of tokens */
     void *workspace;
     struct unit_guard *guard; /* as in struct unit_arguments */
 };

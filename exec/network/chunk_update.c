@@ -117,7 +117,7 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
                                const struct chunk_share_section *own)
 {
     float *const gradient = gradient_of(a->tables, a->gradient, own);
-    kernels->residual(kernels, gradient, gradient, a->table_gradient, (int64_t)own->count);
+    kernels->add(kernels, gradient, gradient, a->table_gradient, (int64_t)own->count);
 }
 
 /* Returns true for an embedding's table that the head of another chunk reads on the same device. */

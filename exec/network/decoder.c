@@ -39,8 +39,9 @@ enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
 
 /* A block's kept tensors. */
 struct kept {
-    float *norm1, *norm1_stats, *norm2, *norm2_stats, *q, *k, *v, *attention, *attention_stats, *fc, *gelu;
-    float *middle; /* of parts one after the other */
+    kernel_number *norm1, *norm2, *q, *k, *v, *attention, *fc, *gelu;
+    kernel_number *middle; /* of parts one after the other */
+    float *norm1_stats, *norm2_stats, *attention_stats;
     int64_t row_q, row_kv;
 };
 
@@ -50,15 +51,15 @@ static bool is_parallel(const struct transformer_unit *unit)
 }
 
 /* Names the kept tensors, which are in the order of memory_activations(). */
-static struct kept kept_of(const struct transformer_unit *unit, float *const *next)
+static struct kept kept_of(const struct transformer_unit *unit, kernel_number *const *next)
 {
     const struct network_traits *const traits = network_traits(unit->network);
     struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .row_q = unit->inner,
                         .row_kv = unit->shared};
     next += 3;
     if (traits->fused_qkv) {
-        kept.k = kept.q + unit->inner;
-        kept.v = kept.k + unit->inner;
+        kept.k = transformer_number(unit, kept.q, unit->inner);
+        kept.v = transformer_number(unit, kept.k, unit->inner);
         kept.row_q = kept.row_kv = 3 * unit->inner;
     } else {
         kept.k = *next++;
@@ -132,7 +133,8 @@ static struct kernel_attention attention_of(const struct transformer_unit *unit,
     return attention;
 }
 
-static void rotate(const struct transformer_unit *unit, const struct kept *kept, float *q, float *k, bool back)
+static void rotate(const struct transformer_unit *unit, const struct kept *kept, kernel_number *q, kernel_number *k,
+                   bool back)
 {
     const struct kernel_rope rope = {.q = q, .k = k, .b = unit->b, .t = unit->t, .h = unit->h,
                                      .kv = unit->shared / unit->d,
@@ -146,7 +148,7 @@ static void rotate(const struct transformer_unit *unit, const struct kept *kept,
 
 /* --- products to and from q, k and v ---------------------------------------------------------------- */
 
-static void heads_forward(const struct transformer_unit *unit, const float *normed, uint64_t layer,
+static void heads_forward(const struct transformer_unit *unit, const kernel_number *normed, uint64_t layer,
                           const struct kept *kept)
 {
     const int64_t c = unit->c;
@@ -162,20 +164,21 @@ static void heads_forward(const struct transformer_unit *unit, const float *norm
 
 /* The gradients of q, k and v. */
 struct heads {
-    float *q, *k, *v;
+    kernel_number *q, *k, *v;
 };
 
 static struct heads heads_of(const struct transformer_unit *unit)
 {
     const bool fused = network_traits(unit->network)->fused_qkv;
-    float *const q = unit->d_qkv, *const k = q + (fused ? unit->inner : unit->r * unit->inner);
-    return (struct heads){q, k, k + (fused ? unit->inner : unit->r * unit->shared)};
+    kernel_number *const q = unit->d_qkv;
+    kernel_number *const k = transformer_number(unit, q, fused ? unit->inner : unit->r * unit->inner);
+    return (struct heads){q, k, transformer_number(unit, k, fused ? unit->inner : unit->r * unit->shared)};
 }
 
 /* Adds what comes from q, k and v to d_norm, or sets it. `normed`: all rows of the norm, for the gradients of
  * weights. */
-static void heads_backward(const struct transformer_unit *unit, float *d_norm, const float *normed, uint64_t layer,
-                           const struct kept *kept, bool adds)
+static void heads_backward(const struct transformer_unit *unit, kernel_number *d_norm, const kernel_number *normed,
+                           uint64_t layer, const struct kept *kept, bool adds)
 {
     const struct heads d = heads_of(unit);
     const int64_t c = unit->c;
@@ -203,13 +206,13 @@ static void activate(const struct transformer_unit *unit, const struct kept *kep
 static void activate_backward(const struct transformer_unit *unit, const struct kept *kept)
 {
     const struct kernels *k = unit->kernels;
-    float *const d = unit->d_wide;
+    kernel_number *const d = unit->d_wide;
     if (network_traits(unit->network)->relu) k->relu_backward(k, d, d, kept->fc, unit->r * unit->f);
     else k->gelu_backward(k, d, d, kept->fc, unit->r * unit->f, unit->network->gelu_tanh);
 }
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
-                          float *out)
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *all,
+                          const kernel_number *in, kernel_number *out)
 {
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
@@ -217,7 +220,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     const bool parallel = is_parallel(unit);
     const struct transformer_unit whole = transformer_with_all_rows(unit);
     transformer_norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, unit->own, layer, NORM1_WEIGHT);
-    const float *normed = transformer_all_rows(unit, kept.norm1);
+    const kernel_number *normed = transformer_all_rows(unit, kept.norm1);
     heads_forward(unit, normed, layer, &kept);
     const struct kernel_attention attention = attention_of(unit, layer, &kept);
     transformer_attend(unit, layer, &attention);
@@ -233,7 +236,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_forward(unit, kept.fc, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     activate(unit, &kept);
     if (!out) return;
-    float *const branch = unit->scratch, *const sum = transformer_sum_room(unit, out);
+    kernel_number *const branch = unit->scratch, *const sum = transformer_sum_room(unit, out);
     transformer_linear_forward(unit, sum, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
     transformer_drop(&whole, sum, layer, TRANSFORMER_MADE);
     if (parallel) {
@@ -247,7 +250,8 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
 
 /* Returns the gradient of the projection: of all rows where parts are side by side, which have one gathering, else of
  * own rows. */
-static const float *d_projected(const struct transformer_unit *unit, float *room, const float *d_result, uint64_t layer)
+static const kernel_number *d_projected(const struct transformer_unit *unit, kernel_number *room,
+                                        const kernel_number *d_result, uint64_t layer)
 {
     const struct transformer_unit whole = transformer_with_all_rows(unit);
     return transformer_dropped_gradient(is_parallel(unit) ? &whole : unit, room, d_result, layer, TRANSFORMER_ATTENDED);
@@ -256,7 +260,7 @@ static const float *d_projected(const struct transformer_unit *unit, float *room
 /* Computes the gradients of attention's result, in d_stream2, and of what it reads, from that of the projection's
  * result. */
 static void attend_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
-                            const float *d_result)
+                            const kernel_number *d_result)
 {
     const struct heads d = heads_of(unit);
     struct kernel_attention attention = attention_of(unit, layer, kept);
@@ -269,20 +273,21 @@ static void attend_backward(const struct transformer_unit *unit, uint64_t layer,
     transformer_attend_backward(unit, layer, &attention);
 }
 
-static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
-                           const float *d_out, float *d_in)
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *all,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in)
 {
     const struct kept kept = kept_of(unit, all);
     const int64_t c = unit->c, f = unit->f;
     const bool one_norm = network_traits(unit->network)->one_norm, parallel = is_parallel(unit);
     const struct transformer_unit whole = transformer_with_all_rows(unit);
-    float *const d_branch = unit->d_stream2, *const d_middle = parallel ? d_in : transformer_d_middle(unit, d_in);
-    const float *const d_sum = transformer_all_rows(unit, d_out);
-    const float *const d_made = transformer_dropped_gradient(&whole, d_branch, d_sum, layer, TRANSFORMER_MADE);
+    kernel_number *const d_branch = unit->d_stream2;
+    kernel_number *const d_middle = parallel ? d_in : transformer_d_middle(unit, d_in);
+    const kernel_number *const d_sum = transformer_all_rows(unit, d_out);
+    const kernel_number *const d_made = transformer_dropped_gradient(&whole, d_branch, d_sum, layer, TRANSFORMER_MADE);
     transformer_linear_backward(unit, unit->d_wide, d_made, kept.gelu, layer, part_of(unit, OUT_WEIGHT, f), false);
     activate_backward(unit, &kept);
     if (parallel) attend_backward(unit, layer, &kept, d_sum);
-    const float *normed = transformer_rows_for_weights(unit, kept.norm2);
+    const kernel_number *normed = transformer_rows_for_weights(unit, kept.norm2);
     transformer_linear_backward(unit, d_branch, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c), false);
     if (!one_norm)
         transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), parallel ? in : kept.middle,
@@ -294,22 +299,22 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                               one_norm ? d_out : d_middle, unit->own, layer, NORM1_WEIGHT);
 }
 
-static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *all, const float *in,
-                          const float *d_out)
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *all,
+                          const kernel_number *in, const kernel_number *d_out)
 {
     const struct kept kept = kept_of(unit, all);
     const struct heads d = heads_of(unit);
     const int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *const room = unit->d_stream2;
+    kernel_number *const room = unit->d_stream2;
     (void)in;
     const struct transformer_unit whole = transformer_with_all_rows(unit);
-    const float *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum
+    const kernel_number *const d_sum = transformer_all_rows(unit, d_out), *const d_result = is_parallel(unit) ? d_sum
                                                                                                       : unit->d_middle;
     transformer_linear_weight(unit, transformer_dropped_gradient(&whole, room, d_sum, layer, TRANSFORMER_MADE),
                               kept.gelu, layer, part_of(unit, OUT_WEIGHT, f));
     transformer_linear_weight(unit, d_projected(unit, room, d_result, layer), kept.attention, layer,
                               projection_of(unit));
-    const float *normed = transformer_all_rows(unit, kept.norm2);
+    const kernel_number *normed = transformer_all_rows(unit, kept.norm2);
     transformer_linear_weight(unit, unit->d_wide, normed, layer, linear_of(unit, FC_WEIGHT, f, c));
     if (!network_traits(unit->network)->one_norm) normed = transformer_all_rows(unit, kept.norm1);
     if (network_traits(unit->network)->fused_qkv) {
@@ -321,13 +326,14 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
     transformer_linear_weight(unit, d.v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
 }
 
-static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in)
+static void head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in)
 {
     struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     if (network_traits(unit->network)->head_bias && !unit->network->tied_head) words.bias = HEAD_BIAS;
     transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own, layer,
                              NORMF_WEIGHT);
-    const float *const d_normf = transformer_words(unit, layer, &words, kept[KEPT_NORMF],
+    const kernel_number *const d_normf = transformer_words(unit, layer, &words, kept[KEPT_NORMF],
                                                    d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
     transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own, layer, NORMF_WEIGHT);

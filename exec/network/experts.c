@@ -32,10 +32,10 @@ uint32_t experts_tensor_count(const struct network *network)
     return network->shared_width > 0 ? EXPERTS_TENSORS : SHARED_GATE;
 }
 
-struct experts_kept experts_kept_of(const struct transformer_unit *unit, float *const **next)
+struct experts_kept experts_kept_of(const struct transformer_unit *unit, kernel_number *const **next)
 {
     struct experts_kept kept = {.router = NULL};
-    float *const *at = *next;
+    kernel_number *const *at = *next;
     if (has_shared(unit)) {
         kept.shared_gate = *at++;
         kept.shared_up = *at++;

@@ -14,14 +14,15 @@
 
 #include "exec/network/transformer.h"
 
-/* What is kept, in the order of memory_activations(): first of the expert of all rows, which may be NULL. */
+/* What is kept, in the order of memory_activations(): first of the expert of all rows, which may be NULL. All numbers
+ * are fp32. */
 struct experts_kept {
     float *shared_gate, *shared_up, *shared_swiglu, *shared_made;
     float *router, *routes, *sent, *returned, *gate, *up, *swiglu;
 };
 
 /* Takes these from `next` on, which it moves. */
-struct experts_kept experts_kept_of(const struct transformer_unit *unit, float *const **next);
+struct experts_kept experts_kept_of(const struct transformer_unit *unit, kernel_number *const **next);
 
 /* Counts the tensors, of which `first` below is the first one's number in the layer. */
 uint32_t experts_tensor_count(const struct network *network);

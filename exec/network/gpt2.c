@@ -46,21 +46,23 @@ static struct transformer_linear linear_of(const struct transformer_unit *unit, 
 }
 
 /* q, k and v are columns of one array. */
-static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer, float *const *kept)
+static struct kernel_attention attention_of(const struct transformer_unit *unit, uint64_t layer,
+                                            kernel_number *const *kept)
 {
-    float *const q = kept[KEPT_QKV], *const k = q + unit->inner, *const v = k + unit->inner;
+    kernel_number *const q = kept[KEPT_QKV], *const k = transformer_number(unit, q, unit->inner);
+    kernel_number *const v = transformer_number(unit, k, unit->inner);
     struct kernel_attention attention =
         transformer_attention(unit, layer, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
     attention.row_q = attention.row_kv = 3 * unit->inner;
     return attention;
 }
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *out)
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, kernel_number *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *branch = out ? out : unit->d_stream2;
+    kernel_number *branch = out ? out : unit->d_stream2;
     transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->own,
                              layer, NORM1_WEIGHT);
     transformer_linear_forward(unit, kept[KEPT_QKV], transformer_all_rows(unit, kept[KEPT_NORM1]), layer,
@@ -82,13 +84,13 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
-static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                           const float *in, const float *d_out, float *d_in)
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
-    const float *const d_made = transformer_dropped_gradient(unit, d_branch, d_out, layer, TRANSFORMER_MADE);
+    kernel_number *d_branch = unit->d_stream2, *d_middle = transformer_d_middle(unit, d_in);
+    const kernel_number *const d_made = transformer_dropped_gradient(unit, d_branch, d_out, layer, TRANSFORMER_MADE);
     transformer_linear_backward(unit, unit->d_wide, d_made, kept[KEPT_GELU], layer,
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
@@ -98,15 +100,15 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
     transformer_norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept[KEPT_MIDDLE],
                               kept[KEPT_NORM2_STATS], d_out, unit->own, layer, NORM2_WEIGHT);
 
-    const float *const d_attended = transformer_dropped_gradient(unit, unit->scratch, d_middle, layer,
+    const kernel_number *const d_attended = transformer_dropped_gradient(unit, unit->scratch, d_middle, layer,
                                                                  TRANSFORMER_ATTENDED);
     transformer_linear_backward(unit, d_branch, d_attended, kept[KEPT_ATTENTION], layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention = attention_of(unit, layer, kept);
     attention.dout = d_branch;
     attention.dq = unit->d_qkv;
-    attention.dk = attention.dq + inner;
-    attention.dv = attention.dk + inner;
+    attention.dk = transformer_number(unit, attention.dq, inner);
+    attention.dv = transformer_number(unit, attention.dk, inner);
     transformer_attend_backward(unit, layer, &attention);
     transformer_linear_backward(unit, d_branch, unit->d_qkv, transformer_rows_for_weights(unit, kept[KEPT_NORM1]),
                                 layer, linear_of(unit, QKV_WEIGHT, 3 * inner, c), false);
@@ -114,11 +116,11 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                               unit->own, layer, NORM1_WEIGHT);
 }
 
-static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                          const float *d_out)
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, const kernel_number *d_out)
 {
     int64_t c = unit->c, f = unit->f, inner = unit->inner;
-    float *const room = unit->d_stream2;
+    kernel_number *const room = unit->d_stream2;
     (void)in;
     transformer_linear_weight(unit, transformer_dropped_gradient(unit, room, d_out, layer, TRANSFORMER_MADE),
                               kept[KEPT_GELU], layer, transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
@@ -132,13 +134,13 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
                               linear_of(unit, QKV_WEIGHT, 3 * inner, c));
 }
 
-static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in)
+static void head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in)
 {
     const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     transformer_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->own,
                              layer, NORMF_WEIGHT);
-    const float *const d_normf =
+    const kernel_number *const d_normf =
         transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
     transformer_norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, unit->own,

@@ -48,11 +48,11 @@ enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
 /* A block's kept tensors; NULL where the family has none. */
 struct kept {
-    float *norm1, *norm1_stats, *q, *k, *v;
-    float *plain_q, *plain_k, *qk_stats;  /* what norms of heads read, and their statistics */
-    float *attention, *attention_stats, *middle, *norm2, *norm2_stats;
-    float *attended, *made, *outer_stats; /* what norms of results read, and their statistics */
-    float *gate, *up, *swiglu;
+    kernel_number *norm1, *q, *k, *v, *attention, *middle, *norm2;
+    kernel_number *plain_q, *plain_k; /* what norms of heads read */
+    kernel_number *attended, *made;   /* what norms of results read */
+    float *norm1_stats, *qk_stats, *attention_stats, *norm2_stats, *outer_stats;
+    kernel_number *gate, *up, *swiglu;
     struct experts_kept experts;          /* in place of these three */
 };
 enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS };
@@ -83,7 +83,7 @@ static struct transformer_unit of_block(const struct transformer_unit *unit, uin
 }
 
 /* Names the kept tensors, which are in the order of memory_activations(). */
-static struct kept kept_of(const struct transformer_unit *unit, float *const *next)
+static struct kept kept_of(const struct transformer_unit *unit, kernel_number *const *next)
 {
     struct kept kept = {.norm1 = next[0], .norm1_stats = next[1], .q = next[2], .k = next[3], .v = next[4]};
     next += 5;
@@ -152,8 +152,8 @@ static uint32_t second_norm(const struct transformer_unit *unit)
 }
 
 /* `weight`: the tensor's number in its layer. */
-static void norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
-                         const float *x, const float *y, uint64_t layer, uint32_t weight)
+static void norm_forward(const struct transformer_unit *unit, kernel_number *out, kernel_number *sum, float *stats,
+                         const kernel_number *x, const kernel_number *y, uint64_t layer, uint32_t weight)
 {
     unit->kernels->rms_norm_forward(unit->kernels, out, sum, stats, x, y,
                                     transformer_vector(unit, layer, weight), unit->own, unit->c,
@@ -166,29 +166,30 @@ static void norm_pass(const struct transformer_unit *unit, const struct transfor
                                      n->rows, unit->c);
 }
 
-static void norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
-                          const float *stats, const float *added, uint64_t layer, uint32_t weight)
+static void norm_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dout,
+                          const kernel_number *x, const float *stats, const kernel_number *added, uint64_t layer,
+                          uint32_t weight)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
     const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .dout = dout, .x = x, .stats = stats,
                                           .added = added,
-                                          .weight = w.weights.fp32, .rows = unit->own};
+                                          .weight = w.weights.numbers, .rows = unit->own};
     transformer_norm_in_parts(unit, &norm, 1, norm_pass);
     transformer_step(unit, &w, false);
 }
 
 /* d_qkv's three parts. */
 struct heads {
-    float *q, *k, *v;
+    kernel_number *q, *k, *v;
 };
 
 static struct heads heads_of(const struct transformer_unit *unit)
 {
-    float *q = unit->d_qkv, *k = q + unit->r * unit->inner;
-    return (struct heads){q, k, k + unit->r * unit->shared};
+    kernel_number *const q = unit->d_qkv, *const k = transformer_number(unit, q, unit->r * unit->inner);
+    return (struct heads){q, k, transformer_number(unit, k, unit->r * unit->shared)};
 }
 
-static void rotate(const struct transformer_unit *unit, uint64_t layer, float *q, float *k, bool back)
+static void rotate(const struct transformer_unit *unit, uint64_t layer, kernel_number *q, kernel_number *k, bool back)
 {
     const int64_t kv = unit->shared / unit->d;
     const struct network_rope positions = network_block_rope(unit->network, layer);
@@ -200,24 +201,27 @@ static void rotate(const struct transformer_unit *unit, uint64_t layer, float *q
 }
 
 /* The rows of q's or k's norm are heads. */
-static void norm_heads(const struct transformer_unit *unit, float *out, float *stats, const float *x, uint64_t layer,
-                       enum block_tensor weight, int64_t heads)
+static void norm_heads(const struct transformer_unit *unit, kernel_number *out, float *stats, const kernel_number *x,
+                       uint64_t layer, enum block_tensor weight, int64_t heads)
 {
     unit->kernels->rms_norm_forward(unit->kernels, out, NULL, stats, x, NULL,
                                     transformer_vector(unit, layer, tensor_index(unit, weight)), unit->r * heads,
                                     unit->d, unit->epsilon);
 }
 
-static void norm_heads_backward(const struct transformer_unit *unit, float *dx, const float *x, const float *stats,
-                                uint64_t layer, enum block_tensor weight, int64_t heads)
+static void norm_heads_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *x,
+                                const float *stats, uint64_t layer, enum block_tensor weight, int64_t heads)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, tensor_index(unit, weight));
     const int64_t rows = unit->r * heads / unit->pieces, count = rows * unit->d;
-    for (int64_t p = 0; p < unit->pieces; p++)
-        unit->kernels->rms_norm_backward(unit->kernels, dx + p * count,
-                                         unit->piece_sums ? unit->piece_sums + p * unit->d : w.g, dx + p * count,
-                                         x + p * count, stats + p * rows, w.weights.fp32, NULL, rows, unit->d);
-    transformer_add_pieces(unit, w.g, unit->piece_sums, unit->d);
+    float *const sums = unit->piece_sums;
+    for (int64_t p = 0; p < unit->pieces; p++) {
+        kernel_number *const d = transformer_number(unit, dx, p * count);
+        unit->kernels->rms_norm_backward(unit->kernels, d, sums ? sums + p * unit->d : w.g, d,
+                                         transformer_read_number(unit, x, p * count), stats + p * rows,
+                                         w.weights.numbers, NULL, rows, unit->d);
+    }
+    transformer_add_pieces(unit, w.g, sums, unit->d);
     transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
     transformer_step(unit, &w, false);
 }
@@ -236,9 +240,9 @@ static struct kernel_attention attention_of(const struct transformer_unit *unit,
 static void make_heads(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept)
 {
     const bool norms = has_head_norms(unit);
-    float *const q = norms ? kept->plain_q : kept->q, *const k = norms ? kept->plain_k : kept->k;
+    kernel_number *const q = norms ? kept->plain_q : kept->q, *const k = norms ? kept->plain_k : kept->k;
     const int64_t c = unit->c, heads = unit->h, shared_heads = unit->shared / unit->d;
-    const float *const normed = transformer_all_rows(unit, kept->norm1);
+    const kernel_number *const normed = transformer_all_rows(unit, kept->norm1);
     transformer_linear_forward(unit, q, normed, layer, linear_of(unit, Q_WEIGHT, unit->inner, c));
     transformer_linear_forward(unit, k, normed, layer, linear_of(unit, K_WEIGHT, unit->shared, c));
     transformer_linear_forward(unit, kept->v, normed, layer, linear_of(unit, V_WEIGHT, unit->shared, c));
@@ -260,14 +264,15 @@ static void unmake_heads(const struct transformer_unit *unit, uint64_t layer, co
                         unit->shared / unit->d);
 }
 
-static void gate_forward(const struct transformer_unit *unit, float *y, const float *gate, const float *up)
+static void gate_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *gate,
+                         const kernel_number *up)
 {
     const struct kernels *k = unit->kernels;
     (network_traits(unit->network)->less_one ? k->geglu_forward : k->swiglu_forward)(k, y, gate, up, unit->r * unit->f);
 }
 
-static void gate_backward(const struct transformer_unit *unit, float *d_gate, float *d_up, const float *gate,
-                          const float *up)
+static void gate_backward(const struct transformer_unit *unit, kernel_number *d_gate, kernel_number *d_up,
+                          const kernel_number *gate, const kernel_number *up)
 {
     const struct kernels *k = unit->kernels;
     (network_traits(unit->network)->less_one ? k->geglu_backward : k->swiglu_backward)(k, d_gate, d_up, d_gate, gate,
@@ -277,10 +282,11 @@ static void gate_backward(const struct transformer_unit *unit, float *d_gate, fl
 /* --- feed-forward parts ------------------------------------------------------------------------- */
 
 /* Fills `made` unless it is NULL. */
-static void feed_forward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept, float *made)
+static void feed_forward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
+                         kernel_number *made)
 {
     const int64_t c = unit->c, f = unit->f;
-    const float *const normed = transformer_all_rows(unit, kept->norm2);
+    const kernel_number *const normed = transformer_all_rows(unit, kept->norm2);
     if (has_experts(unit)) {
         experts_forward(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, normed, made);
         return;
@@ -295,10 +301,11 @@ static void feed_forward(const struct transformer_unit *unit, uint64_t layer, co
 
 /* Makes the gradient of the second norm's result, in d_stream2, from the gradient of the part's. */
 static void feed_forward_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
-                                  const float *d_made)
+                                  const kernel_number *d_made)
 {
     const int64_t c = unit->c, f = unit->f;
-    float *const d_gate = unit->d_wide, *const d_up = unit->d_wide + unit->r * f, *const d_branch = unit->d_stream2;
+    kernel_number *const d_gate = unit->d_wide, *const d_up = transformer_number(unit, d_gate, unit->r * f);
+    kernel_number *const d_branch = unit->d_stream2;
     if (has_experts(unit)) {
         experts_backward(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, kept->norm2, d_made, d_branch);
         return;
@@ -306,38 +313,39 @@ static void feed_forward_backward(const struct transformer_unit *unit, uint64_t 
     transformer_linear_backward(unit, d_gate, d_made, kept->swiglu, layer,
                                 transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)), false);
     gate_backward(unit, d_gate, d_up, kept->gate, kept->up);
-    const float *const gated = transformer_rows_for_weights(unit, kept->norm2);
+    const kernel_number *const gated = transformer_rows_for_weights(unit, kept->norm2);
     transformer_linear_backward(unit, d_branch, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c), false);
     transformer_linear_backward(unit, d_branch, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c), true);
 }
 
 static void feed_forward_weights(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
-                                 const float *d_made)
+                                 const kernel_number *d_made)
 {
     const int64_t c = unit->c, f = unit->f;
-    const float *const d_gate = unit->d_wide, *const d_up = unit->d_wide + unit->r * f;
+    const kernel_number *const d_gate = unit->d_wide;
+    const kernel_number *const d_up = transformer_read_number(unit, d_gate, unit->r * f);
     if (has_experts(unit)) {
         experts_weights(unit, layer, tensor_index(unit, EXPERTS), &kept->experts, kept->norm2, d_made);
         return;
     }
     transformer_linear_weight(unit, d_made, kept->swiglu, layer,
                               transformer_by_rows(linear_of(unit, DOWN_WEIGHT, c, f)));
-    const float *const gated = transformer_all_rows(unit, kept->norm2);
+    const kernel_number *const gated = transformer_all_rows(unit, kept->norm2);
     transformer_linear_weight(unit, d_gate, gated, layer, linear_of(unit, GATE_WEIGHT, f, c));
     transformer_linear_weight(unit, d_up, gated, layer, linear_of(unit, UP_WEIGHT, f, c));
 }
 
 /* --- blocks --------------------------------------------------------------------------------------- */
 
-static void block_forward(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all,
-                          const float *in, float *out)
+static void block_forward(const struct transformer_unit *all_blocks, uint64_t layer, kernel_number *const *all,
+                          const kernel_number *in, kernel_number *out)
 {
     struct network room;
     const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
     const struct kernels *k = unit->kernels;
     const struct kept kept = kept_of(unit, all);
     const bool outer = has_outer_norms(unit);
-    float *const attended = outer ? kept.attended : kept.middle, *const made = outer ? kept.made : out;
+    kernel_number *const attended = outer ? kept.attended : kept.middle, *const made = outer ? kept.made : out;
     norm_forward(unit, kept.norm1, NULL, kept.norm1_stats, in, NULL, layer, tensor_index(unit, INPUT_NORM));
     make_heads(unit, layer, &kept);
     const struct kernel_attention attention = attention_of(unit, layer, &kept);
@@ -356,8 +364,9 @@ static void block_forward(const struct transformer_unit *all_blocks, uint64_t la
 }
 
 /* Returns the gradient of a part's result from the gradient of the sum, in `room` if the norm `weight` is between. */
-static const float *through_outer_norm(const struct transformer_unit *unit, float *room, const float *d,
-                                       const struct kept *kept, uint64_t layer, enum block_tensor weight)
+static const kernel_number *through_outer_norm(const struct transformer_unit *unit, kernel_number *room,
+                                               const kernel_number *d, const struct kept *kept, uint64_t layer,
+                                               enum block_tensor weight)
 {
     const bool first = weight == ATTENTION_NORM;
     if (!has_outer_norms(unit)) return d;
@@ -368,11 +377,11 @@ static const float *through_outer_norm(const struct transformer_unit *unit, floa
 
 /* Makes the gradient of the first norm's result, in d_stream2, from the gradient of attention's. */
 static void attention_backward(const struct transformer_unit *unit, uint64_t layer, const struct kept *kept,
-                               const float *d_attended)
+                               const kernel_number *d_attended)
 {
     const int64_t c = unit->c, inner = unit->inner, shared = unit->shared;
     const struct heads d = heads_of(unit);
-    float *const d_branch = unit->d_stream2;
+    kernel_number *const d_branch = unit->d_stream2;
     transformer_linear_backward(unit, d_branch, d_attended, kept->attention, layer,
                                 transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)), false);
     struct kernel_attention attention = attention_of(unit, layer, kept);
@@ -382,34 +391,35 @@ static void attention_backward(const struct transformer_unit *unit, uint64_t lay
     attention.dv = d.v;
     transformer_attend_backward(unit, layer, &attention);
     unmake_heads(unit, layer, kept, &d);
-    const float *const attending = transformer_rows_for_weights(unit, kept->norm1);
+    const kernel_number *const attending = transformer_rows_for_weights(unit, kept->norm1);
     transformer_linear_backward(unit, d_branch, d.q, attending, layer, linear_of(unit, Q_WEIGHT, inner, c), false);
     transformer_linear_backward(unit, d_branch, d.k, attending, layer, linear_of(unit, K_WEIGHT, shared, c), true);
     transformer_linear_backward(unit, d_branch, d.v, attending, layer, linear_of(unit, V_WEIGHT, shared, c), true);
 }
 
-static void block_backward(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all,
-                           const float *in, const float *d_out, float *d_in)
+static void block_backward(const struct transformer_unit *all_blocks, uint64_t layer, kernel_number *const *all,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in)
 {
     struct network room;
     const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
     const struct kept kept = kept_of(unit, all);
-    float *const d_branch = unit->d_stream2, *const d_middle = has_outer_norms(unit) ? d_in
+    kernel_number *const d_branch = unit->d_stream2, *const d_middle = has_outer_norms(unit) ? d_in
                                                                                      : transformer_d_middle(unit, d_in);
-    const float *const d_made =
+    const kernel_number *const d_made =
         through_outer_norm(unit, unit->d_out ? unit->d_out : d_branch, d_out, &kept, layer, AFTER_NORM);
     feed_forward_backward(unit, layer, &kept, d_made);
     norm_backward(unit, d_middle, transformer_own_sum(unit, d_branch), kept.middle, kept.norm2_stats, d_out, layer,
                   second_norm(unit));
-    const float *const d_attended = through_outer_norm(unit, unit->d_middle ? unit->d_middle : unit->d_wide, d_middle,
-                                                       &kept, layer, ATTENTION_NORM);
+    kernel_number *const room_middle = unit->d_middle ? unit->d_middle : unit->d_wide;
+    const kernel_number *const d_attended = through_outer_norm(unit, room_middle, d_middle, &kept, layer,
+                                                               ATTENTION_NORM);
     attention_backward(unit, layer, &kept, d_attended);
     norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept.norm1_stats, d_middle, layer,
                   tensor_index(unit, INPUT_NORM));
 }
 
-static void block_weights(const struct transformer_unit *all_blocks, uint64_t layer, float *const *all, const float *in,
-                          const float *d_out)
+static void block_weights(const struct transformer_unit *all_blocks, uint64_t layer, kernel_number *const *all,
+                          const kernel_number *in, const kernel_number *d_out)
 {
     struct network room;
     const struct transformer_unit of = of_block(all_blocks, layer, &room), *const unit = &of;
@@ -420,19 +430,19 @@ static void block_weights(const struct transformer_unit *all_blocks, uint64_t la
     feed_forward_weights(unit, layer, &kept, has_outer_norms(unit) ? unit->d_out : d_out);
     transformer_linear_weight(unit, unit->d_middle, kept.attention, layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, inner)));
-    const float *const attending = transformer_all_rows(unit, kept.norm1);
+    const kernel_number *const attending = transformer_all_rows(unit, kept.norm1);
     transformer_linear_weight(unit, d.q, attending, layer, linear_of(unit, Q_WEIGHT, inner, c));
     transformer_linear_weight(unit, d.k, attending, layer, linear_of(unit, K_WEIGHT, shared, c));
     transformer_linear_weight(unit, d.v, attending, layer, linear_of(unit, V_WEIGHT, shared, c));
 }
 
-static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in)
+static void head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in)
 {
     const struct transformer_words words = transformer_next_words(unit, HEAD_WEIGHT);
     norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, layer,
                  NORMF_WEIGHT);
-    const float *const d_normf =
+    const kernel_number *const d_normf =
         transformer_words(unit, layer, &words, kept[KEPT_NORMF], d_in ? unit->d_stream2 : NULL);
     if (!d_in) return;
     norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, layer,
@@ -445,12 +455,12 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
 static float embedding_factor(const struct transformer_unit *unit)
 {
     const float factor = sqrtf((float)unit->network->width);
-    return unit->arguments->job->precision == PRECISION_BF16_WEIGHTS ? bf16_widen(bf16_nearest(factor)) : factor;
+    return unit->arguments->job->precision == PRECISION_FP32 ? factor : bf16_widen(bf16_nearest(factor));
 }
 
 static void scaled_forward(const struct transformer_unit *unit)
 {
-    float *const x = unit->arguments->boundary_out;
+    kernel_number *const x = unit->arguments->boundary_out;
     transformer_tables_forward(unit);
     if (transformer_tables_end(unit))
         unit->kernels->scale(unit->kernels, x, x, unit->r * unit->c, embedding_factor(unit));
@@ -458,7 +468,7 @@ static void scaled_forward(const struct transformer_unit *unit)
 
 static void scaled_backward(const struct transformer_unit *unit)
 {
-    float *const d = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
+    kernel_number *const d = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
     unit->kernels->scale(unit->kernels, d, unit->arguments->gradient_in, unit->r * unit->c, embedding_factor(unit));
     transformer_tables_backward_from(unit, d);
 }

@@ -5,8 +5,11 @@
  * follows as soon as the pass has used the weight for the last time: the gradient is still in cache. When the
  * optimizer runs elsewhere, gradients stay and an UPDATE makes the same steps later.
  *
- * Weights in bf16. The other operand of a product with weights is rounded before the product, and in the backward pass
- * the gradient of its result once for both products; the copies are scratch.
+ * Weights in bf16-weights. The other operand of a product with weights is rounded before the product, and in the
+ * backward pass the gradient of its result once for both products; the copies are scratch.
+ *
+ * In bf16 activations are read as they are stored. Only logits and their gradient are fp32: the gradient is rounded
+ * once for both products.
  */
 #include "exec/network/transformer.h"
 
@@ -54,20 +57,20 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
     const enum state_part part = tensor.frozen ? STATE_FROZEN : STATE_WEIGHTS;
     const struct memory_entry *weights = &state->parts[part].entries[tensor.index];
     const uint64_t at = state->layout.parts[part].offset_bytes + weights->offset_bytes;
-    tensor.weights.is_rounded = weights->rounded;
+    tensor.weights.is_rounded = weights->rounded && a->job->precision == PRECISION_BF16_WEIGHTS;
     if (!a->state) return tensor;
     if (!tensor.weights.is_rounded)
-        tensor.weights.fp32 = transformer_at(a->state, at);
+        tensor.weights.numbers = transformer_at(a->state, at);
     else
         tensor.weights.rounded = transformer_at(a->state, at);
     return tensor;
 }
 
-const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index)
+const kernel_number *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index)
 {
     const struct transformer_tensor vector = transformer_tensor(unit, layer, index);
-    assert(vector.weights.fp32);
-    return vector.weights.fp32;
+    assert(vector.weights.numbers);
+    return vector.weights.numbers;
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -106,7 +109,7 @@ static struct kernel_parameters parameters_of(const struct unit_arguments *a, ui
 
 void transformer_copy(const struct kernels *kernels, void *to, const void *from, uint64_t bytes)
 {
-    kernels->first_forward(kernels, to, from, 1, 1, (int64_t)(bytes / sizeof(float)));
+    kernels->first_forward(kernels, to, from, 1, 1, (int64_t)(bytes / kernels->number_bytes));
 }
 
 static void shut(struct unit_guard *guard, enum unit_guard_state why)
@@ -129,18 +132,38 @@ static bool fits(const struct transformer_unit *unit, double squares)
     return squares <= most * most && squares * rate * rate <= most * most;
 }
 
-/* Returns true if the guard stays open with this gradient of `count` numbers. A job that clips has checked its norm. */
-static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
+/* Returns true if gradients are examined: the guard is open, and the job has not checked its norm to clip. */
+static bool is_examined(const struct transformer_unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (!a->guard) return false;
+    transformer_shut_by_loss(a);
+    return atomic_load(&a->guard->state) == UNIT_GUARD_OPEN && !job_clips(a->job);
+}
+
+/* Returns true if the guard stays open with a gradient of this sum of squares. */
+static bool stays_open(const struct transformer_unit *unit, double squares)
 {
     const struct unit_arguments *a = unit->arguments;
     if (!a->guard) return true;
-    transformer_shut_by_loss(a);
-    if (atomic_load(&a->guard->state) == UNIT_GUARD_OPEN && !job_clips(a->job)) {
-        double squares;
-        unit->kernels->squares(unit->kernels, &squares, gradient, count, false);
-        if (!fits(unit, squares)) shut(a->guard, UNIT_GUARD_GRADIENT);
-    }
+    if (is_examined(unit) && !fits(unit, squares)) shut(a->guard, UNIT_GUARD_GRADIENT);
     return atomic_load(&a->guard->state) == UNIT_GUARD_OPEN;
+}
+
+/* Returns true if the guard stays open with this gradient of `count` numbers. */
+static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
+{
+    double squares = 0;
+    if (is_examined(unit)) unit->kernels->squares(unit->kernels, &squares, gradient, count, false);
+    return stays_open(unit, squares);
+}
+
+/* Does so with a gradient of activations, of which that of rows is a sum. */
+static bool may_step_rows(const struct transformer_unit *unit, const kernel_number *dx, int64_t count)
+{
+    double squares = 0;
+    if (is_examined(unit)) unit->kernels->number_squares(unit->kernels, &squares, dx, count, false);
+    return stays_open(unit, squares);
 }
 
 /* Steps parameters by their gradient, which is scaled when clipped. */
@@ -163,7 +186,7 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     if (tensor->frozen) return;
     if (unit->adds) {
         float *sum = transformer_at(unit->sums, entry->offset_bytes);
-        unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
+        unit->kernels->add(unit->kernels, sum, sum, tensor->g, count);
     }
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     if (!may_step(unit, tensor->g, count)) return;
@@ -220,28 +243,46 @@ struct transformer_product {
     struct transformer_weights w;
     int64_t rows, out, in;
     bool in_out;
+    bool logits; /* y and dy are fp32 */
 };
 
-static void product_forward(const struct transformer_unit *unit, float *y, const float *x, const float *bias,
-                            const struct transformer_product *p)
+/* Returns true if y and dy are fp32 where other numbers are bf16. */
+static bool is_widened(const struct transformer_unit *unit, const struct transformer_product *p)
+{
+    return p->logits && unit->arguments->job->precision == PRECISION_BF16;
+}
+
+static void product_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
+                            const kernel_number *bias, const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
+    if (is_widened(unit, p)) {
+        k->linear_forward_bf16(k, y, x, p->w.numbers, bias, p->rows, p->out, p->in, p->in_out);
+        return;
+    }
     if (!p->w.is_rounded) {
-        k->linear_forward(k, y, x, p->w.fp32, bias, p->rows, p->out, p->in, p->in_out);
+        k->linear_forward(k, y, x, p->w.numbers, bias, p->rows, p->out, p->in, p->in_out);
         return;
     }
     k->round(k, unit->rounded, x, p->rows * p->in);
     k->linear_forward_bf16(k, y, unit->rounded, p->w.rounded, bias, p->rows, p->out, p->in, p->in_out);
 }
 
-static void product_backward(const struct transformer_unit *unit, float *dx, bool accumulate_dx, float *dw,
-                             uint32_t add, float *dbias, const float *dy, const float *x,
+static void product_backward(const struct transformer_unit *unit, kernel_number *dx, bool accumulate_dx, float *dw,
+                             uint32_t add, float *dbias, const kernel_number *dy, const kernel_number *x,
                              const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
+    if (is_widened(unit, p)) {
+        if (dx || dw) k->round(k, unit->d_rounded, dy, p->rows * p->out);
+        if (dx) k->linear_input(k, dx, unit->d_rounded, p->w.numbers, p->rows, p->out, p->in, p->in_out, accumulate_dx);
+        if (dw || dbias)
+            k->linear_weight_bf16(k, dw, dbias, dy, unit->d_rounded, x, p->rows, p->out, p->in, p->in_out, add);
+        return;
+    }
     if (!p->w.is_rounded) {
         if (dx)
-            k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
+            k->linear_input(k, dx, dy, p->w.numbers, p->rows, p->out, p->in, p->in_out, accumulate_dx);
         if (dw || dbias) k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
         return;
     }
@@ -270,32 +311,33 @@ static struct piece piece_of(const struct transformer_unit *unit, struct transfo
                              const struct transformer_linear *l, int64_t p)
 {
     const int64_t out = l->by_rows ? l->out : l->out / unit->pieces, in = l->by_rows ? l->in / unit->pieces : l->in;
-    if (w.fp32) w.fp32 += l->skipped;
+    if (w.numbers) w.numbers = transformer_read_number(unit, w.numbers, l->skipped + p * out * in);
     if (w.rounded) w.rounded += l->skipped;
-    if (p > 0 && w.fp32) w.fp32 += p * out * in;
-    return (struct piece){.product = {.w = w, .rows = l->rows, .out = out, .in = in, .in_out = l->in_out},
+    return (struct piece){.product = {.w = w, .rows = l->rows, .out = out, .in = in, .in_out = l->in_out,
+                                      .logits = l->logits},
                           .x = l->by_rows ? p * l->rows * in : 0, .y = p * l->rows * out, .weight = p * out * in,
                           .bias = l->by_rows ? 0 : p * out};
 }
 
-void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
-                                struct transformer_linear l)
+void transformer_linear_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
+                                uint64_t layer, struct transformer_linear l)
 {
     const struct transformer_weights w = transformer_tensor(unit, layer, l.weight).weights;
     const bool biased = l.bias && (!l.by_rows || transformer_adds_whole(unit)), completes = l.by_rows && !l.apart;
-    const float *const bias = biased ? transformer_vector(unit, layer, l.weight + 1) : NULL;
-    float *const sum = completes ? transformer_sum_room(unit, y) : y;
+    const kernel_number *const bias = biased ? transformer_vector(unit, layer, l.weight + 1) : NULL;
+    kernel_number *const sum = completes ? transformer_sum_room(unit, y) : y;
     for (int64_t p = 0; p < unit->pieces; p++) {
         const struct piece piece = piece_of(unit, w, &l, p);
         const bool adds = bias && (!l.by_rows || p == 0);
-        product_forward(unit, sum + piece.y, x + piece.x, adds ? bias + piece.bias : NULL, &piece.product);
+        product_forward(unit, transformer_number(unit, sum, piece.y), transformer_read_number(unit, x, piece.x),
+                        adds ? transformer_read_number(unit, bias, piece.bias) : NULL, &piece.product);
     }
     transformer_adapter_forward(unit, sum, x, layer, &l);
     if (completes) transformer_complete_sum(unit, y, sum);
 }
 
-void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
-                                 uint64_t layer, struct transformer_linear l, bool accumulate)
+void transformer_linear_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
+                                 const kernel_number *x, uint64_t layer, struct transformer_linear l, bool accumulate)
 {
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
@@ -311,11 +353,13 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
         const struct piece piece = piece_of(unit, w.weights, &l, p);
         const int64_t in = l.by_rows ? piece.x : p * l.rows * l.in, out = l.by_rows ? 0 : piece.y;
         float *const d_bias = bias.g && (!l.by_rows || p == 0) ? bias.g + piece.bias : NULL;
+        kernel_number *const d_in = dx ? transformer_number(unit, dx, in) : NULL;
+        const kernel_number *const d_out = transformer_read_number(unit, dy, out);
         if (unit->leaves_weights)
-            product_backward(unit, dx + in, accumulate, NULL, 0, NULL, dy + out, x, &piece.product);
+            product_backward(unit, d_in, accumulate, NULL, 0, NULL, d_out, x, &piece.product);
         else
-            product_backward(unit, dx ? dx + in : NULL, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias,
-                             dy + out, x + piece.x, &piece.product);
+            product_backward(unit, d_in, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias, d_out,
+                             transformer_read_number(unit, x, piece.x), &piece.product);
     }
     if (unit->leaves_weights) return;
     if (l.part) return;
@@ -324,14 +368,14 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
     if (l.bias) transformer_step(unit, &bias, false);
 }
 
-void transformer_linear_weight(const struct transformer_unit *unit, const float *dy, const float *x, uint64_t layer,
-                               struct transformer_linear l)
+void transformer_linear_weight(const struct transformer_unit *unit, const kernel_number *dy, const kernel_number *x,
+                               uint64_t layer, struct transformer_linear l)
 {
     transformer_linear_backward(unit, NULL, dy, x, layer, l, false);
 }
 
-void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
-                              const float *x, const float *y, int64_t rows, uint64_t layer,
+void transformer_norm_forward(const struct transformer_unit *unit, kernel_number *out, kernel_number *sum, float *stats,
+                              const kernel_number *x, const kernel_number *y, int64_t rows, uint64_t layer,
                               uint32_t weight)
 {
     unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y,
@@ -346,22 +390,23 @@ static void layer_norm_pass(const struct transformer_unit *unit, const struct tr
                                  n->added, n->rows, unit->c);
 }
 
-void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
-                               const float *stats, const float *added, int64_t rows, uint64_t layer,
-                               uint32_t weight)
+void transformer_norm_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dout,
+                               const kernel_number *x, const float *stats, const kernel_number *added, int64_t rows,
+                               uint64_t layer, uint32_t weight)
 {
     const struct transformer_tensor w = transformer_tensor(unit, layer, weight);
     const struct transformer_tensor bias = transformer_tensor(unit, layer, weight + 1);
     const struct transformer_norm norm = {.dx = dx, .d_weight = w.g, .d_bias = bias.g, .dout = dout, .x = x,
                                           .stats = stats,
-                                          .added = added, .weight = w.weights.fp32, .rows = rows};
+                                          .added = added, .weight = w.weights.numbers, .rows = rows};
     transformer_norm_in_parts(unit, &norm, 2, layer_norm_pass);
     transformer_step(unit, &w, false);
     transformer_step(unit, &bias, false);
 }
 
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q,
-                                              const float *k, const float *v, float *out, float *stats)
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer,
+                                              const kernel_number *q, const kernel_number *k, const kernel_number *v,
+                                              kernel_number *out, float *stats)
 {
     const double scalar = unit->network->score_scalar;
     return (struct kernel_attention){.out = out,
@@ -399,7 +444,8 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
-void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
+void transformer_gather(const struct transformer_unit *unit, kernel_number *x,
+                        const struct transformer_table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
     if (rows->split) {
@@ -418,13 +464,13 @@ void transformer_gather(const struct transformer_unit *unit, float *x, const str
 }
 
 static void step_rows(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                      const float *head_gradient, const float *dx, float *scratch)
+                      const float *head_gradient, const kernel_number *dx, float *scratch)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct state_layout layout = rows_layout(unit);
     int64_t words = rows->vocabulary - rows->first_row; /* for the head's gradient */
     if (words > rows->row_count) words = rows->row_count;
-    if (!may_step(unit, dx, unit->r * unit->c)) return;
+    if (!may_step_rows(unit, dx, unit->r * unit->c)) return;
     if (head_gradient && words > 0 && !may_step(unit, head_gradient, words * unit->c)) return;
     void *const master = rows_in_part(unit, &layout, STATE_MASTER, rows->first);
     void *const weights = rows_in_part(unit, &layout, STATE_WEIGHTS, rows->first);
@@ -518,7 +564,7 @@ void transformer_tables_forward(const struct transformer_unit *unit)
 }
 
 void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                               const float *head_gradient, const float *dx, float *scratch)
+                               const float *head_gradient, const kernel_number *dx, float *scratch)
 {
     float *gradient = unit->arguments->gradient;
     if (!gradient) {
@@ -537,12 +583,12 @@ void transformer_rows_backward(const struct transformer_unit *unit, const struct
 
 void transformer_tables_backward(const struct transformer_unit *unit)
 {
-    float *const room = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
+    kernel_number *const room = unit->scratch + MEMORY_EMBEDDING_WORDS * unit->r;
     transformer_tables_backward_from(
         unit, transformer_dropped_gradient(unit, room, unit->arguments->gradient_in, 0, TRANSFORMER_EMBEDDED));
 }
 
-void transformer_tables_backward_from(const struct transformer_unit *unit, const float *dx)
+void transformer_tables_backward_from(const struct transformer_unit *unit, const kernel_number *dx)
 {
     struct transformer_table_rows parts[2];
     const uint32_t count = table_parts(unit, parts);
@@ -558,7 +604,7 @@ static struct transformer_weights word_table(const struct transformer_unit *unit
     if (!unit->network->tied_head) return transformer_tensor(unit, layer, own_weight).weights;
     if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
         return (struct transformer_weights){.rounded = table, .is_rounded = true};
-    return (struct transformer_weights){.fp32 = table};
+    return (struct transformer_weights){.numbers = table};
 }
 
 struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight)
@@ -575,16 +621,19 @@ struct transformer_words transformer_next_words(const struct transformer_unit *u
 /* The output of a head's words. */
 struct words_pass {
     struct transformer_weights table;
-    const float *bias; /* may be NULL */
-    const float *normed; /* all rows */
-    float *d_table, *d_bias, *d_normf;
+    const kernel_number *bias; /* may be NULL */
+    const kernel_number *normed; /* all rows */
+    float *d_table, *d_bias;
+    kernel_number *d_normf;
 };
 
 static struct transformer_product words_product(const struct transformer_unit *unit, const struct words_pass *pass,
                                                 struct transformer_word_piece piece, int64_t rows)
 {
-    struct transformer_product product = {.w = pass->table, .rows = rows, .out = piece.count, .in = unit->c};
-    if (piece.first > 0) product.w.fp32 += piece.first * unit->c;
+    struct transformer_product product = {.w = pass->table, .rows = rows, .out = piece.count, .in = unit->c,
+                                          .logits = true};
+    if (piece.first > 0)
+        product.w.numbers = transformer_read_number(unit, product.w.numbers, piece.first * unit->c);
     return product;
 }
 
@@ -595,8 +644,9 @@ static void words_forward(const struct transformer_unit *unit, const struct word
         const struct transformer_word_piece piece = transformer_word_piece(unit, p);
         const struct transformer_product product = words_product(unit, pass, piece, rows.count);
         if (piece.count == 0) continue;
-        product_forward(unit, unit->logits + rows.count * piece.first, pass->normed + rows.first * unit->c,
-                        pass->bias ? pass->bias + piece.first : NULL, &product);
+        product_forward(unit, unit->logits + rows.count * piece.first,
+                        transformer_read_number(unit, pass->normed, rows.first * unit->c),
+                        pass->bias ? transformer_read_number(unit, pass->bias, piece.first) : NULL, &product);
     }
 }
 
@@ -608,19 +658,22 @@ static void words_backward(const struct transformer_unit *unit, const struct wor
     for (int64_t p = 0; p < unit->pieces; p++) {
         const struct transformer_word_piece piece = transformer_word_piece(unit, p);
         const struct transformer_product product = words_product(unit, pass, piece, rows.count);
-        float *const dx = (unit->piece_sums ? unit->piece_sums + p * unit->r * c : pass->d_normf) + rows.first * c;
+        kernel_number *const sums = unit->piece_sums ? unit->piece_sums : pass->d_normf;
+        kernel_number *const dx = transformer_number(unit, sums, (p * unit->r + rows.first) * c);
         if (piece.count == 0) {
-            unit->kernels->zero(unit->kernels, dx, (uint64_t)(rows.count * c) * sizeof *dx);
+            unit->kernels->zero(unit->kernels, dx, transformer_number_bytes(unit, rows.count * c));
             continue;
         }
         float *const d_table = pass->d_table ? pass->d_table + piece.first * c : NULL;
         product_backward(unit, dx, false, d_table, add, pass->d_bias ? pass->d_bias + piece.first : NULL,
-                         unit->logits + rows.count * piece.first, pass->normed + rows.first * c, &product);
+                         unit->logits + rows.count * piece.first,
+                         transformer_read_number(unit, pass->normed, rows.first * c), &product);
     }
 }
 
-float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
-                         const float *normf, float *d_normf)
+kernel_number *transformer_words(const struct transformer_unit *unit, uint64_t layer,
+                                 const struct transformer_words *words, const kernel_number *normf,
+                                 kernel_number *d_normf)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
@@ -629,7 +682,7 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
     struct transformer_tensor own = {0}, bias = {0};
     if (!tied) own = transformer_tensor(unit, layer, words->own_weight);
     if (words->bias != TRANSFORMER_WORDS_WITHOUT_BIAS) bias = transformer_tensor(unit, layer, words->bias);
-    const struct words_pass pass = {.table = word_table(unit, layer, words->own_weight), .bias = bias.weights.fp32,
+    const struct words_pass pass = {.table = word_table(unit, layer, words->own_weight), .bias = bias.weights.numbers,
                                     .normed = transformer_all_rows(unit, normf),
                                     .d_table = tied ? a->table_gradient : own.g, .d_bias = bias.g, .d_normf = d_normf};
     struct kernel_loss_rows rows = {
@@ -654,9 +707,9 @@ float *transformer_words(const struct transformer_unit *unit, uint64_t layer, co
                            (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0));
     }
     if (!d_normf) return NULL;
-    float *const d_own = transformer_own_sum(unit, d_normf);
+    kernel_number *const d_own = transformer_own_sum(unit, d_normf);
     transformer_zero_padding(unit, tied && unit->adds ? NULL : pass.d_table, bias.g);
     if (!tied) transformer_step(unit, &own, true);
-    if (bias.weights.fp32) transformer_step(unit, &bias, false);
+    if (bias.weights.numbers) transformer_step(unit, &bias, false);
     return d_own;
 }

@@ -18,10 +18,10 @@ struct transformer_unit {
     const struct unit_split *split; /* NULL: one device has the whole network */
     int64_t b, t, r, c, h, d, f, v; /* v: the device's words */
     int64_t own;   /* rows of norms, sums and boundaries: r, or fewer where a tensor group cuts them ... */
-    float *gathered; /* ... and room for all rows (R,C); NULL: not cut */
+    kernel_number *gathered; /* ... and room for all rows (R,C); NULL: not cut */
     float *norm_parts; /* of a tensor group's member, in a backward pass: two rows of C */
     int64_t pieces;    /* of the device's products (transformer_pieces.c); 1: they are whole */
-    float *piece_sums; /* room for a sum of all rows (R,C) of each piece; NULL: one */
+    kernel_number *piece_sums; /* room for a sum of all rows (R,C) of each piece; NULL: one */
     int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
     struct job_optimizer optimizer; /* with this step's learning rate */
@@ -31,11 +31,12 @@ struct transformer_unit {
     bool adds;         /* to the sums of earlier microbatches */
     float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */
-    float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
+    kernel_number *d_stream, *d_stream2, *d_qkv, *d_wide;
+    float *scratch, *logits;
     bool leaves_weights; /* a BACKWARD_INPUT: gradients of linear layers' weights come later, from ... */
-    float *d_out, *d_middle; /* ... these, as in memory_block_gradients(), d_qkv and d_wide; else NULL */
+    kernel_number *d_out, *d_middle; /* ... these, as in memory_block_gradients(), d_qkv and d_wide; else NULL */
     bf16 *rounded, *d_rounded;
-    float *adapter; /* (R,rank), in a backward pass two of them; NULL: no layer has an adapter */
+    kernel_number *adapter; /* (R,rank), in a backward pass two of them; NULL: no layer has an adapter */
 };
 
 enum { TRANSFORMER_KEPT_MAX = 32 };
@@ -59,19 +60,19 @@ struct transformer {
     void (*embedding_forward)(const struct transformer_unit *unit);
     void (*embedding_backward)(const struct transformer_unit *unit);
     /* `out` NULL: only what the backward pass needs */
-    void (*block_forward)(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *out);
-    void (*block_backward)(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                           const float *in, const float *d_out, float *d_in);
+    void (*block_forward)(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, kernel_number *out);
+    void (*block_backward)(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in);
     /* Computes the gradients of linear layers' weights. */
-    void (*block_weights)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                          const float *d_out);
+    void (*block_weights)(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, const kernel_number *d_out);
     bool ends_with_norm;
     bool whole_head; /* in a tensor group that cuts rows, every device's head has all */
     /* Forward pass, loss and backward pass together, so that the logits need not exist as a whole; d_in NULL: an
      * evaluation. */
-    void (*head)(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in);
+    void (*head)(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in);
     const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: supports all */
     const struct transformer_need *needs;
     uint32_t need_count;
@@ -120,9 +121,10 @@ void transformer_shut_by_loss(const struct unit_arguments *arguments);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* One of the two is set; none where a second unit of a backward pass finds no weights, because replicas split them. */
+/* One of the two is set; none where a second unit of a backward pass finds no weights, because replicas split them. In
+ * bf16-weights products read matrices in 16 bits and round their other operand. */
 struct transformer_weights {
-    const float *fp32;
+    const kernel_number *numbers;
     const bf16 *rounded;
     bool is_rounded;
 };
@@ -140,6 +142,25 @@ static inline void *transformer_at(void *base, uint64_t offset_bytes)
     return (char *)base + offset_bytes;
 }
 
+/* Return the address of number `index` of an array. */
+static inline kernel_number *transformer_number(const struct transformer_unit *unit, kernel_number *array,
+                                                int64_t index)
+{
+    return (char *)array + index * (int64_t)unit->kernels->number_bytes;
+}
+
+static inline const kernel_number *transformer_read_number(const struct transformer_unit *unit,
+                                                           const kernel_number *array, int64_t index)
+{
+    return (const char *)array + index * (int64_t)unit->kernels->number_bytes;
+}
+
+/* Returns the bytes of numbers. */
+static inline uint64_t transformer_number_bytes(const struct transformer_unit *unit, int64_t count)
+{
+    return (uint64_t)count * unit->kernels->number_bytes;
+}
+
 /* A layer's entries in a table. */
 struct transformer_entries {
     const struct memory_entry *first;
@@ -151,8 +172,8 @@ struct transformer_entries transformer_layer_entries(const struct memory_table *
  * kernel steps them. */
 struct transformer_tensor transformer_tensor(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
-/* Returns a vector, fp32 for every precision. */
-const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
+/* Returns a vector, whose numbers are as those of activations. */
+const kernel_number *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
 /* Takes a microbatch's complete gradient, unless the tensor is frozen: steps, or adds to the microbatches' sum, or
  * leaves it to be applied elsewhere. */
@@ -173,6 +194,7 @@ struct transformer_linear {
     int64_t rows, out, in;
     bool in_out; /* weight stored as (in, out); false: (out, in) */
     bool bias;
+    bool logits; /* the result is fp32, and so is its gradient */
     bool by_rows;
     bool apart;      /* by rows: the caller gathers gradients of rows, and completes the sum with
                         transformer_complete_sum() */
@@ -190,8 +212,8 @@ static inline struct transformer_linear transformer_by_rows(struct transformer_l
 void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count);
 
 /* Returns room for all rows of a sum (R,C) whose own rows go to `own`, and completes that sum. */
-float *transformer_sum_room(const struct transformer_unit *unit, float *own);
-void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum);
+kernel_number *transformer_sum_room(const struct transformer_unit *unit, kernel_number *own);
+void transformer_complete_sum(const struct transformer_unit *unit, kernel_number *own, kernel_number *sum);
 
 /*
  * Sequence parallelism. A tensor group's devices may cut the rows of norms, sums and boundaries: each has `own` rows of
@@ -202,17 +224,17 @@ void transformer_complete_sum(const struct transformer_unit *unit, float *own, f
  * transformer_rows_for_weights() does so where the pass makes gradients of weights, which alone read them.
  * transformer_own_sum() completes a sum in place and returns the device's rows.
  */
-const float *transformer_all_rows(const struct transformer_unit *unit, const float *own);
-const float *transformer_rows_for_weights(const struct transformer_unit *unit, const float *own);
-float *transformer_own_sum(const struct transformer_unit *unit, float *values);
+const kernel_number *transformer_all_rows(const struct transformer_unit *unit, const kernel_number *own);
+const kernel_number *transformer_rows_for_weights(const struct transformer_unit *unit, const kernel_number *own);
+kernel_number *transformer_own_sum(const struct transformer_unit *unit, kernel_number *values);
 /* Returns the device's rows in `gathered`, from where they may be gathered. */
-float *transformer_own_gathered(const struct transformer_unit *unit);
+kernel_number *transformer_own_gathered(const struct transformer_unit *unit);
 
 /* Returns the unit as if rows were not cut, for a layer that every device computes for all rows. */
 struct transformer_unit transformer_with_all_rows(const struct transformer_unit *unit);
 
 /* Copies the device's own of all rows. */
-void transformer_keep_own_rows(const struct transformer_unit *unit, float *own, const float *all);
+void transformer_keep_own_rows(const struct transformer_unit *unit, kernel_number *own, const kernel_number *all);
 
 /* Returns true if the device's part of a sum begins with a whole value that is added to it. */
 static inline bool transformer_adds_whole(const struct transformer_unit *unit)
@@ -242,19 +264,20 @@ struct kernel_attention transformer_piece_of_attention(const struct transformer_
                                                        const struct kernel_attention *all, int64_t p);
 
 /* Computes y(rows,out) = x(rows,in) w + bias. */
-void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
-                                struct transformer_linear linear);
+void transformer_linear_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
+                                uint64_t layer, struct transformer_linear linear);
 /* Computes dx(rows,in) = (accumulate: +=) from dy(rows,out); may be NULL. Then steps weight and bias, unless the unit
  * leaves weights. */
-void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
-                                 uint64_t layer, struct transformer_linear linear, bool accumulate);
+void transformer_linear_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
+                                 const kernel_number *x, uint64_t layer, struct transformer_linear linear,
+                                 bool accumulate);
 
 /* Computes the gradients of the weight alone, and steps it. */
-void transformer_linear_weight(const struct transformer_unit *unit, const float *dy, const float *x, uint64_t layer,
-                               struct transformer_linear linear);
+void transformer_linear_weight(const struct transformer_unit *unit, const kernel_number *dy, const kernel_number *x,
+                               uint64_t layer, struct transformer_linear linear);
 
 /* Returns where the gradient of a block's first sum goes: it is kept, or continues in d_in. */
-static inline float *transformer_d_middle(const struct transformer_unit *unit, float *d_in)
+static inline kernel_number *transformer_d_middle(const struct transformer_unit *unit, kernel_number *d_in)
 {
     return unit->d_middle ? unit->d_middle : d_in;
 }
@@ -262,18 +285,20 @@ static inline float *transformer_d_middle(const struct transformer_unit *unit, f
 /* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. The devices of a tensor group add
  * up the gradients of the weights over equal parts of the rows, in the order of ranks, whether each has its part or all
  * rows. */
-void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
-                              const float *x, const float *y, int64_t rows, uint64_t layer,
+void transformer_norm_forward(const struct transformer_unit *unit, kernel_number *out, kernel_number *sum, float *stats,
+                              const kernel_number *x, const kernel_number *y, int64_t rows, uint64_t layer,
                               uint32_t weight);
-void transformer_norm_backward(const struct transformer_unit *unit, float *dx, const float *dout, const float *x,
-                               const float *stats, const float *added, int64_t rows, uint64_t layer,
-                               uint32_t weight);
+void transformer_norm_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dout,
+                               const kernel_number *x, const float *stats, const kernel_number *added, int64_t rows,
+                               uint64_t layer, uint32_t weight);
 
 /* A norm's backward pass over some rows. d_bias is NULL for norms without a bias. */
 struct transformer_norm {
-    float *dx, *d_weight, *d_bias;
-    const float *dout, *x, *stats, *added; /* added may be NULL */
-    const float *weight;
+    kernel_number *dx;
+    float *d_weight, *d_bias;
+    const kernel_number *dout, *x, *added; /* added may be NULL */
+    const float *stats;
+    const kernel_number *weight;
     int64_t rows;
 };
 typedef void transformer_norm_pass(const struct transformer_unit *unit, const struct transformer_norm *norm);
@@ -284,8 +309,9 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
                                transformer_norm_pass *pass);
 
 /* Returns separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
-struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer, const float *q,
-                                              const float *k, const float *v, float *out, float *stats);
+struct kernel_attention transformer_attention(const struct transformer_unit *unit, uint64_t layer,
+                                              const kernel_number *q, const kernel_number *k, const kernel_number *v,
+                                              kernel_number *out, float *stats);
 
 /* Compute attention, forward and backward. Queries of a slice of tokens also see the keys of earlier ones: its keys and
  * values go where those of all slices are, and the gradients of its own, complete by then, come back
@@ -303,9 +329,11 @@ void transformer_attend_backward(const struct transformer_unit *unit, uint64_t l
 enum transformer_dropped { TRANSFORMER_EMBEDDED, TRANSFORMER_SCORES, TRANSFORMER_ATTENDED, TRANSFORMER_MADE };
 struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, uint64_t layer,
                                           enum transformer_dropped place);
-void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t layer, enum transformer_dropped place);
-const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d,
-                                          uint64_t layer, enum transformer_dropped place);
+void transformer_drop(const struct transformer_unit *unit, kernel_number *x, uint64_t layer,
+                      enum transformer_dropped place);
+const kernel_number *transformer_dropped_gradient(const struct transformer_unit *unit, kernel_number *room,
+                                                  const kernel_number *d, uint64_t layer,
+                                                  enum transformer_dropped place);
 
 /* Returns the unit's first token, in the sequence. */
 static inline int64_t transformer_first_token(const struct transformer_unit *unit)
@@ -321,15 +349,17 @@ struct transformer_table_rows {
     int64_t token_stride, vocabulary, first_row, row_count; /* vocabulary: the row of the first token's position */
     int64_t padded;     /* as in struct kernel_parameters */
 };
-void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows);
+void transformer_gather(const struct transformer_unit *unit, kernel_number *x,
+                        const struct transformer_table_rows *rows);
 /* Steps the rows, or makes or continues their gradient. */
 void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                               const float *head_gradient, const float *dx, float *scratch);
+                               const float *head_gradient, const kernel_number *dx, float *scratch);
 
 /* Do the same for rows whose words are cut: words of other devices count as zero in a sum (transformer_split.c). */
-void transformer_gather_split(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows);
+void transformer_gather_split(const struct transformer_unit *unit, kernel_number *x,
+                              const struct transformer_table_rows *rows);
 void transformer_rows_backward_split(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                                     const float *dx, float *scratch);
+                                     const kernel_number *dx, float *scratch);
 
 /* Returns the words of the whole network. */
 static inline int64_t transformer_all_words(const struct transformer_unit *unit)
@@ -346,7 +376,7 @@ void transformer_tables_forward(const struct transformer_unit *unit);
 bool transformer_tables_end(const struct transformer_unit *unit);
 void transformer_tables_backward(const struct transformer_unit *unit);
 /* From another gradient than the boundary's, which may be in the scratch after MEMORY_EMBEDDING_WORDS for each row. */
-void transformer_tables_backward_from(const struct transformer_unit *unit, const float *dx);
+void transformer_tables_backward_from(const struct transformer_unit *unit, const kernel_number *dx);
 
 /* The product with the token table, and the targets. */
 struct transformer_words {
@@ -361,8 +391,9 @@ enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
 /* Computes the loss of normf, the device's rows. Unless d_normf(R,C) is NULL, also its gradient and the steps of table
  * and bias; network_logit_rows() rows at a time. d_normf must not be normf. Returns the device's rows of the
  * gradient. */
-float *transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
-                       const float *normf, float *d_normf);
+kernel_number *transformer_words(const struct transformer_unit *unit, uint64_t layer,
+                                 const struct transformer_words *words, const kernel_number *normf,
+                                 kernel_number *d_normf);
 /* The words of piece p of a device, from its first one. There may be none. */
 struct transformer_word_piece {
     int64_t first, count;

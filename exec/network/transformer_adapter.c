@@ -16,7 +16,7 @@ struct transformer_adapter {
     struct transformer_tensor a, b;
     int64_t rank;
     float scale;
-    float *inner, *d_inner; /* (R,rank) */
+    kernel_number *inner, *d_inner; /* (R,rank) */
 };
 
 /* Returns false if the layer's weight has no adapter. */
@@ -33,35 +33,36 @@ static bool find(const struct transformer_unit *unit, uint64_t layer, const stru
                                         .rank = (int64_t)trained->rank,
                                         .scale = (float)trained->scale,
                                         .inner = unit->adapter,
-                                        .d_inner = unit->adapter + linear->rows * (int64_t)trained->rank};
+                                        .d_inner = transformer_number(unit, unit->adapter,
+                                                                      linear->rows * (int64_t)trained->rank)};
     return true;
 }
 
-static void make_inner(const struct transformer_unit *unit, const float *x, const struct transformer_linear *l,
+static void make_inner(const struct transformer_unit *unit, const kernel_number *x, const struct transformer_linear *l,
                        const struct transformer_adapter *adapter)
 {
     const struct kernels *k = unit->kernels;
-    k->linear_forward(k, adapter->inner, x, adapter->a.weights.fp32, NULL, l->rows, adapter->rank, l->in, false);
+    k->linear_forward(k, adapter->inner, x, adapter->a.weights.numbers, NULL, l->rows, adapter->rank, l->in, false);
     k->scale(k, adapter->inner, adapter->inner, l->rows * adapter->rank, adapter->scale);
 }
 
-void transformer_adapter_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
-                                 const struct transformer_linear *l)
+void transformer_adapter_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
+                                 uint64_t layer, const struct transformer_linear *l)
 {
     const struct kernels *k = unit->kernels;
     struct transformer_adapter adapter;
     if (!find(unit, layer, l, &adapter)) return;
     make_inner(unit, x, l, &adapter);
-    k->linear_input(k, y, adapter.inner, adapter.b.weights.fp32, l->rows, adapter.rank, l->out, true, true);
+    k->linear_input(k, y, adapter.inner, adapter.b.weights.numbers, l->rows, adapter.rank, l->out, true, true);
 }
 
-void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
-                                  uint64_t layer, const struct transformer_linear *l)
+void transformer_adapter_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
+                                  const kernel_number *x, uint64_t layer, const struct transformer_linear *l)
 {
     const struct kernels *k = unit->kernels;
     struct transformer_adapter adapter;
     if (!find(unit, layer, l, &adapter)) return;
-    const float *const a = adapter.a.weights.fp32, *const b = adapter.b.weights.fp32;
+    const kernel_number *const a = adapter.a.weights.numbers, *const b = adapter.b.weights.numbers;
     make_inner(unit, x, l, &adapter);
     k->linear_input(k, adapter.d_inner, dy, b, l->rows, l->out, adapter.rank, false, false);
     k->scale(k, adapter.d_inner, adapter.d_inner, l->rows * adapter.rank, adapter.scale);

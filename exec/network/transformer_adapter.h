@@ -10,11 +10,11 @@
 #include "exec/network/transformer.h"
 
 /* Adds the adapter's part to y(rows,out), if the layer has one. */
-void transformer_adapter_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
-                                 const struct transformer_linear *linear);
+void transformer_adapter_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
+                                 uint64_t layer, const struct transformer_linear *linear);
 
 /* Adds its part to dx(rows,in), which may be NULL, and steps A and B, from dy(rows,out). */
-void transformer_adapter_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
-                                  uint64_t layer, const struct transformer_linear *linear);
+void transformer_adapter_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
+                                  const kernel_number *x, uint64_t layer, const struct transformer_linear *linear);
 
 #endif

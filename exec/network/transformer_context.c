@@ -13,7 +13,7 @@
 
 /* Keys, values and their gradients of all tokens: (B, T, K D) each. */
 struct transformer_context {
-    float *k, *v, *dk, *dv;
+    kernel_number *k, *v, *dk, *dv;
     int64_t tokens; /* of a sample */
 };
 
@@ -21,20 +21,21 @@ static struct transformer_context context_of(const struct transformer_unit *unit
 {
     const struct unit_arguments *a = unit->arguments;
     const uint64_t first = a->shard->first_layer, block = layer - first;
-    float *const k = transformer_at(a->context, block * CHUNK_CONTEXT_PARTS * a->context_bytes);
-    const uint64_t each = a->context_bytes / sizeof(float);
-    return (struct transformer_context){.k = k, .v = k + each, .dk = k + 2 * each, .dv = k + 3 * each,
+    kernel_number *const k = transformer_at(a->context, block * CHUNK_CONTEXT_PARTS * a->context_bytes);
+    const uint64_t each = a->context_bytes;
+    return (struct transformer_context){.k = k, .v = transformer_at(k, each), .dk = transformer_at(k, 2 * each),
+                                        .dv = transformer_at(k, 3 * each),
                                         .tokens = (int64_t)parallel_sequence(a->job)};
 }
 
 /* Copies the slice's rows between their place among all tokens and `own`, whose rows are `row` apart. */
-static void copy_rows(const struct transformer_unit *unit, int64_t tokens, float *all, float *own, int64_t row,
-                      bool back)
+static void copy_rows(const struct transformer_unit *unit, int64_t tokens, kernel_number *all, kernel_number *own,
+                      int64_t row, bool back)
 {
     const int64_t begin = transformer_first_token(unit), width = unit->shared;
     for (int64_t sample = 0; sample < unit->b; sample++) {
-        float *const here = own + sample * unit->t * row;
-        float *const there = all + (sample * tokens + begin) * width;
+        kernel_number *const here = transformer_number(unit, own, sample * unit->t * row);
+        kernel_number *const there = transformer_number(unit, all, (sample * tokens + begin) * width);
         unit->kernels->copy_rows(unit->kernels, back ? here : there, back ? row : width, back ? there : here,
                                  back ? width : row, unit->t, width);
     }
@@ -65,8 +66,8 @@ void transformer_attend(const struct transformer_unit *unit, uint64_t layer, con
     if (!unit->arguments->context) return;
     const struct transformer_context context = context_of(unit, layer);
     const struct kernel_attention all = seeing(unit, &context, attention);
-    copy_rows(unit, context.tokens, context.k, (float *)(uintptr_t)attention->k, attention->row_kv, false);
-    copy_rows(unit, context.tokens, context.v, (float *)(uintptr_t)attention->v, attention->row_kv, false);
+    copy_rows(unit, context.tokens, context.k, (kernel_number *)(uintptr_t)attention->k, attention->row_kv, false);
+    copy_rows(unit, context.tokens, context.v, (kernel_number *)(uintptr_t)attention->v, attention->row_kv, false);
     k->attention_forward(k, &all);
 }
 

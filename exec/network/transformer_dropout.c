@@ -27,13 +27,15 @@ struct kernel_dropout transformer_dropout(const struct transformer_unit *unit, u
     return dropout;
 }
 
-void transformer_drop(const struct transformer_unit *unit, float *x, uint64_t layer, enum transformer_dropped place)
+void transformer_drop(const struct transformer_unit *unit, kernel_number *x, uint64_t layer,
+                      enum transformer_dropped place)
 {
     (void)transformer_dropped_gradient(unit, x, x, layer, place);
 }
 
-const float *transformer_dropped_gradient(const struct transformer_unit *unit, float *room, const float *d,
-                                          uint64_t layer, enum transformer_dropped place)
+const kernel_number *transformer_dropped_gradient(const struct transformer_unit *unit, kernel_number *room,
+                                                  const kernel_number *d, uint64_t layer,
+                                                  enum transformer_dropped place)
 {
     const struct kernel_dropout dropout = transformer_dropout(unit, layer, place);
     if (!(dropout.p > 0)) return d;

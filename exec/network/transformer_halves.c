@@ -2,12 +2,12 @@
 #include "exec/network/transformer_pass.h"
 
 /* Returns all activations, kept by the forward pass or handed over. */
-static float *activations_of_halves(const struct unit_arguments *a)
+static kernel_number *activations_of_halves(const struct unit_arguments *a)
 {
     return a->activations && !a->inputs_only ? a->activations : a->handed_activations;
 }
 
-static const float *input_of_halves(const struct transformer_unit *unit, uint64_t layer)
+static const kernel_number *input_of_halves(const struct transformer_unit *unit, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
     return a->inputs_only ? pass_held_input(unit, a->activations, layer)
@@ -19,7 +19,7 @@ static struct transformer_unit half_of(const struct transformer_unit *unit, uint
 {
     const struct unit_arguments *a = unit->arguments;
     const struct memory_block_gradients at =
-        memory_block_gradients(unit->network, layer, a->job->microbatch, a->job->sequence);
+        memory_block_gradients(unit->network, layer, a->job->microbatch, a->job->sequence, a->job->precision);
     struct transformer_unit half = *unit;
     half.leaves_weights = a->pass == PLAN_BACKWARD_INPUT;
     half.d_out = transformer_at(a->handed_gradients, (layer - a->shard->first_layer) * at.bytes);
@@ -31,7 +31,7 @@ static struct transformer_unit half_of(const struct transformer_unit *unit, uint
 
 /* Returns where the gradient of a layer's input goes: to the block before, which keeps it unless it ends with a
  * norm. */
-static float *d_input_of_half(const struct transformer_unit *unit, uint64_t layer)
+static kernel_number *d_input_of_half(const struct transformer_unit *unit, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
     if (layer == a->shard->first_layer || unit->transformer->ends_with_norm) return a->gradient_out;
@@ -41,19 +41,19 @@ static float *d_input_of_half(const struct transformer_unit *unit, uint64_t laye
 void pass_input_half(const struct transformer_unit *unit, uint64_t end)
 {
     const struct unit_arguments *a = unit->arguments;
-    float *all = activations_of_halves(a), *kept[TRANSFORMER_KEPT_MAX];
-    const float *d_out = a->gradient_in;
+    kernel_number *all = activations_of_halves(a), *kept[TRANSFORMER_KEPT_MAX];
+    const kernel_number *d_out = a->gradient_in;
     if (!a->activations && !a->inputs_only) pass_blocks_forward(unit, end, all, NULL);
     if (end < a->shard->first_layer + a->shard->layer_count) {
-        float *d_in = d_input_of_half(unit, end);
+        kernel_number *d_in = d_input_of_half(unit, end);
         (void)pass_kept(unit, all, end, kept);
         pass_head(unit, end, kept, input_of_halves(unit, end), d_in);
         d_out = d_in;
     }
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
         const struct transformer_unit half = half_of(unit, layer);
-        const float *in = input_of_halves(unit, layer);
-        float *d_in = d_input_of_half(unit, layer);
+        const kernel_number *in = input_of_halves(unit, layer);
+        kernel_number *d_in = d_input_of_half(unit, layer);
         (void)pass_kept(unit, all, layer, kept);
         if (a->inputs_only) unit->transformer->block_forward(unit, layer, kept, in, NULL);
         unit->transformer->block_backward(&half, layer, kept, in, d_out, d_in);
@@ -67,7 +67,7 @@ void pass_weight_half(const struct transformer_unit *unit, uint64_t end)
     const uint64_t last = a->shard->first_layer + a->shard->layer_count - 1;
     for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
         const struct transformer_unit half = half_of(unit, layer);
-        float *kept[TRANSFORMER_KEPT_MAX];
+        kernel_number *kept[TRANSFORMER_KEPT_MAX];
         (void)pass_kept(unit, activations_of_halves(a), layer, kept);
         unit->transformer->block_weights(&half, layer, kept, input_of_halves(unit, layer),
                                          layer == last ? a->gradient_in : half.d_out);

@@ -36,21 +36,22 @@
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
 
-void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out)
+void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, kernel_number *all, kernel_number *out)
 {
-    const float *in = unit->arguments->boundary_in;
+    const kernel_number *in = unit->arguments->boundary_in;
     for (uint64_t layer = unit->arguments->shard->first_layer; layer < end; layer++) {
-        float *kept[TRANSFORMER_KEPT_MAX];
-        float *const kept_output = pass_kept(unit, all, layer, kept), *const output = kept_output ? kept_output : out;
+        kernel_number *kept[TRANSFORMER_KEPT_MAX];
+        kernel_number *const kept_output = pass_kept(unit, all, layer, kept);
+        kernel_number *const output = kept_output ? kept_output : out;
         unit->transformer->block_forward(unit, layer, kept, in, output);
         in = output;
     }
 }
 
-const float *pass_layer_input(const struct transformer_unit *unit, float *all, uint64_t layer)
+const kernel_number *pass_layer_input(const struct transformer_unit *unit, kernel_number *all, uint64_t layer)
 {
     if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
-    float *kept[TRANSFORMER_KEPT_MAX];
+    kernel_number *kept[TRANSFORMER_KEPT_MAX];
     return pass_kept(unit, all, layer - 1, kept);
 }
 
@@ -61,11 +62,12 @@ static uint64_t lowest_layer(const struct unit_arguments *a)
 }
 
 /* Goes from the last block; `d_out` is the gradient of its output. */
-static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
+static void blocks_backward(const struct transformer_unit *unit, uint64_t end, kernel_number *all,
+                            const kernel_number *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t layer = end; layer-- > lowest_layer(a);) {
-        float *kept[TRANSFORMER_KEPT_MAX];
+        kernel_number *kept[TRANSFORMER_KEPT_MAX];
         (void)pass_kept(unit, all, layer, kept);
         unit->transformer->block_backward(unit, layer, kept, pass_layer_input(unit, all, layer), d_out,
                                           a->gradient_out);
@@ -75,16 +77,17 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, f
 
 /* Replaces each layer's activations in `alone` by the next layer's. `inputs` gets the inputs of all layers except
  * the first; may be NULL. */
-static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, float *alone, float *inputs)
+static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, kernel_number *alone,
+                                kernel_number *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
-    float *streams[2] = {unit->d_stream, unit->d_stream2};
+    kernel_number *streams[2] = {unit->d_stream, unit->d_stream2};
     uint64_t shard_end = a->shard->first_layer + a->shard->layer_count;
-    const float *in = a->boundary_in;
+    const kernel_number *in = a->boundary_in;
     for (uint64_t layer = a->shard->first_layer; layer < end; layer++) {
-        float *kept[TRANSFORMER_KEPT_MAX];
+        kernel_number *kept[TRANSFORMER_KEPT_MAX];
         pass_kept_alone(unit, alone, layer, kept);
-        float *out = layer + 1 == shard_end ? a->boundary_out
+        kernel_number *out = layer + 1 == shard_end ? a->boundary_out
                      : inputs               ? pass_held_input(unit, inputs, layer + 1)
                                             : streams[layer % 2];
         unit->transformer->block_forward(unit, layer, kept, in, out);
@@ -94,14 +97,14 @@ static void blocks_forward_only(const struct transformer_unit *unit, uint64_t en
 
 /* Goes from the last block. A block's activations are computed in `alone` just before, unless the last block's are
  * still `fresh`. */
-static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t end, float *alone,
-                                  float *inputs, const float *d_out, bool fresh)
+static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t end, kernel_number *alone,
+                                  kernel_number *inputs, const kernel_number *d_out, bool fresh)
 {
     const struct unit_arguments *a = unit->arguments;
     for (uint64_t layer = end; layer-- > lowest_layer(a);) {
-        float *kept[TRANSFORMER_KEPT_MAX];
+        kernel_number *kept[TRANSFORMER_KEPT_MAX];
         pass_kept_alone(unit, alone, layer, kept);
-        const float *in = pass_held_input(unit, inputs, layer);
+        const kernel_number *in = pass_held_input(unit, inputs, layer);
         if (!fresh) unit->transformer->block_forward(unit, layer, kept, in, NULL);
         unit->transformer->block_backward(unit, layer, kept, in, d_out, a->gradient_out);
         d_out = a->gradient_out;
@@ -136,14 +139,15 @@ static void embedding_backward(const struct transformer_unit *unit)
     unit->transformer->embedding_backward(&whole);
 }
 
-void pass_head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in)
+void pass_head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+               const kernel_number *in, kernel_number *d_in)
 {
     if (!unit->gathered || !unit->transformer->whole_head) {
         unit->transformer->head(unit, layer, kept, in, d_in);
         return;
     }
     const struct transformer_unit whole = transformer_with_all_rows(unit);
-    float *const d_all = d_in ? unit->gathered + unit->r * unit->c : NULL;
+    kernel_number *const d_all = d_in ? transformer_number(unit, unit->gathered, unit->r * unit->c) : NULL;
     unit->transformer->head(&whole, layer, kept, transformer_all_rows(unit, in), d_all);
     if (d_in) transformer_keep_own_rows(unit, d_in, d_all);
 }
@@ -157,7 +161,7 @@ static uint64_t blocks_end(const struct unit_arguments *a)
 }
 
 /* Keeps what the backward pass needs, `all` or the `inputs` of layers; both NULL: nothing. */
-static void forward_of_blocks(const struct transformer_unit *unit, float *all, float *inputs)
+static void forward_of_blocks(const struct transformer_unit *unit, kernel_number *all, kernel_number *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
     if (all)
@@ -168,11 +172,11 @@ static void forward_of_blocks(const struct transformer_unit *unit, float *all, f
 
 /* Computes the head forward and backward, and the blocks backward; only the loss in an evaluation. `all` has all kept
  * activations, or with `inputs` a single layer's, the last block's if it is `fresh`. */
-static void head_and_back(const struct transformer_unit *unit, float *all, float *inputs, bool fresh)
+static void head_and_back(const struct transformer_unit *unit, kernel_number *all, kernel_number *inputs, bool fresh)
 {
     const struct unit_arguments *a = unit->arguments;
     const uint64_t head = blocks_end(a);
-    float *kept[TRANSFORMER_KEPT_MAX], *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
+    kernel_number *kept[TRANSFORMER_KEPT_MAX], *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
     assert(pass_has_head(a));
     if (pass_holds_inputs(a)) {
         pass_kept_alone(unit, pass_piece(a, pass_workspace(a), "head"), head, kept);
@@ -188,7 +192,7 @@ static void head_and_back(const struct transformer_unit *unit, float *all, float
 static void compute_loss(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    float *all = pass_piece(a, pass_workspace(a), "activations"), *inputs = NULL;
+    kernel_number *all = pass_piece(a, pass_workspace(a), "activations"), *inputs = NULL;
     if (pass_holds_inputs(a)) {
         inputs = pass_piece(a, pass_workspace(a), "inputs");
         blocks_forward_only(unit, blocks_end(a), all, inputs);
@@ -201,8 +205,8 @@ static void compute_loss(const struct transformer_unit *unit)
 static void compute_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    float *made = pass_piece(a, pass_workspace(a), "activations");
-    float *all = a->activations && !pass_holds_inputs(a) ? a->activations : made;
+    kernel_number *made = pass_piece(a, pass_workspace(a), "activations");
+    kernel_number *all = a->activations && !pass_holds_inputs(a) ? a->activations : made;
     if (!pass_holds_inputs(a) && !a->activations) pass_blocks_forward(unit, blocks_end(a), made, NULL);
     if (pass_has_head(a))
         head_and_back(unit, all, a->activations, false);
@@ -324,17 +328,17 @@ static struct unit_arguments arguments_of_microbatch(const struct unit_arguments
 {
     struct unit_arguments a = *whole;
     const struct job *job = a.job;
-    uint64_t boundary = index * (uint64_t)(unit->r * unit->c);
+    const uint64_t boundary = index * transformer_number_bytes(unit, unit->r * unit->c);
     const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
-    uint64_t kept = index * table->bytes / sizeof(float);
+    const uint64_t kept = index * table->bytes;
     a.batch = batch_of_microbatch(a.batch, job, index);
     if (a.begins) a.begins += index * job->microbatch * job->sequence;
     if (a.position_rows) a.position_rows += index * job->microbatch * job->sequence;
-    if (a.boundary_in) a.boundary_in += boundary;
-    if (a.boundary_out) a.boundary_out += boundary;
-    if (a.gradient_in) a.gradient_in += boundary;
-    if (a.gradient_out) a.gradient_out += boundary;
-    if (a.activations) a.activations += kept;
+    if (a.boundary_in) a.boundary_in = transformer_at(a.boundary_in, boundary);
+    if (a.boundary_out) a.boundary_out = transformer_at(a.boundary_out, boundary);
+    if (a.gradient_in) a.gradient_in = (const char *)a.gradient_in + boundary;
+    if (a.gradient_out) a.gradient_out = transformer_at(a.gradient_out, boundary);
+    if (a.activations) a.activations = transformer_at(a.activations, kept);
     return a;
 }
 

@@ -28,23 +28,25 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
 
 /* Finds a layer's kept tensors in `all`, the kept tensors of all layers, laid out as in the table. Returns the layer's
  * output among these; NULL: it is the shard's last layer, or the head. */
-float *pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer, float *out[TRANSFORMER_KEPT_MAX]);
+kernel_number *pass_kept(const struct transformer_unit *unit, kernel_number *all, uint64_t layer,
+                         kernel_number *out[TRANSFORMER_KEPT_MAX]);
 
 /* Finds a layer's kept tensors in `alone`, only this layer's, without its output. */
-void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
-                     float *out[TRANSFORMER_KEPT_MAX]);
+void pass_kept_alone(const struct transformer_unit *unit, kernel_number *alone, uint64_t layer,
+                     kernel_number *out[TRANSFORMER_KEPT_MAX]);
 
 /* Finds a layer's input in `inputs`, of all layers except the first. */
-float *pass_held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer);
+kernel_number *pass_held_input(const struct transformer_unit *unit, kernel_number *inputs, uint64_t layer);
 
 /* Computes the head as a whole (struct transformer). */
-void pass_head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in, float *d_in);
+void pass_head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+               const kernel_number *in, kernel_number *d_in);
 
 /* Passes blocks forward and keeps all activations. The last output goes to `out`; NULL: nowhere. */
-void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out);
+void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, kernel_number *all, kernel_number *out);
 
 /* Returns a layer's input: the boundary, or the previous layer's kept output. */
-const float *pass_layer_input(const struct transformer_unit *unit, float *all, uint64_t layer);
+const kernel_number *pass_layer_input(const struct transformer_unit *unit, kernel_number *all, uint64_t layer);
 
 /* Computes a BACKWARD_INPUT of the shard's blocks, which end at layer `end`. */
 void pass_input_half(const struct transformer_unit *unit, uint64_t end);

@@ -17,7 +17,7 @@ void transformer_add_pieces(const struct transformer_unit *unit, float *out, flo
     for (int64_t step = 1; step < unit->pieces; step *= 2)
         for (int64_t p = 0; p + step < unit->pieces; p += 2 * step) {
             float *const sum = parts + p * count;
-            k->residual(k, 2 * step == unit->pieces ? out : sum, sum, sum + step * count, count);
+            k->add(k, 2 * step == unit->pieces ? out : sum, sum, sum + step * count, count);
         }
 }
 
@@ -62,16 +62,11 @@ void transformer_rotate(const struct transformer_unit *unit, const struct kernel
         part.kv /= unit->pieces;
         part.row_q /= unit->pieces;
         part.row_k /= unit->pieces;
-        part.q += p * unit->r * part.row_q;
-        part.k = is_joined(unit, rope->row_q) ? part.q + unit->inner / unit->pieces
-                                              : rope->k + p * unit->r * part.row_k;
+        part.q = transformer_number(unit, rope->q, p * unit->r * part.row_q);
+        part.k = is_joined(unit, rope->row_q) ? transformer_number(unit, part.q, unit->inner / unit->pieces)
+                                              : transformer_number(unit, rope->k, p * unit->r * part.row_k);
         unit->kernels->rope(unit->kernels, &part);
     }
-}
-
-static const float *moved(const float *values, int64_t count)
-{
-    return values ? values + count : NULL;
 }
 
 struct kernel_attention transformer_piece_of_attention(const struct transformer_unit *unit,
@@ -85,15 +80,15 @@ struct kernel_attention transformer_piece_of_attention(const struct transformer_
     part.row_kv /= pieces;
     const int64_t q = p * unit->r * part.row_q, kv = p * unit->r * part.row_kv, out = p * unit->r * inner;
     const int64_t joined = is_joined(unit, all->row_q) ? inner - unit->inner : 0; /* columns are closer together */
-    part.q = moved(all->q, q);
-    part.k = moved(all->k, kv + joined);
-    part.v = moved(all->v, kv + 2 * joined);
-    part.out += out;
+    part.q = transformer_read_number(unit, all->q, q);
+    part.k = transformer_read_number(unit, all->k, kv + joined);
+    part.v = transformer_read_number(unit, all->v, kv + 2 * joined);
+    part.out = transformer_number(unit, all->out, out);
     part.stats += p * unit->r * part.h;
     if (!all->dout) return part;
-    part.dout = moved(all->dout, out);
-    part.dq += q;
-    part.dk += kv + joined;
-    part.dv += kv + 2 * joined;
+    part.dout = transformer_read_number(unit, all->dout, out);
+    part.dq = transformer_number(unit, all->dq, q);
+    part.dk = transformer_number(unit, all->dk, kv + joined);
+    part.dv = transformer_number(unit, all->dv, kv + 2 * joined);
     return part;
 }

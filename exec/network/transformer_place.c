@@ -123,7 +123,8 @@ static bool has_output(const struct transformer_unit *unit, uint64_t layer)
     return !is_head(unit, layer) && layer + 1 < shard->first_layer + shard->layer_count;
 }
 
-float *pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer, float *out[TRANSFORMER_KEPT_MAX])
+kernel_number *pass_kept(const struct transformer_unit *unit, kernel_number *all, uint64_t layer,
+                         kernel_number *out[TRANSFORMER_KEPT_MAX])
 {
     const struct transformer_entries kept = transformer_layer_entries(&unit->arguments->tables->activations, layer);
     assert(kept.count > 0 && kept.count <= TRANSFORMER_KEPT_MAX);
@@ -131,8 +132,8 @@ float *pass_kept(const struct transformer_unit *unit, float *all, uint64_t layer
     return has_output(unit, layer) ? out[kept.count - 1] : NULL;
 }
 
-void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
-                     float *out[TRANSFORMER_KEPT_MAX])
+void pass_kept_alone(const struct transformer_unit *unit, kernel_number *alone, uint64_t layer,
+                     kernel_number *out[TRANSFORMER_KEPT_MAX])
 {
     const struct transformer_entries kept = transformer_layer_entries(&unit->arguments->tables->activations, layer);
     assert(kept.count > 0 && kept.count <= TRANSFORMER_KEPT_MAX);
@@ -140,7 +141,7 @@ void pass_kept_alone(const struct transformer_unit *unit, float *alone, uint64_t
         out[i] = transformer_at(alone, kept.first[i].offset_bytes - kept.first[0].offset_bytes);
 }
 
-float *pass_held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer)
+kernel_number *pass_held_input(const struct transformer_unit *unit, kernel_number *inputs, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t index = layer - a->shard->first_layer;

@@ -31,24 +31,24 @@ void transformer_exchange_sum(const struct kernels *kernels, const struct unit_s
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-const float *transformer_all_rows(const struct transformer_unit *unit, const float *own)
+const kernel_number *transformer_all_rows(const struct transformer_unit *unit, const kernel_number *own)
 {
     if (!unit->gathered) return own;
     unit_group_gather(unit->split->group, unit->split->rank, own, unit->gathered, (uint64_t)(unit->r * unit->c));
     return unit->gathered;
 }
 
-const float *transformer_rows_for_weights(const struct transformer_unit *unit, const float *own)
+const kernel_number *transformer_rows_for_weights(const struct transformer_unit *unit, const kernel_number *own)
 {
     return unit->leaves_weights ? own : transformer_all_rows(unit, own);
 }
 
-float *transformer_sum_room(const struct transformer_unit *unit, float *own)
+kernel_number *transformer_sum_room(const struct transformer_unit *unit, kernel_number *own)
 {
     return unit->gathered ? unit->gathered : unit->piece_sums ? unit->piece_sums : own;
 }
 
-void transformer_complete_sum(const struct transformer_unit *unit, float *own, float *sum)
+void transformer_complete_sum(const struct transformer_unit *unit, kernel_number *own, kernel_number *sum)
 {
     const int64_t count = unit->r * unit->c;
     transformer_add_pieces(unit, own, sum, count);
@@ -61,14 +61,14 @@ static int64_t first_own(const struct transformer_unit *unit)
     return unit->split->rank * unit->own * unit->c;
 }
 
-float *transformer_own_gathered(const struct transformer_unit *unit)
+kernel_number *transformer_own_gathered(const struct transformer_unit *unit)
 {
-    return unit->gathered + first_own(unit);
+    return transformer_number(unit, unit->gathered, first_own(unit));
 }
 
-float *transformer_own_sum(const struct transformer_unit *unit, float *values)
+kernel_number *transformer_own_sum(const struct transformer_unit *unit, kernel_number *values)
 {
-    float *const own = unit->gathered ? values + first_own(unit) : values;
+    kernel_number *const own = unit->gathered ? transformer_number(unit, values, first_own(unit)) : values;
     transformer_complete_sum(unit, own, unit->piece_sums ? unit->piece_sums : values);
     return own;
 }
@@ -81,9 +81,10 @@ struct transformer_unit transformer_with_all_rows(const struct transformer_unit 
     return whole;
 }
 
-void transformer_keep_own_rows(const struct transformer_unit *unit, float *own, const float *all)
+void transformer_keep_own_rows(const struct transformer_unit *unit, kernel_number *own, const kernel_number *all)
 {
-    transformer_copy(unit->kernels, own, all + first_own(unit), (uint64_t)(unit->own * unit->c) * sizeof *own);
+    transformer_copy(unit->kernels, own, transformer_read_number(unit, all, first_own(unit)),
+                     transformer_number_bytes(unit, unit->own * unit->c));
 }
 
 /* --- norms ------------------------------------------------------------------------------------ */
@@ -93,13 +94,14 @@ static void norm_part(const struct transformer_unit *unit, const struct transfor
                       int64_t parts, int64_t m, float *out, transformer_norm_pass *pass)
 {
     const int64_t rows = norm->rows / parts, at = m * rows * unit->c;
-    const struct transformer_norm part = {.dx = norm->dx + at,
+    const struct transformer_norm part = {.dx = transformer_number(unit, norm->dx, at),
                                           .d_weight = out,
                                           .d_bias = norm->d_bias ? out + unit->c : NULL,
-                                          .dout = norm->dout + at,
-                                          .x = norm->x + at,
+                                          .dout = transformer_read_number(unit, norm->dout, at),
+                                          .x = transformer_read_number(unit, norm->x, at),
                                           .stats = norm->stats + m * rows * values,
-                                          .added = norm->added ? norm->added + at : NULL,
+                                          .added = norm->added ? transformer_read_number(unit, norm->added, at)
+                                                               : NULL,
                                           .weight = norm->weight,
                                           .rows = rows};
     pass(unit, &part);
@@ -107,7 +109,7 @@ static void norm_part(const struct transformer_unit *unit, const struct transfor
 
 static void add(const struct transformer_unit *unit, float *sum, const float *x)
 {
-    unit->kernels->residual(unit->kernels, sum, sum, x, unit->c);
+    unit->kernels->add(unit->kernels, sum, sum, x, unit->c);
 }
 
 void transformer_norm_in_parts(const struct transformer_unit *unit, const struct transformer_norm *norm, int64_t values,
@@ -176,18 +178,19 @@ static struct transformer_table_rows rest_of(const struct transformer_unit *unit
     return rest;
 }
 
-void transformer_gather_split(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
+void transformer_gather_split(const struct transformer_unit *unit, kernel_number *x,
+                              const struct transformer_table_rows *rows)
 {
     const struct transformer_table_rows words = words_of(unit, rows), rest = rest_of(unit, rows);
     const int64_t count = unit->r * unit->c;
-    if (words.first_row > 0) unit->kernels->zero(unit->kernels, x, (uint64_t)count * sizeof *x);
+    if (words.first_row > 0) unit->kernels->zero(unit->kernels, x, transformer_number_bytes(unit, count));
     if (words.row_count > 0) transformer_gather(unit, x, &words);
     transformer_sum(unit, x, count);
     if (rest.row_count > 0) transformer_gather(unit, x, &rest);
 }
 
 void transformer_rows_backward_split(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                                     const float *dx, float *scratch)
+                                     const kernel_number *dx, float *scratch)
 {
     const struct transformer_table_rows words = words_of(unit, rows), rest = rest_of(unit, rows);
     if (words.row_count > 0) transformer_rows_backward(unit, &words, NULL, dx, scratch);

@@ -40,9 +40,9 @@ static enum status init_tables(const struct job *job, const struct plan_shard *s
     TRY(memory_state_tables(network, shard->first_layer, shard->layer_count,
                                  job_state_format(job), arena, &tables.state, err));
     TRY(memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
-                                job->sequence, arena, &tables.activations, err));
+                                job->sequence, job->precision, arena, &tables.activations, err));
     TRY(memory_inputs(network, shard->first_layer, shard->layer_count, job->microbatch,
-                           job->sequence, arena, &tables.inputs, err));
+                           job->sequence, job->precision, arena, &tables.inputs, err));
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++) {
             TRY(memory_workspace(network, shard->first_layer, shard->layer_count, (enum unit_pass)pass, how | way,
@@ -69,7 +69,7 @@ void unit_compute(const struct kernels *kernels, const struct unit_arguments *ar
 {
     const struct transformer *transformer = implementations[arguments->job->network.family];
     assert(transformer);
-    transformer_compute(transformer, kernels, arguments);
+    transformer_compute(transformer, kernels_of(kernels, arguments->job), arguments);
 }
 
 static const struct transformer_need bf16_needs[] = {
@@ -89,8 +89,10 @@ static const char *find_missing(const struct kernels *kernels, const struct tran
     return NULL;
 }
 
-const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)
+const char *unit_missing_kernel(const struct kernels *all, const struct job *job)
 {
+    const struct kernels *const kernels = kernels_of(all, job);
+    if (!kernels) return "numbers of 16 bits";
     const struct transformer *transformer = implementations[job->network.family];
     const char *missing = transformer ? find_missing(kernels, transformer->needs, transformer->need_count) : NULL;
     const bool windows = job->network.window > 0 && job->sequence > job->network.window;
@@ -111,12 +113,20 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
     return missing;
 }
 
+/* Names what a job of bf16 has that is not trained. */
+static const char *lacking_half(const struct job *job)
+{
+    static _Thread_local char text[160];
+    snprintf(text, sizeof text,
+             "%s of precision \"bf16\", 16 bits throughout, can be planned and simulated only (expected "
+             "\"bf16-weights\")", job_half_lacks(job));
+    return text;
+}
+
 const char *unit_unsupported(const struct job *job)
 {
     const struct transformer *transformer = implementations[job->network.family];
-    if (job->precision == PRECISION_BF16)
-        return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is "
-               "carried out)";
+    if (job_half_lacks(job)) return lacking_half(job);
     if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL &&
         job->optimizer.weight_decay > 0)
         return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": "

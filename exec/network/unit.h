@@ -93,17 +93,17 @@ struct unit_arguments {
     double *loss;
     uint64_t targets;           /* of a minibatch of rows, or of a masked language model, over which the loss is the
                                    mean; 0: all microbatches have equally many */
-    float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
-    float *boundary_out;        /* NULL for the last shard */
-    const float *gradient_in;   /* of its output; NULL for the last shard */
-    float *gradient_out;        /* of its input; NULL for shard 0 */
-    float *activations;         /* kept from forward to backward; NULL: recompute */
+    kernel_number *boundary_in; /* (R, C), the shard's input; NULL for shard 0 */
+    kernel_number *boundary_out; /* NULL for the last shard */
+    const kernel_number *gradient_in; /* of its output; NULL for the last shard */
+    kernel_number *gradient_out; /* of its input; NULL for shard 0 */
+    kernel_number *activations; /* kept from forward to backward; NULL: recompute */
     bool inputs_only;           /* layers are recomputed one at a time: UNIT_INPUTS (models/job/memory.h) */
-    float *handed_activations;  /* from a BACKWARD_INPUT to its BACKWARD_WEIGHT: all activations, where the forward pass
-                                   did not keep them ... */
-    float *handed_gradients;    /* ... and memory_block_gradients() of each block */
-    float *context;             /* of a slice of tokens: keys, values and their gradients of all tokens, for each block
-                                   ... */
+    kernel_number *handed_activations; /* from a BACKWARD_INPUT to its BACKWARD_WEIGHT: all activations, where the
+                                          forward pass did not keep them ... */
+    kernel_number *handed_gradients; /* ... and memory_block_gradients() of each block */
+    kernel_number *context;     /* of a slice of tokens: keys, values and their gradients of all tokens, for each
+                                   block ... */
     uint64_t context_bytes;     /* ... this long each (models/job/chunk_memory.h) ... */
     float *context_scratch;     /* ... and the scratch of attention to earlier tokens */
     float *workspace;

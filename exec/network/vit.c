@@ -53,7 +53,7 @@ static struct transformer_linear patch_linear(const struct transformer_unit *uni
 }
 
 /* Cuts the images of the batch into patches, in the first piece of scratch. */
-static float *cut_images(const struct transformer_unit *unit)
+static kernel_number *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
     const int64_t image = (int64_t)(n->channels * n->image * n->image);
@@ -66,15 +66,15 @@ static float *cut_images(const struct transformer_unit *unit)
 }
 
 /* Returns the second piece of scratch: a row of C for each patch. */
-static float *patch_rows(const struct transformer_unit *unit)
+static kernel_number *patch_rows(const struct transformer_unit *unit)
 {
     return unit->scratch + unit->b * (unit->t - 1) * pixels_of(unit);
 }
 
 static void embedding_forward(const struct transformer_unit *unit)
 {
-    const float *patches = cut_images(unit);
-    float *embedded = patch_rows(unit);
+    const kernel_number *patches = cut_images(unit);
+    kernel_number *embedded = patch_rows(unit);
     transformer_linear_forward(unit, embedded, patches, 0, patch_linear(unit));
     unit->kernels->join_forward(unit->kernels, unit->arguments->boundary_out, embedded,
                                 transformer_vector(unit, 0, CLASS_TOKEN),
@@ -83,8 +83,8 @@ static void embedding_forward(const struct transformer_unit *unit)
 
 static void embedding_backward(const struct transformer_unit *unit)
 {
-    const float *patches = cut_images(unit);
-    float *d_embedded = patch_rows(unit);
+    const kernel_number *patches = cut_images(unit);
+    kernel_number *d_embedded = patch_rows(unit);
     struct transformer_tensor token = transformer_tensor(unit, 0, CLASS_TOKEN);
     struct transformer_tensor positions = transformer_tensor(unit, 0, POSITIONS);
     unit->kernels->join_backward(unit->kernels, d_embedded, token.g, positions.g,
@@ -121,15 +121,15 @@ static struct transformer_linear linear_of(const struct transformer_unit *unit, 
                                        .bias = true};
 }
 
-static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *out)
+static void block_forward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, kernel_number *out)
 {
     const struct kernels *k = unit->kernels;
     int64_t c = unit->c, f = unit->f;
-    float *branch = kept[KEPT_MIDDLE];
+    kernel_number *branch = kept[KEPT_MIDDLE];
     transformer_norm_forward(unit, kept[KEPT_NORM1], NULL, kept[KEPT_NORM1_STATS], in, NULL, unit->own,
                              layer, NORM1_WEIGHT);
-    const float *const all = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    const kernel_number *const all = transformer_all_rows(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
         transformer_linear_forward(unit, kept[KEPT_Q + part], all, layer,
                                    qkv_linear(unit, part));
@@ -150,12 +150,12 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->residual(k, out, kept[KEPT_MIDDLE], out, unit->own * c);
 }
 
-static void block_backward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
-                           const float *in, const float *d_out, float *d_in)
+static void block_backward(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                           const kernel_number *in, const kernel_number *d_out, kernel_number *d_in)
 {
     const struct kernels *k = unit->kernels;
-    int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
-    float *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv, *d_middle = transformer_d_middle(unit, d_in);
+    int64_t c = unit->c, f = unit->f, part_numbers = unit->r * unit->inner;
+    kernel_number *d_branch = unit->d_stream2, *d_qkv = unit->d_qkv, *d_middle = transformer_d_middle(unit, d_in);
     transformer_linear_backward(unit, unit->d_wide, d_out, kept[KEPT_GELU], layer,
                                 transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)), false);
     k->gelu_backward(k, unit->d_wide, unit->d_wide, kept[KEPT_FC], unit->r * f,
@@ -172,21 +172,21 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
                               kept[KEPT_ATTENTION_STATS]);
     attention.dout = d_branch;
     attention.dq = d_qkv;
-    attention.dk = d_qkv + part_floats;
-    attention.dv = d_qkv + 2 * part_floats;
+    attention.dk = transformer_number(unit, d_qkv, part_numbers);
+    attention.dv = transformer_number(unit, d_qkv, 2 * part_numbers);
     k->attention_backward(k, &attention);
-    const float *const normed = transformer_rows_for_weights(unit, kept[KEPT_NORM1]);
+    const kernel_number *const normed = transformer_rows_for_weights(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
-        transformer_linear_backward(unit, d_branch, d_qkv + part * part_floats, normed, layer,
-                                    qkv_linear(unit, part), part > 0);
+        transformer_linear_backward(unit, d_branch, transformer_number(unit, d_qkv, part * part_numbers), normed,
+                                    layer, qkv_linear(unit, part), part > 0);
     transformer_norm_backward(unit, d_in, transformer_own_sum(unit, d_branch), in, kept[KEPT_NORM1_STATS], d_middle,
                               unit->own, layer, NORM1_WEIGHT);
 }
 
-static void block_weights(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                          const float *d_out)
+static void block_weights(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                          const kernel_number *in, const kernel_number *d_out)
 {
-    int64_t c = unit->c, f = unit->f, part_floats = unit->r * unit->inner;
+    int64_t c = unit->c, f = unit->f, part_numbers = unit->r * unit->inner;
     (void)in;
     transformer_linear_weight(unit, d_out, kept[KEPT_GELU], layer,
                               transformer_by_rows(linear_of(unit, OUT_WEIGHT, c, f)));
@@ -194,9 +194,10 @@ static void block_weights(const struct transformer_unit *unit, uint64_t layer, f
                               linear_of(unit, FC_WEIGHT, f, c));
     transformer_linear_weight(unit, unit->d_middle, kept[KEPT_ATTENTION], layer,
                               transformer_by_rows(linear_of(unit, PROJECTION_WEIGHT, c, unit->inner)));
-    const float *const normed = transformer_all_rows(unit, kept[KEPT_NORM1]);
+    const kernel_number *const normed = transformer_all_rows(unit, kept[KEPT_NORM1]);
     for (uint32_t part = 0; part < 3; part++)
-        transformer_linear_weight(unit, unit->d_qkv + part * part_floats, normed, layer, qkv_linear(unit, part));
+        transformer_linear_weight(unit, transformer_number(unit, unit->d_qkv, part * part_numbers), normed, layer,
+                                  qkv_linear(unit, part));
 }
 
 /* --- head ------------------------------------------------------------------------------------- */
@@ -207,11 +208,12 @@ static struct transformer_linear classifier_of(const struct transformer_unit *un
                                        .rows = unit->b,
                                        .out = (int64_t)unit->network->classes,
                                        .in = unit->c,
-                                       .bias = true};
+                                       .bias = true,
+                                       .logits = true};
 }
 
-static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in)
+static void head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
+                 const kernel_number *in, kernel_number *d_in)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
@@ -225,7 +227,7 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
     if (!d_in) return;
 
     /* room for all tokens: two rows for each sample fit */
-    float *d_normf = unit->d_stream2, *d_class = unit->d_stream2 + b * unit->c;
+    kernel_number *d_normf = unit->d_stream2, *d_class = transformer_number(unit, d_normf, b * unit->c);
     transformer_linear_backward(unit, d_normf, unit->logits, kept[KEPT_NORMF], layer,
                                 classifier_of(unit), false);
     transformer_norm_backward(unit, d_class, d_normf, kept[KEPT_CLASS], kept[KEPT_NORMF_STATS], NULL, b,

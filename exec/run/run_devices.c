@@ -98,6 +98,9 @@ static enum status open_cpu(struct run *run, struct error *err)
         run->streams[plan_stream(plan, d, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
     run->gather = *device_kernels(run->cpu);
     run->gather.threads = 1;
+    run->gather_half = *run->gather.half;
+    run->gather_half.threads = 1;
+    run->gather.half = &run->gather_half;
     return STATUS_OK;
 }
 

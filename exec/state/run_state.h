@@ -78,7 +78,7 @@ struct run {
                                     thread */
     bool *device_noted;          /* per device: lost; only for the walking thread */
     struct device *cpu;          /* the host's processor, without an arena; may be NULL */
-    struct kernels gather;       /* of the processor, for one thread: computations of the host stream */
+    struct kernels gather, gather_half; /* of the processor, for one thread: computations of the host stream */
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard, of the whole network; of a chunk only states and parameters */
     struct chunk_tables *chunks; /* per shard: of parallel jobs */

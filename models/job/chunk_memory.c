@@ -81,7 +81,7 @@ static uint64_t piece_scratch(const struct job *job, const struct parallel_layer
 static uint64_t kept_bytes(const struct job *job, const struct parallel_layers *piece, bool inputs_only)
 {
     return (inputs_only ? memory_input_bytes : memory_activation_bytes)(&job->network, piece->first, piece->count,
-                                                                        job->microbatch, job->sequence, PRECISION_FP32);
+                                                                        job->microbatch, job->sequence, job->precision);
 }
 
 /* Places what the first half of a backward pass hands over to the second. */
@@ -98,7 +98,8 @@ static void size_handover(const struct job *job, uint32_t kept, uint64_t stream,
     m->handover_bytes = m->handed_gradients_offset;
     if (blocks > 0)
         m->handover_bytes += blocks *
-                             memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence).bytes;
+                             memory_block_gradients(&job->network, last->first, job->microbatch, job->sequence,
+                                                    job->precision).bytes;
 }
 
 /* Returns the bytes of the statistics that a tensor group's head exchanges for a piece of rows. */
@@ -162,7 +163,7 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     const struct job *job = parallel_share_in(whole, &room);
     const struct network *n = &job->network;
     const bool embedding = layers.first == 0, tied = n->tied_head;
-    const uint64_t stream = aligned(memory_boundary_bytes(n, 0, job->microbatch, job->sequence, PRECISION_FP32));
+    const uint64_t stream = aligned(memory_boundary_bytes(n, 0, job->microbatch, job->sequence, job->precision));
     const uint32_t kept = kept_way(job, layers);
     struct chunk_memory m = {.has_embedding = embedding, .has_head = layers.first + layers.count == n->layer_count,
                              .inputs_only = kept & UNIT_INPUTS};

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 const char *const data_format_names[] = {
@@ -85,4 +86,12 @@ double job_adapter_scale(const struct job_adapter *adapter)
 {
     if (adapter->rank == 0) return 0;
     return adapter->alpha / (adapter->rslora ? sqrt((double)adapter->rank) : (double)adapter->rank);
+}
+
+const char *job_half_lacks(const struct job *job)
+{
+    if (job->precision != PRECISION_BF16) return NULL;
+    if (job->network.experts > 0) return "experts";
+    if (job->network.trained && job->network.trained->rank > 0) return "adapters";
+    return parallel_is_set(&job->parallel) ? "'parallel'" : NULL;
 }

@@ -347,11 +347,11 @@ void memory_lay_activations(const struct memory_range *range, uint64_t layer, st
 }
 
 enum status memory_activations(const struct network *network, uint64_t first_layer,
-                               uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
+                               uint64_t layer_count, uint64_t microbatch, uint64_t sequence, uint32_t precision,
                                struct arena *arena, struct memory_table *out, struct error *err)
 {
     struct memory_range range = memory_pass_range(network, first_layer, layer_count, microbatch, sequence,
-                                                  sizeof(float), memory_lay_activations);
+                                                  precision_bytes(precision), memory_lay_activations);
     return memory_range_table(&range, arena, out, err);
 }
 
@@ -394,11 +394,11 @@ static void lay_inputs(const struct memory_range *range, uint64_t layer, struct 
 }
 
 enum status memory_inputs(const struct network *network, uint64_t first_layer,
-                          uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
+                          uint64_t layer_count, uint64_t microbatch, uint64_t sequence, uint32_t precision,
                           struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct memory_range range =
-        memory_pass_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float), lay_inputs);
+    struct memory_range range = memory_pass_range(network, first_layer, layer_count, microbatch, sequence,
+                                                  precision_bytes(precision), lay_inputs);
     return memory_range_table(&range, arena, out, err);
 }
 

@@ -124,8 +124,7 @@ static inline uint64_t state_trained_bytes(const struct state_layout *layout)
 
 /*
  * Lists activations that a forward pass keeps for the backward pass, including the input of each layer except the
- * first (the boundary). Entries are "L.what" with L the layer's number. Tables are in fp32; byte counts use a
- * precision and leave out statistics.
+ * first (the boundary). Entries are "L.what" with L the layer's number, in a precision; statistics are fp32.
  *
  *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
@@ -152,7 +151,7 @@ static inline uint64_t state_trained_bytes(const struct state_layout *layout)
  */
 MUST_CHECK enum status memory_activations(const struct network *network, uint64_t first_layer,
                                           uint64_t layer_count, uint64_t microbatch,
-                                          uint64_t sequence, struct arena *arena,
+                                          uint64_t sequence, uint32_t precision, struct arena *arena,
                                           struct memory_table *out, struct error *err);
 uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision);
@@ -164,7 +163,7 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  */
 MUST_CHECK enum status memory_inputs(const struct network *network, uint64_t first_layer,
                                      uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
-                                     struct arena *arena, struct memory_table *out,
+                                     uint32_t precision, struct arena *arena, struct memory_table *out,
                                      struct error *err);
 uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision);
@@ -207,7 +206,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                piece (R,k) of the chosen ones' weights and (R) of that expert's factor
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
  *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of
- *                memory_attention_tiles() and memory_attention_library(), and (R,C) for blocks side by side or with
+ *                memory_attention_tiles(), with UNIT_HALF memory_attention_half_tiles(), and
+ *                memory_attention_library(), and (R,C) for blocks side by side or with
  *                dropout; embedding: two sorted lists of (row, token) pairs of 8 bytes, for bert's norm then two (R,C)
  *                and one (R,2); vit: the patches, as pixels and embedded
  *   adapter      (R,rank), backward twice: the input of a linear layer times A, and its gradient; only with adapters
@@ -217,7 +217,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                entry's offset plus its own. With UNIT_INPUTS only one layer's activations, without its output
  *                and not of the head
  */
-enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
+enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_ATTENTION_HALF_TILES = 7,
+       MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
        UNIT_ROUNDED = 16, UNIT_HALF = 32 };
@@ -230,6 +231,10 @@ struct attention_sizes {
 /* Returns attention's 4-byte numbers: two tiles of MEMORY_ATTENTION_TILE x T for each head in use, at most
  * MEMORY_ATTENTION_LANES. */
 uint64_t memory_attention_tiles(struct attention_sizes s);
+
+/* Returns the same for attention of bf16 numbers: each head in use also has MEMORY_ATTENTION_HALF_TILES tiles of
+ * MEMORY_ATTENTION_TILE x D, of operands and sums in fp32. */
+uint64_t memory_attention_half_tiles(struct attention_sizes s);
 
 /*
  * Returns the 4-byte numbers of a bf16 library (exec/cuda/attention_cudnn.c) that computes heads with shared keys
@@ -268,8 +273,8 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t microbatch, uint64_t sequence);
 
 /*
- * The gradients of a block's linear layers' outputs for one microbatch, fp32, as a backward pass in two units keeps
- * them from the first to the second:
+ * The gradients of a block's linear layers' outputs for one microbatch, in a precision, as a backward pass in two units
+ * keeps them from the first to the second:
  *
  *     d_out, d_middle   (R,C)  of the block's second and first sum, or of what enters their norms in bert
  *     d_qkv, d_wide     as in a workspace
@@ -279,7 +284,7 @@ struct memory_block_gradients {
     uint64_t bytes;
 };
 struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
-                                                     uint64_t sequence);
+                                                     uint64_t sequence, uint32_t precision);
 
 /* Writes the bytes of every pass for every combination of UNIT_KEEP, UNIT_GRADIENTS_OUT and UNIT_INPUTS, each with
  * `how` added, at the cost of one call. */

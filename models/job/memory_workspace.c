@@ -15,7 +15,7 @@ struct workspace {
     uint64_t layer, head, inputs; /* kept by a layer, and by the head; inputs of all */
     uint64_t rounded, d_rounded; /* inputs of linear layers, gradients of outputs */
     uint64_t attention[2]; /* scratch of attention that rounds: forward, backward */
-    uint64_t library[2];   /* the same with rounded operands */
+    uint64_t half[2];      /* the same of bf16 numbers */
     uint64_t d_logits;     /* gradients of 16-bit logits */
     uint64_t gathered, norm_parts; /* of a tensor group's member */
     uint64_t pieces;       /* sums of rows of each piece */
@@ -47,6 +47,13 @@ uint64_t memory_attention_tiles(struct attention_sizes s)
     if (lanes > MEMORY_ATTENTION_LANES) lanes = MEMORY_ATTENTION_LANES;
     if (rows > MEMORY_ATTENTION_TILE) rows = MEMORY_ATTENTION_TILE;
     return 2 * rows * s.tokens * lanes;
+}
+
+uint64_t memory_attention_half_tiles(struct attention_sizes s)
+{
+    const uint64_t lanes = min_u64(s.samples * s.heads, MEMORY_ATTENTION_LANES);
+    const uint64_t rows = min_u64(s.tokens, MEMORY_ATTENTION_TILE);
+    return memory_attention_tiles(s) + MEMORY_ATTENTION_HALF_TILES * rows * s.head_width * lanes;
 }
 
 uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, bool rounds)
@@ -86,7 +93,8 @@ static void need_attention(const struct network *network, struct memory_sizes s,
                                               .head_width = network->head_width};
     w->scratch = max_u64(w->scratch, memory_attention_tiles(attention));
     for (int back = 0; back < 2; back++) {
-        w->library[back] = max_u64(w->library[back], memory_attention_workspace(attention, back));
+        w->half[back] = max_u64(w->half[back], max_u64(memory_attention_half_tiles(attention),
+                                                       memory_attention_library(attention, back)));
         w->attention[back] = max_u64(w->attention[back], memory_attention_workspace(attention, back) +
                                                              memory_attention_copies(attention, back));
     }
@@ -235,7 +243,7 @@ static struct workspace need_range(const struct memory_range *range)
 static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forward)
 {
     if (how & UNIT_ROUNDED) return max_u64(w->scratch, w->attention[!forward]);
-    return how & UNIT_HALF ? max_u64(w->scratch, w->library[!forward]) : w->scratch;
+    return how & UNIT_HALF ? max_u64(w->scratch, w->half[!forward]) : w->scratch;
 }
 
 /* Numbers have the precision of activations. */
@@ -345,15 +353,16 @@ static uint64_t widest_words(const struct network *network, struct memory_sizes 
 }
 
 struct memory_block_gradients memory_block_gradients(const struct network *network, uint64_t layer, uint64_t microbatch,
-                                                     uint64_t sequence)
+                                                     uint64_t sequence, uint32_t precision)
 {
+    const uint64_t number = precision_bytes(precision);
     const struct memory_range range =
-        memory_pass_range(network, layer, 1, microbatch, sequence, sizeof(float), memory_lay_activations);
+        memory_pass_range(network, layer, 1, microbatch, sequence, number, memory_lay_activations);
     const struct memory_sizes s = memory_sizes_of(&range, layer);
     assert(network_layer_kind(network, layer) == LAYER_BLOCK);
-    const uint64_t stream = size_align(s.stream * s.width * sizeof(float), MEMORY_ALIGNMENT);
-    const uint64_t qkv = size_align(s.rows * (s.inner + 2 * s.shared) * sizeof(float), MEMORY_ALIGNMENT);
-    const uint64_t wide = size_align(widest_words(network, s) * sizeof(float), MEMORY_ALIGNMENT);
+    const uint64_t stream = size_align(s.stream * s.width * number, MEMORY_ALIGNMENT);
+    const uint64_t qkv = size_align(s.rows * (s.inner + 2 * s.shared) * number, MEMORY_ALIGNMENT);
+    const uint64_t wide = size_align(widest_words(network, s) * number, MEMORY_ALIGNMENT);
     return (struct memory_block_gradients){.d_middle_offset = stream,
                                            .d_qkv_offset = 2 * stream,
                                            .d_wide_offset = 2 * stream + qkv,

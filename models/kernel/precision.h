@@ -10,19 +10,29 @@
  *                 matrices vectors in fp32
  *
  * "bf16" is Megatron-LM's mixed precision; logits, their loss, statistics of norms and attention, and moments are
- * fp32. No executor here carries it out. The executor trains in "bf16-weights": it reads matrices (of products, and
- * tables of rows) in bf16; products round their other operand too and add up in fp32.
+ * fp32. Only hosts carry it out (exec/kernels/kernels_number.h): a kernel reads its operands widened to fp32, computes
+ * and adds up in fp32, and rounds a result once, to nearest, when it stores it. So rounded are
  *
- * In bf16-weights attention rounds the operands of its products:
+ *     each activation, also the residual stream after each sum, and each gradient of an activation
+ *     a gradient to which several products add, after each of them
+ *     an embedding, after each row that is added to it
+ *     the gradient of logits, as an operand of both products
+ *     in attention what follows, as in bf16-weights
+ *
+ * In "bf16-weights" the executor reads matrices (of products, and tables of rows) in bf16; products round their other
+ * operand too and add up in fp32.
+ *
+ * In both attention rounds the operands of its products:
  *
  *     rounded: q, k, v; exp(score - largest) as an operand; backward: the gradient of the output, the weights as its
  *              other operand, and the gradients of the scores
  *     fp32:    scores, the softmax and its sums, and all accumulators
- *     rounded when complete: the output and the gradients of q, k and v, which are stored as fp32
+ *     rounded when complete: the output and the gradients of q, k and v, which bf16-weights stores as fp32
  *
- * This holds for the host's kernels, CUDA's and cuDNN's graph (exec/kernels/kernels_attention.c,
- * exec/cuda/kernels_cuda_attention.cu, exec/cuda/attention_cudnn.c). They subtract the largest score of the row, or
- * the largest so far, and therefore round single weights differently.
+ * This holds for the host's kernels, and in bf16-weights for CUDA's and cuDNN's graph
+ * (exec/kernels/kernels_attention.c, exec/kernels/number/half_attention.c, exec/cuda/kernels_cuda_attention.cu,
+ * exec/cuda/attention_cudnn.c). They subtract the largest score of the row, or the largest so far, and therefore round
+ * single weights differently.
  *
  * After each step weights are rounded from the master to nearest (Micikevicius et al., arXiv 1710.03740).
  *

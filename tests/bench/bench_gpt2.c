@@ -11,6 +11,7 @@
  *
  * The goal: step / products <= 1.3 for GPT-2 124M at B 4, T 64 and at B 1, T 1024.
  */
+#define KERNELS_NUMBER float
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

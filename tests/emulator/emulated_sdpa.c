@@ -5,6 +5,7 @@
  *
  * Device memory is host memory here, so the table of the device works on the cases' arrays.
  */
+#define KERNELS_NUMBER float
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

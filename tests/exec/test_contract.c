@@ -9,11 +9,11 @@
  * pauses on every stream and with every released range filled with NaN: the losses of each step and of each
  * evaluation, the final weights and the weights of the best evaluation have the same bits as when each job is the
  * only one on a device that holds all of it, whether two devices copy to each other directly or through the host.
- * The same for each family of networks that can be trained, and for jobs whose weights or moments are in bf16, next
- * to each other, of a width that leaves rows unaligned; for jobs with frozen layers, embeddings and tensors, and for
- * adapters of frozen networks; and for jobs that clip, which can only be spilled: in a run of its own, each is one
- * shard and its embedding. A job that clips at a norm no gradient has ends with the same bits as a job that does not
- * clip at all. */
+ * The same for each family of networks that can be trained, and for jobs whose weights, moments or all numbers are in
+ * bf16, next to each other, of a width that leaves rows unaligned; for jobs with frozen layers, embeddings and
+ * tensors, and for adapters of frozen networks; and for jobs that clip, which can only be spilled: in a run of its
+ * own, each is one shard and its embedding. A job that clips at a norm no gradient has ends with the same bits as a job
+ * that does not clip at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,6 +92,26 @@ static const struct subject {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
      4.875, {0}, {ROUNDED, ROUNDED, FP32}, {FP32, BF16, BF16}, {{0}}, {{0}}, false},
+    /* 16 bits throughout, next to others; rows are unaligned */
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, FP32}, {FP32, BF16, BF16}, {{0}}, {{0}}, true},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {BF16, ROUNDED, BF16}, {BF16, FP32, BF16}, {{0}}, {{0}}, false},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, BF16}, {BF16, FP32, BF16}, {{0}}, {{0}}, false},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
+     "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
+     2.303, {0}, {BF16, BF16, FP32}, {FP32, BF16, BF16}, {{0}}, {{0}}, false},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, BF16}, {0},
+     {LAYERS(lowest_layers), LAYERS(middle_layers), TENSORS(some_tensors)}, {{0}}, false},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",

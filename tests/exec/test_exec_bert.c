@@ -252,6 +252,15 @@ static void test_unsupported(void **state)
                         "BertForMaskedLM)");
 }
 
+static void test_half(void **state)
+{
+    (void)state;
+    for (int choice = 0; choice < 2; choice++) {
+        struct job job = small_job(OPTIMIZER_SGD, choice);
+        family_check_half(&test, &job, false);
+    }
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -269,7 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests_name("exec/network/bert.c", tests, setup, teardown);
 }

@@ -212,6 +212,18 @@ static void test_cuts(void **state)
     }
 }
 
+static void test_half(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < ARRAY_COUNT(families); f++) {
+        struct job job = small_job(families[f], OPTIMIZER_SGD);
+        family_check_half(&test, &job, true);
+        for (size_t i = 0; i < 3; i++) job.network.ignored[i] = 0.2;
+        job.precision = PRECISION_BF16;
+        family_check_cuts(&test, &job, true);
+    }
+}
+
 /* A bias of keys that do not turn adds the same to all scores of a row: its gradient is noise, which AdamW makes steps
  * of. Files have gpt_neox's q, k and v in another order than memory. */
 static bool is_noise(const char *name, uint64_t i, uint64_t count)
@@ -287,7 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_cuts), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_missing_kernels), cmocka_unit_test(test_other_opt),
+        cmocka_unit_test(test_missing_kernels), cmocka_unit_test(test_other_opt), cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests_name("exec/network/decoder.c", tests, setup, teardown);
 }

@@ -402,11 +402,14 @@ static void test_bf16(void **state)
     const double weights = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_FP32);
     const double moments = loss_of(PRECISION_FP32, PRECISION_BF16);
     const double both = loss_of(PRECISION_BF16_WEIGHTS, PRECISION_BF16);
+    const double all = loss_of(PRECISION_BF16, PRECISION_FP32);
     print_message("after 20 steps: %.5f in fp32, %.5f with weights in bf16, %.5f with moments, %.5f with "
-                  "both\n", fp32, weights, moments, both);
+                  "both, %.5f with all in bf16\n", fp32, weights, moments, both, all);
     assert_true(fabs(weights - fp32) <= 3e-2 * fp32);
     assert_true(fabs(moments - fp32) <= 3e-2 * fp32);
     assert_true(fabs(both - fp32) <= 3e-2 * fp32);
+    assert_true(fabs(all - fp32) <= 3e-2 * fp32);
+    assert_true(all != fp32 && all != weights);
     assert_true(weights != fp32 && moments != fp32 && both != weights); /* they were in bf16 */
 }
 
@@ -415,13 +418,22 @@ static void test_cuts_bf16(void **state)
 {
     (void)state;
     for (uint32_t kind = 0; kind < OPTIMIZER_COUNT; kind++)
-        for (uint32_t form = 1; form < 4; form++) {
+        for (uint32_t form = 1; form < 6; form++) {
             struct job job = small_job(kind, true, form != 3);
-            job.precision = form & 1 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+            job.precision = form > 3 ? PRECISION_BF16 : form & 1 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
             if (optimizer_moments(kind) > 0 && form >= 2) job.optimizer.moments = PRECISION_BF16;
             if (job.precision == PRECISION_BF16 || job.optimizer.moments == PRECISION_BF16)
                 family_check_cuts(&test, &job, true);
         }
+}
+
+static void test_half(void **state)
+{
+    (void)state;
+    for (uint32_t form = 0; form < 4; form++) {
+        struct job job = small_job(OPTIMIZER_SGD, form & 1, form & 2);
+        family_check_half(&test, &job, true);
+    }
 }
 
 /* --- what cannot be trained ------------------------------------------------------------------- */
@@ -463,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_exact_gelu), cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_bf16),        cmocka_unit_test(test_cuts_bf16),
+        cmocka_unit_test(test_bf16),        cmocka_unit_test(test_cuts_bf16), cmocka_unit_test(test_half),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests_name("exec/network/unit.h", tests, setup, teardown);

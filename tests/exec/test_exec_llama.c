@@ -378,6 +378,39 @@ static void test_cuts_of_families(void **state)
     }
 }
 
+/* Wide enough that no norm divides by a small number. */
+static void make_wider(struct job *job)
+{
+    job->network.width = 32;
+    job->network.heads = 4;
+    job->network.kv_heads = 2;
+    job->network.head_width = 8;
+    job->network.ff_width = 57;
+    job->network.positions = job->sequence = 17;
+}
+
+static void test_half(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied);
+        make_wider(&job);
+        family_check_half(&test, &job, true);
+    }
+    for (int f = 0; f < OTHERS; f++) {
+        struct job job = small_job(OPTIMIZER_SGD, true);
+        make_family(&job.network, others[f]);
+        make_wider(&job);
+        if (job.network.experts == 0) {
+            family_check_half(&test, &job, true);
+            continue;
+        }
+        job.precision = PRECISION_BF16;
+        assert_string_equal(unit_unsupported(&job), "experts of precision \"bf16\", 16 bits throughout, can be planned "
+                            "and simulated only (expected \"bf16-weights\")");
+    }
+}
+
 /* Large enough for several tiles, teams and the library's other ways of dividing a product. */
 static void test_cuts_larger(void **state)
 {
@@ -573,7 +606,8 @@ static void test_mixed_tables(void **state)
     struct arena arena = {0};
     struct error err = {0};
     struct memory_table kept;
-    assert_int_equal(memory_activations(n, 1, 3, job.microbatch, job.sequence, &arena, &kept, &err), STATUS_OK);
+    assert_int_equal(memory_activations(n, 1, 3, job.microbatch, job.sequence, PRECISION_FP32, &arena, &kept, &err),
+                     STATUS_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_int_equal(memory_find(&kept, 1, names[i])->bytes, pairs * widths[i] * sizeof(float));
         if (i < 2) assert_null(memory_find(&kept, 2, names[i]));
@@ -657,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_torch_of_families), cmocka_unit_test(test_windows), cmocka_unit_test(test_geglu),
         cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),     cmocka_unit_test(test_missing_kernels),
         cmocka_unit_test(test_unsupported), cmocka_unit_test(test_routes), cmocka_unit_test(test_mixed_tables),
+        cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests_name("exec/network/llama.c", tests, setup, teardown);
 }

@@ -238,6 +238,15 @@ static void test_unsupported(void **state)
     assert_string_equal(unit_missing_kernel(&partial, &job), "patches");
 }
 
+static void test_half(void **state)
+{
+    (void)state;
+    for (int choice = 0; choice < 2; choice++) {
+        struct job job = small_job(OPTIMIZER_SGD, choice);
+        family_check_half(&test, &job, false);
+    }
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -256,7 +265,7 @@ int main(void)
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_of_one_patch),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests_name("exec/network/vit.c", tests, setup, teardown);
 }

@@ -4,6 +4,7 @@
  * Kernels work on the device's memory and the cases on the host's pool, so the table that the cases
  * see copies the pool to the device, calls, and copies it back, each time.
  */
+#define KERNELS_NUMBER float
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -306,7 +306,7 @@ static void join(struct line *line)
     if (!m->copies_table) return;
     float *other = last->gradient + m->table_gradient_offset / sizeof(float);
     const int64_t count = (int64_t)(m->table_rows * line->job->network.width);
-    kernels->residual(kernels, first->gradient, first->gradient, other, count);
+    kernels->add(kernels, first->gradient, first->gradient, other, count);
     memcpy(other, first->gradient, (size_t)count * sizeof(float));
 }
 

@@ -204,8 +204,10 @@ static void sixteen_bits_throughout(void **state)
     /* a backward pass works on d_stream2 (R, C), d_qkv (R, 3 C) and d_wide (R, F) */
     const uint64_t wide = memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP, 2, 32);
     const uint64_t half = memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP | UNIT_HALF, 2, 32);
-    const uint64_t library = 2 * 64 * 64 + 1024, tiles = 4 * 2 * 2 * 32 * 32; /* scratch of attention */
-    assert_int_equal(wide - half, 2 * rows * (5 + 15 + 20) - (library > tiles ? library - tiles : 0));
+    const uint64_t library = 2 * 64 * 64 + 1024, tiles = 4 * 2 * 2 * 32 * 32; /* scratch of attention ... */
+    const uint64_t widened = tiles + 4 * 2 * MEMORY_ATTENTION_HALF_TILES * 32 * 5; /* ... by tiles of q, k and so on */
+    assert_true(widened > library);
+    assert_int_equal(wide - half, 2 * rows * (5 + 15 + 20) - (widened - tiles));
 }
 
 /* --- activations ---------------------------------------------------------------------------- */
@@ -220,7 +222,7 @@ static void activations_of_gpt2(void **state)
     struct memory_table table;
     struct error err = {0};
     const uint64_t rows = 192, block = 8 * 768 + 2 * 3072 + 4 + 12, head = 768 + 2;
-    assert_int_equal(memory_activations(&n, 11, 3, 2, 96, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(memory_activations(&n, 11, 3, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_OK);
     check_table(&table, MEMORY_ALIGNMENT);
     assert_int_equal(table.count, 11 + 11 + 2);
     assert_int_equal(table.bytes, rows * (2 * block + head) * 4);
@@ -230,7 +232,7 @@ static void activations_of_gpt2(void **state)
     assert_int_equal(memory_find(&table, 12, "attention_stats")->bytes, 2 * 12 * 96 * 4);
     assert_int_equal(memory_find(&table, 12, "output")->bytes, rows * 768 * 4);
     /* the last layer's output is the boundary */
-    assert_int_equal(memory_activations(&n, 3, 2, 2, 96, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(memory_activations(&n, 3, 2, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_OK);
     assert_int_equal(table.bytes, rows * (2 * block - 768) * 4);
     assert_non_null(memory_find(&table, 3, "output"));
     assert_null(memory_find(&table, 4, "output"));
@@ -250,7 +252,7 @@ static void inputs_of_layers(void **state)
     struct memory_table table;
     struct error err = {0};
     const uint64_t stream = 192 * 768 * 4;
-    assert_int_equal(memory_inputs(&n, 4, 5, 2, 96, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(memory_inputs(&n, 4, 5, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_OK);
     check_table(&table, MEMORY_ALIGNMENT);
     assert_int_equal(table.count, 4);
     assert_int_equal(table.bytes, 4 * stream);
@@ -310,7 +312,7 @@ static void activations_of_llama(void **state)
     struct memory_table table;
     struct error err = {0};
     const uint64_t rows = 192, block = 4 * 2048 + 2 * 2048 + 2 * 512 + 3 * 8192 + 2 + 32;
-    assert_int_equal(memory_activations(&n, 15, 3, 2, 96, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(memory_activations(&n, 15, 3, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_OK);
     check_table(&table, MEMORY_ALIGNMENT);
     assert_int_equal(table.count, 14 + 14 + 2);
     assert_int_equal(table.bytes, rows * (2 * block + 2048 + 1) * 4);
@@ -531,12 +533,12 @@ static void sizes_are_those_of_the_tables(void **state)
         for (uint64_t i = 0; i < count; i++) parameters += network_layer_parameters(&n, first + i);
         assert_int_equal(elements, parameters);
 
-        assert_int_equal(memory_activations(&n, first, count, b, t, &arena, &table, &err),
+        assert_int_equal(memory_activations(&n, first, count, b, t, PRECISION_FP32, &arena, &table, &err),
                          STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
         assert_int_equal(memory_activation_bytes(&n, first, count, b, t, PRECISION_FP32), table.bytes);
         uint64_t all = table.bytes;
-        assert_int_equal(memory_inputs(&n, first, count, b, t, &arena, &table, &err), STATUS_OK);
+        assert_int_equal(memory_inputs(&n, first, count, b, t, PRECISION_FP32, &arena, &table, &err), STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
         assert_int_equal(table.count, count - 1);
         assert_int_equal(memory_input_bytes(&n, first, count, b, t, PRECISION_FP32), table.bytes);
@@ -586,9 +588,9 @@ static void memory_may_end_anywhere(void **state)
     alloc_test_fail_at(1);
     assert_int_equal(memory_parameters(&n, 0, 14, &arena, &table, &err), STATUS_NO_MEMORY);
     alloc_test_fail_at(1);
-    assert_int_equal(memory_activations(&n, 0, 14, 2, 96, &arena, &table, &err), STATUS_NO_MEMORY);
+    assert_int_equal(memory_activations(&n, 0, 14, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_NO_MEMORY);
     alloc_test_fail_at(1);
-    assert_int_equal(memory_inputs(&n, 0, 14, 2, 96, &arena, &table, &err), STATUS_NO_MEMORY);
+    assert_int_equal(memory_inputs(&n, 0, 14, 2, 96, PRECISION_FP32, &arena, &table, &err), STATUS_NO_MEMORY);
     alloc_test_fail_at(1);
     assert_int_equal(memory_workspace(&n, 0, 14, UNIT_LOSS, false, 2, 96, &arena, &table, &err),
                      STATUS_NO_MEMORY);

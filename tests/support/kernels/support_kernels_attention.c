@@ -10,6 +10,7 @@
  *     ds  = p (dp - delta) scale        2^-8 of itself; delta is made from an `out` that is off as above
  *     dq  = sum ds k, dk = sum ds q     2^-8 of the result, and the error of each ds
  */
+#define KERNELS_NUMBER float
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -58,6 +58,10 @@ void family_check_ways(const struct family_test *test, family_small_job make, ui
 /* Runs family_check_cuts() with every optimizer and both choices. */
 void family_check_optimizers(const struct family_test *test, family_small_job make, bool slices);
 
+/* Checks the job in precision bf16 (support_family_half.c): its first step's loss and gradients against fp32's, and
+ * family_check_cuts() with every optimizer. */
+void family_check_half(const struct family_test *test, const struct job *job, bool slices);
+
 /* Checks a head whose logits are computed in pieces: the step of a batch is the mean of the steps of its samples,
  * each small enough for one piece; an evaluation has the loss of the step; and cutting the network changes no bit.
  * `words`: number of words to be found in a sample of T; NULL: all. job->optimizer must be

@@ -30,76 +30,79 @@ CLONES_PART float gate_slope(enum gate gate, float x, float s)
     return gate == GATE_GELU ? math_gelu_slope(x, s) : s + x * s * (1.0f - s);
 }
 
-CLONES_PART void gated_part(enum gate kind, float *y, const float *gate, const float *up, int64_t chunks)
+CLONES_PART void gated_part(enum gate kind, kernel_number *y, const kernel_number *gate, const kernel_number *up,
+                            int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         float g[HOST_CHUNK], u[HOST_CHUNK];
-        memcpy(g, gate + chunk * HOST_CHUNK, sizeof g);
-        memcpy(u, up + chunk * HOST_CHUNK, sizeof u);
+        host_load_chunk(g, gate + chunk * HOST_CHUNK);
+        host_load_chunk(u, up + chunk * HOST_CHUNK);
         for (int l = 0; l < HOST_CHUNK; l++) g[l] = g[l] * gate_share(kind, g[l]) * u[l];
-        memcpy(y + chunk * HOST_CHUNK, g, sizeof g);
+        host_store_chunk(y + chunk * HOST_CHUNK, g);
     }
 }
 
-CLONES_PART void gated_backward_part(enum gate kind, float *dgate, float *dup, const float *dy, const float *gate,
-                                     const float *up, int64_t chunks)
+CLONES_PART void gated_backward_part(enum gate kind, kernel_number *dgate, kernel_number *dup,
+                                     const kernel_number *dy, const kernel_number *gate, const kernel_number *up,
+                                     int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         int64_t at = chunk * HOST_CHUNK;
         float g[HOST_CHUNK], u[HOST_CHUNK], d[HOST_CHUNK];
-        memcpy(g, gate + at, sizeof g);
-        memcpy(u, up + at, sizeof u);
-        memcpy(d, dy + at, sizeof d);
+        host_load_chunk(g, gate + at);
+        host_load_chunk(u, up + at);
+        host_load_chunk(d, dy + at);
         for (int l = 0; l < HOST_CHUNK; l++) {
             float s = gate_share(kind, g[l]), act = g[l] * s;
             g[l] = d[l] * u[l] * gate_slope(kind, g[l], s);
             u[l] = d[l] * act;
         }
-        memcpy(dgate + at, g, sizeof g);
-        memcpy(dup + at, u, sizeof u);
+        host_store_chunk(dgate + at, g);
+        host_store_chunk(dup + at, u);
     }
 }
 
-CLONES static void swiglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
+CLONES static void swiglu_chunks(kernel_number *y, const kernel_number *gate, const kernel_number *up, int64_t chunks)
 {
     gated_part(GATE_SILU, y, gate, up, chunks);
 }
 
-CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
-                                          int64_t chunks)
+CLONES static void swiglu_backward_chunks(kernel_number *dgate, kernel_number *dup, const kernel_number *dy,
+                                          const kernel_number *gate, const kernel_number *up, int64_t chunks)
 {
     gated_backward_part(GATE_SILU, dgate, dup, dy, gate, up, chunks);
 }
 
-CLONES static void geglu_chunks(float *y, const float *gate, const float *up, int64_t chunks)
+CLONES static void geglu_chunks(kernel_number *y, const kernel_number *gate, const kernel_number *up, int64_t chunks)
 {
     gated_part(GATE_GELU, y, gate, up, chunks);
 }
 
-CLONES static void geglu_backward_chunks(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
-                                         int64_t chunks)
+CLONES static void geglu_backward_chunks(kernel_number *dgate, kernel_number *dup, const kernel_number *dy,
+                                         const kernel_number *gate, const kernel_number *up, int64_t chunks)
 {
     gated_backward_part(GATE_GELU, dgate, dup, dy, gate, up, chunks);
 }
 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
-void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
-                         const float *up, int64_t n)
+void HOST(swiglu_forward)(const struct kernels *kernels, kernel_number *y, const kernel_number *gate,
+                         const kernel_number *up, int64_t n)
 {
-    host_map_two(kernels, swiglu_chunks, y, gate, up, n);
+    HOST(map_two)(kernels, swiglu_chunks, y, gate, up, n);
 }
 
-void host_geglu_forward(const struct kernels *kernels, float *y, const float *gate, const float *up, int64_t n)
+void HOST(geglu_forward)(const struct kernels *kernels, kernel_number *y, const kernel_number *gate,
+                         const kernel_number *up, int64_t n)
 {
-    host_map_two(kernels, geglu_chunks, y, gate, up, n);
+    HOST(map_two)(kernels, geglu_chunks, y, gate, up, n);
 }
 
-typedef void (*gated_backward)(float *dgate, float *dup, const float *dy, const float *gate, const float *up,
-                               int64_t chunks);
+typedef void (*gated_backward)(kernel_number *dgate, kernel_number *dup, const kernel_number *dy,
+                               const kernel_number *gate, const kernel_number *up, int64_t chunks);
 
-static void map_backward(const struct kernels *kernels, gated_backward leaf, float *dgate, float *dup, const float *dy,
-                         const float *gate, const float *up, int64_t n)
+static void map_backward(const struct kernels *kernels, gated_backward leaf, kernel_number *dgate, kernel_number *dup,
+                         const kernel_number *dy, const kernel_number *gate, const kernel_number *up, int64_t n)
 {
     int64_t blocks = host_blocks(n, HOST_BLOCK);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
@@ -110,7 +113,7 @@ static void map_backward(const struct kernels *kernels, gated_backward leaf, flo
         if (rest > 0) {
             int64_t last = first + count - rest;
             size_t bytes = (size_t)rest * sizeof *dy;
-            float g[HOST_CHUNK] = {0}, u[HOST_CHUNK] = {0}, d[HOST_CHUNK] = {0};
+            kernel_number g[HOST_CHUNK] = {0}, u[HOST_CHUNK] = {0}, d[HOST_CHUNK] = {0};
             memcpy(g, gate + last, bytes);
             memcpy(u, up + last, bytes);
             memcpy(d, dy + last, bytes);
@@ -121,14 +124,14 @@ static void map_backward(const struct kernels *kernels, gated_backward leaf, flo
     }
 }
 
-void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
-                          const float *gate, const float *up, int64_t n)
+void HOST(swiglu_backward)(const struct kernels *kernels, kernel_number *dgate, kernel_number *dup,
+                           const kernel_number *dy, const kernel_number *gate, const kernel_number *up, int64_t n)
 {
     map_backward(kernels, swiglu_backward_chunks, dgate, dup, dy, gate, up, n);
 }
 
-void host_geglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy, const float *gate,
-                         const float *up, int64_t n)
+void HOST(geglu_backward)(const struct kernels *kernels, kernel_number *dgate, kernel_number *dup,
+                          const kernel_number *dy, const kernel_number *gate, const kernel_number *up, int64_t n)
 {
     map_backward(kernels, geglu_backward_chunks, dgate, dup, dy, gate, up, n);
 }

@@ -9,7 +9,7 @@
  * weights were trained with those. They are computed once per position for all samples and heads, unless positions of
  * packed rows differ between samples.
  *
- * Cost: 16 bytes per pair, and per position W/2 sines and cosines of about 20 ns each.
+ * Cost, in fp32: 16 bytes per pair, and per position W/2 sines and cosines of about 20 ns each.
  * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py, or modeling_gptj.py.
  */
 #include "exec/kernels/kernels_host.h"
@@ -20,23 +20,23 @@ enum { PAIRS = 128 }; /* of a head at a time */
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES static void rotate_pairs(float *restrict first, float *restrict second,
-                              const float *restrict cosines, const float *restrict sines,
-                              int64_t pairs)
+CLONES static void rotate_pairs(kernel_number *restrict first, kernel_number *restrict second,
+                                const float *restrict cosines, const float *restrict sines, int64_t pairs)
 {
     for (int64_t i = 0; i < pairs; i++) {
-        float x = first[i], y = second[i];
-        first[i] = x * cosines[i] - y * sines[i];
-        second[i] = y * cosines[i] + x * sines[i];
+        const float x = host_wide(first[i]), y = host_wide(second[i]);
+        first[i] = host_stored(x * cosines[i] - y * sines[i]);
+        second[i] = host_stored(y * cosines[i] + x * sines[i]);
     }
 }
 
-CLONES static void rotate_adjacent(float *x, const float *restrict cosines, const float *restrict sines, int64_t pairs)
+CLONES static void rotate_adjacent(kernel_number *x, const float *restrict cosines, const float *restrict sines,
+                                   int64_t pairs)
 {
     for (int64_t i = 0; i < pairs; i++, x += 2) {
-        const float first = x[0], second = x[1];
-        x[0] = first * cosines[i] - second * sines[i];
-        x[1] = second * cosines[i] + first * sines[i];
+        const float first = host_wide(x[0]), second = host_wide(x[1]);
+        x[0] = host_stored(first * cosines[i] - second * sines[i]);
+        x[1] = host_stored(second * cosines[i] + first * sines[i]);
     }
 }
 
@@ -48,11 +48,11 @@ struct kernels_rope_rotation {
 };
 
 /* Rotates one token's heads. */
-static void rotate_heads(float *x, const struct kernels_rope_rotation *rotation, int64_t heads,
+static void rotate_heads(kernel_number *x, const struct kernels_rope_rotation *rotation, int64_t heads,
                          const struct kernel_rope *rope)
 {
     for (int64_t head = 0; head < heads; head++) {
-        float *const pairs = x + head * rope->d + (rope->adjacent ? 2 : 1) * rotation->first;
+        kernel_number *const pairs = x + head * rope->d + (rope->adjacent ? 2 : 1) * rotation->first;
         if (rope->adjacent) rotate_adjacent(pairs, rotation->cosines, rotation->sines, rotation->count);
         else rotate_pairs(pairs, pairs + rope->turned / 2, rotation->cosines, rotation->sines, rotation->count);
     }
@@ -67,7 +67,7 @@ static void find_rotation(struct kernels_rope_rotation *rotation, const float *f
     }
 }
 
-void host_rope(const struct kernels *kernels, const struct kernel_rope *rope)
+void HOST(rope)(const struct kernels *kernels, const struct kernel_rope *rope)
 {
     const int64_t pairs = rope->turned / 2;
     for (int64_t first = 0; first < pairs; first += PAIRS) {

@@ -22,14 +22,14 @@ enum { COLUMNS = 64, ROWS = 64 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES void host_add_row(float *sum, const float *x, const float *y, int64_t c)
+CLONES void HOST(add_row)(kernel_number *sum, const kernel_number *x, const kernel_number *y, int64_t c)
 {
 #pragma omp simd
-    for (int64_t i = 0; i < c; i++) sum[i] = x[i] + y[i];
+    for (int64_t i = 0; i < c; i++) sum[i] = host_stored(host_wide(x[i]) + host_wide(y[i]));
 }
 
-CLONES static void norm_row(float *restrict out, float *restrict stats, const float *x,
-                                 const float *w, const float *b, int64_t c, float epsilon)
+CLONES static void norm_row(kernel_number *restrict out, float *restrict stats, const kernel_number *x,
+                                 const kernel_number *w, const kernel_number *b, int64_t c, float epsilon)
 {
     float mean = math_row_sum(x, c) / (float)c;
 
@@ -37,18 +37,19 @@ CLONES static void norm_row(float *restrict out, float *restrict stats, const fl
     int64_t i = 0;
     for (; i + HOST_LANES <= c; i += HOST_LANES)
         for (int l = 0; l < HOST_LANES; l++)
-            lanes[l] += (x[i + l] - mean) * (x[i + l] - mean);
-    for (int l = 0; l < c - i; l++) lanes[l] += (x[i + l] - mean) * (x[i + l] - mean);
+            lanes[l] += (host_wide(x[i + l]) - mean) * (host_wide(x[i + l]) - mean);
+    for (int l = 0; l < c - i; l++) lanes[l] += (host_wide(x[i + l]) - mean) * (host_wide(x[i + l]) - mean);
     float inverse = 1.0f / sqrtf(math_fold(lanes) / (float)c + epsilon);
 
-    for (int64_t j = 0; j < c; j++) out[j] = (x[j] - mean) * inverse * w[j] + b[j];
+    for (int64_t j = 0; j < c; j++)
+        out[j] = host_stored((host_wide(x[j]) - mean) * inverse * host_wide(w[j]) + host_wide(b[j]));
     stats[0] = mean;
     stats[1] = inverse;
 }
 
 /* added: NULL, or dx */
-CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
-                                       const float *stats, const float *w, const float *added,
+CLONES static void norm_input_row(kernel_number *dx, const kernel_number *dout, const kernel_number *x,
+                                       const float *stats, const kernel_number *w, const kernel_number *added,
                                        int64_t c)
 {
     float mean = stats[0], inverse = stats[1];
@@ -56,14 +57,14 @@ CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
     int64_t i = 0;
     for (; i + HOST_LANES <= c; i += HOST_LANES)
         for (int l = 0; l < HOST_LANES; l++) {
-            float g = dout[i + l] * w[i + l];
+            float g = host_wide(dout[i + l]) * host_wide(w[i + l]);
             plain[l] += g;
-            weighted[l] += g * ((x[i + l] - mean) * inverse);
+            weighted[l] += g * ((host_wide(x[i + l]) - mean) * inverse);
         }
     for (int l = 0; l < c - i; l++) {
-        float g = dout[i + l] * w[i + l];
+        float g = host_wide(dout[i + l]) * host_wide(w[i + l]);
         plain[l] += g;
-        weighted[l] += g * ((x[i + l] - mean) * inverse);
+        weighted[l] += g * ((host_wide(x[i + l]) - mean) * inverse);
     }
     float average = math_fold(plain) / (float)c;
     float slope = math_fold(weighted) / (float)c;
@@ -71,19 +72,21 @@ CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
     if (added) {
 #pragma omp simd
         for (int64_t j = 0; j < c; j++) {
-            float g = (dout[j] * w[j] - average - (x[j] - mean) * inverse * slope) * inverse;
-            dx[j] = added[j] + g;
+            const float g = host_wide(dout[j]) * host_wide(w[j]), n = (host_wide(x[j]) - mean) * inverse;
+            dx[j] = host_stored(host_wide(added[j]) + (g - average - n * slope) * inverse);
         }
     } else {
 #pragma omp simd
-        for (int64_t j = 0; j < c; j++)
-            dx[j] = (dout[j] * w[j] - average - (x[j] - mean) * inverse * slope) * inverse;
+        for (int64_t j = 0; j < c; j++) {
+            const float g = host_wide(dout[j]) * host_wide(w[j]), n = (host_wide(x[j]) - mean) * inverse;
+            dx[j] = host_stored((g - average - n * slope) * inverse);
+        }
     }
 }
 
 /* dw and db of COLUMNS columns over all rows; either may be NULL */
-CLONES static void norm_weight_columns(float *dw, float *db, const float *dout, const float *x, const float *stats,
-                                            int64_t r, int64_t stride)
+CLONES static void norm_weight_columns(float *dw, float *db, const kernel_number *dout, const kernel_number *x,
+                                       const float *stats, int64_t r, int64_t stride)
 {
     float total_w[COLUMNS] = {0}, total_b[COLUMNS] = {0};
     for (int64_t first = 0; first < r; first += ROWS) {
@@ -91,10 +94,10 @@ CLONES static void norm_weight_columns(float *dw, float *db, const float *dout, 
         int64_t end = host_min(first + ROWS, r);
         for (int64_t row = first; row < end; row++) {
             float mean = stats[2 * row], inverse = stats[2 * row + 1];
-            const float *g = dout + row * stride, *in = x + row * stride;
+            const kernel_number *g = dout + row * stride, *in = x + row * stride;
             for (int l = 0; l < COLUMNS; l++) {
-                partial_w[l] += g[l] * ((in[l] - mean) * inverse);
-                partial_b[l] += g[l];
+                partial_w[l] += host_wide(g[l]) * ((host_wide(in[l]) - mean) * inverse);
+                partial_b[l] += host_wide(g[l]);
             }
         }
         for (int l = 0; l < COLUMNS; l++) {
@@ -107,7 +110,7 @@ CLONES static void norm_weight_columns(float *dw, float *db, const float *dout, 
 }
 
 /* Sums the last, narrower block. */
-static void norm_weight_some(float *dw, float *db, const float *dout, const float *x,
+static void norm_weight_some(float *dw, float *db, const kernel_number *dout, const kernel_number *x,
                              const float *stats, int64_t r, int64_t stride, int64_t count)
 {
     for (int64_t l = 0; l < count; l++) {
@@ -116,8 +119,8 @@ static void norm_weight_some(float *dw, float *db, const float *dout, const floa
             float partial_w = 0, partial_b = 0;
             int64_t end = host_min(first + ROWS, r);
             for (int64_t row = first; row < end; row++) {
-                float g = dout[row * stride + l];
-                partial_w += g * ((x[row * stride + l] - stats[2 * row]) * stats[2 * row + 1]);
+                float g = host_wide(dout[row * stride + l]);
+                partial_w += g * ((host_wide(x[row * stride + l]) - stats[2 * row]) * stats[2 * row + 1]);
                 partial_b += g;
             }
             total_w += partial_w;
@@ -130,25 +133,25 @@ static void norm_weight_some(float *dw, float *db, const float *dout, const floa
 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
-void host_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
-                       const float *x, const float *y, const float *w, const float *b, int64_t r,
-                       int64_t c, float epsilon)
+void HOST(norm_forward)(const struct kernels *kernels, kernel_number *out, kernel_number *sum, float *stats,
+                        const kernel_number *x, const kernel_number *y, const kernel_number *w,
+                        const kernel_number *b, int64_t r, int64_t c, float epsilon)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (r * c > HOST_SERIAL)
     for (int64_t row = 0; row < r; row++) {
-        const float *in = x + row * c;
+        const kernel_number *in = x + row * c;
         if (y) {
-            host_add_row(sum + row * c, in, y + row * c, c);
+            HOST(add_row)(sum + row * c, in, y + row * c, c);
             in = sum + row * c;
         }
         norm_row(out + row * c, stats + 2 * row, in, w, b, c, epsilon);
     }
 }
 
-void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, float *db,
-                        const float *dout, const float *x, const float *stats, const float *w,
-                        const float *added, int64_t r, int64_t c)
+void HOST(norm_backward)(const struct kernels *kernels, kernel_number *dx, float *dw, float *db,
+                        const kernel_number *dout, const kernel_number *x, const float *stats, const kernel_number *w,
+                        const kernel_number *added, int64_t r, int64_t c)
 {
     int64_t blocks = dw || db ? host_blocks(c, COLUMNS) : 0;
 #pragma omp parallel num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)

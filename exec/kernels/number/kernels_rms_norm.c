@@ -18,46 +18,47 @@ enum { COLUMNS = 64, ROWS = 64 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES static void rms_norm_row(float *restrict out, float *restrict stats, const float *x,
-                                const float *w, int64_t c, float epsilon)
+CLONES static void rms_norm_row(kernel_number *restrict out, float *restrict stats, const kernel_number *x,
+                                const kernel_number *w, int64_t c, float epsilon)
 {
     float lanes[HOST_LANES] = {0};
     int64_t i = 0;
     for (; i + HOST_LANES <= c; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) lanes[l] += x[i + l] * x[i + l];
-    for (int l = 0; l < c - i; l++) lanes[l] += x[i + l] * x[i + l];
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += host_wide(x[i + l]) * host_wide(x[i + l]);
+    for (int l = 0; l < c - i; l++) lanes[l] += host_wide(x[i + l]) * host_wide(x[i + l]);
     float inverse = 1.0f / sqrtf(math_fold(lanes) / (float)c + epsilon);
-    for (int64_t j = 0; j < c; j++) out[j] = x[j] * inverse * w[j];
+    for (int64_t j = 0; j < c; j++) out[j] = host_stored(host_wide(x[j]) * inverse * host_wide(w[j]));
     *stats = inverse;
 }
 
 /* added: NULL, or dx */
-CLONES static void rms_norm_input_row(float *dx, const float *dout, const float *x, float inverse,
-                                      const float *w, const float *added, int64_t c)
+CLONES static void rms_norm_input_row(kernel_number *dx, const kernel_number *dout, const kernel_number *x,
+                                      float inverse, const kernel_number *w, const kernel_number *added, int64_t c)
 {
     float lanes[HOST_LANES] = {0};
     int64_t i = 0;
     for (; i + HOST_LANES <= c; i += HOST_LANES)
         for (int l = 0; l < HOST_LANES; l++)
-            lanes[l] += dout[i + l] * w[i + l] * (x[i + l] * inverse);
-    for (int l = 0; l < c - i; l++) lanes[l] += dout[i + l] * w[i + l] * (x[i + l] * inverse);
+            lanes[l] += host_wide(dout[i + l]) * host_wide(w[i + l]) * (host_wide(x[i + l]) * inverse);
+    for (int l = 0; l < c - i; l++)
+        lanes[l] += host_wide(dout[i + l]) * host_wide(w[i + l]) * (host_wide(x[i + l]) * inverse);
     float slope = math_fold(lanes) / (float)c;
 
     if (added) {
 #pragma omp simd
         for (int64_t j = 0; j < c; j++) {
-            float g = (dout[j] * w[j] - x[j] * inverse * slope) * inverse;
-            dx[j] = added[j] + g;
+            float g = (host_wide(dout[j]) * host_wide(w[j]) - host_wide(x[j]) * inverse * slope) * inverse;
+            dx[j] = host_stored(host_wide(added[j]) + g);
         }
     } else {
 #pragma omp simd
         for (int64_t j = 0; j < c; j++)
-            dx[j] = (dout[j] * w[j] - x[j] * inverse * slope) * inverse;
+            dx[j] = host_stored((host_wide(dout[j]) * host_wide(w[j]) - host_wide(x[j]) * inverse * slope) * inverse);
     }
 }
 
 /* dw of COLUMNS columns over all rows */
-CLONES static void rms_norm_weight_columns(float *restrict dw, const float *dout, const float *x,
+CLONES static void rms_norm_weight_columns(float *restrict dw, const kernel_number *dout, const kernel_number *x,
                                            const float *stats, int64_t r, int64_t stride)
 {
     float total[COLUMNS] = {0};
@@ -65,8 +66,8 @@ CLONES static void rms_norm_weight_columns(float *restrict dw, const float *dout
         float partial[COLUMNS] = {0};
         int64_t end = host_min(first + ROWS, r);
         for (int64_t row = first; row < end; row++) {
-            const float *g = dout + row * stride, *in = x + row * stride;
-            for (int l = 0; l < COLUMNS; l++) partial[l] += g[l] * (in[l] * stats[row]);
+            const kernel_number *g = dout + row * stride, *in = x + row * stride;
+            for (int l = 0; l < COLUMNS; l++) partial[l] += host_wide(g[l]) * (host_wide(in[l]) * stats[row]);
         }
         for (int l = 0; l < COLUMNS; l++) total[l] += partial[l];
     }
@@ -74,7 +75,7 @@ CLONES static void rms_norm_weight_columns(float *restrict dw, const float *dout
 }
 
 /* Sums the last, narrower block. */
-static void rms_norm_weight_some(float *dw, const float *dout, const float *x, const float *stats,
+static void rms_norm_weight_some(float *dw, const kernel_number *dout, const kernel_number *x, const float *stats,
                                  int64_t r, int64_t stride, int64_t count)
 {
     for (int64_t l = 0; l < count; l++) {
@@ -83,7 +84,7 @@ static void rms_norm_weight_some(float *dw, const float *dout, const float *x, c
             float partial = 0;
             int64_t end = host_min(first + ROWS, r);
             for (int64_t row = first; row < end; row++)
-                partial += dout[row * stride + l] * (x[row * stride + l] * stats[row]);
+                partial += host_wide(dout[row * stride + l]) * (host_wide(x[row * stride + l]) * stats[row]);
             total += partial;
         }
         dw[l] = total;
@@ -92,25 +93,25 @@ static void rms_norm_weight_some(float *dw, const float *dout, const float *x, c
 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
-void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
-                           const float *x, const float *y, const float *w, int64_t r, int64_t c,
+void HOST(rms_norm_forward)(const struct kernels *kernels, kernel_number *out, kernel_number *sum, float *stats,
+                           const kernel_number *x, const kernel_number *y, const kernel_number *w, int64_t r, int64_t c,
                            float epsilon)
 {
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (r * c > HOST_SERIAL)
     for (int64_t row = 0; row < r; row++) {
-        const float *in = x + row * c;
+        const kernel_number *in = x + row * c;
         if (y) {
-            host_add_row(sum + row * c, in, y + row * c, c);
+            HOST(add_row)(sum + row * c, in, y + row * c, c);
             in = sum + row * c;
         }
         rms_norm_row(out + row * c, stats + row, in, w, c, epsilon);
     }
 }
 
-void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw, const float *dout,
-                            const float *x, const float *stats, const float *w, const float *added,
-                            int64_t r, int64_t c)
+void HOST(rms_norm_backward)(const struct kernels *kernels, kernel_number *dx, float *dw, const kernel_number *dout,
+                             const kernel_number *x, const float *stats, const kernel_number *w,
+                             const kernel_number *added, int64_t r, int64_t c)
 {
     int64_t blocks = dw ? host_blocks(c, COLUMNS) : 0;
 #pragma omp parallel num_threads((int)kernels->threads) if (r * c > HOST_SERIAL)

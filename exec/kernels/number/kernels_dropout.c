@@ -3,7 +3,8 @@
  * n-th state of a row's stream is mixed as in base/random.h, which vectorises. A row of scores counts from the sample's
  * first key.
  *
- * Cost: 8 bytes per number, and a mixing of three multiplications for two.
+ * Compiled for fp32 and for bf16 (kernels_host.h). Cost, in fp32: 8 bytes per number, and a mixing of three
+ * multiplications for two.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -26,17 +27,17 @@ CLONES_PART uint64_t bits_of(uint64_t key, uint64_t pair)
 }
 
 /* Numbers [first, first + n) of a row; y may be x. */
-CLONES static void drop_row(float *y, const float *x, int64_t first, int64_t n, uint64_t key, uint64_t threshold,
-                            float factor)
+CLONES static void drop_row(kernel_number *y, const kernel_number *x, int64_t first, int64_t n, uint64_t key,
+                            uint64_t threshold, float factor)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t place = (uint64_t)(first + i), bits = bits_of(key, place / 2) >> (place % 2 * 32) & UINT32_MAX;
-        y[i] = bits < threshold ? 0.0f : x[i] * factor;
+        y[i] = host_stored(bits < threshold ? 0.0f : host_wide(x[i]) * factor);
     }
 }
 
-void host_dropout(const struct kernels *kernels, float *y, const float *x, int64_t rows, int64_t t, int64_t c,
-                  const struct kernel_dropout *dropout)
+void HOST(dropout)(const struct kernels *kernels, kernel_number *y, const kernel_number *x, int64_t rows, int64_t t,
+                   int64_t c, const struct kernel_dropout *dropout)
 {
     const uint64_t threshold = threshold_of(dropout->p);
     const float factor = factor_of(dropout->p);
@@ -50,6 +51,7 @@ void host_dropout(const struct kernels *kernels, float *y, const float *x, int64
     }
 }
 
+#ifndef HOST_HALF /* scores are fp32 */
 void host_drop_scores(float *s, const struct host_scores *at, const struct kernel_dropout *dropout)
 {
     const uint64_t threshold = threshold_of(dropout->p),
@@ -58,3 +60,4 @@ void host_drop_scores(float *s, const struct host_scores *at, const struct kerne
     for (int64_t i = 0; i < at->rows; i++, s += at->keys)
         drop_row(s, s, at->first_key, at->keys, random_u64(head, (uint64_t)(at->first_query + i)), threshold, factor);
 }
+#endif

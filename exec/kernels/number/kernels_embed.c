@@ -3,7 +3,7 @@
  *
  * Forward. x(r) = table[token(r)] + positions[t(r)]. A slice of the tables adds its part; the slice with row 0 comes
  * first and writes 0 + its part. Tokens come before positions, so the sum is ((0 + token) + position) for every cut,
- * to the last bit.
+ * to the last bit; a sum of bf16 is rounded after each term. Compiled for fp32 and for bf16 (kernels_host.h).
  *
  * Update. A row's gradient is the sum of dx of every occurrence of the row's token, in the order of the tokens, plus
  * the tied head's (if any). It never exists as a table: rows are swept in order. Rows without a token step directly
@@ -27,31 +27,31 @@ enum { PIECE = 1024, BLOCK_ROWS = 32, RADIX_BITS = 11, RADIX = 1 << RADIX_BITS }
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-CLONES static void add_to_row(float *restrict x, const float *row, int64_t c)
+CLONES static void add_to_row(kernel_number *restrict x, const kernel_number *row, int64_t c)
 {
-    for (int64_t i = 0; i < c; i++) x[i] += row[i];
+    for (int64_t i = 0; i < c; i++) x[i] = host_stored(host_wide(x[i]) + host_wide(row[i]));
 }
 
-CLONES static void add_bf16_to_row(float *restrict x, const bf16 *row, int64_t c)
+CLONES static void add_bf16_to_row(kernel_number *restrict x, const bf16 *row, int64_t c)
 {
-    for (int64_t i = 0; i < c; i++) x[i] += bf16_widen(row[i]);
+    for (int64_t i = 0; i < c; i++) x[i] = host_stored(host_wide(x[i]) + bf16_widen(row[i]));
 }
 
 /* One of the two is NULL. */
 struct rows {
-    const float *fp32;
+    const kernel_number *numbers;
     const bf16 *rounded;
 };
 
-static void add_table_row(float *x, struct rows rows, int64_t row, int64_t c)
+static void add_table_row(kernel_number *x, struct rows rows, int64_t row, int64_t c)
 {
     if (rows.rounded)
         add_bf16_to_row(x, rows.rounded + row * c, c);
     else
-        add_to_row(x, rows.fp32 + row * c, c);
+        add_to_row(x, rows.numbers + row * c, c);
 }
 
-static void gather(const struct kernels *kernels, float *x, struct rows rows, const int32_t *tokens,
+static void gather(const struct kernels *kernels, kernel_number *x, struct rows rows, const int32_t *tokens,
                    int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                    int64_t first_row, int64_t row_count)
 {
@@ -61,7 +61,7 @@ static void gather(const struct kernels *kernels, float *x, struct rows rows, co
     for (int64_t r = 0; r < b * t; r++) {
         int64_t token = tokens[r / t * token_stride + r % t], position = v + r % t;
         assert(token >= 0 && token < v);
-        float *out = x + r * c;
+        kernel_number *out = x + r * c;
         if (first_row == 0) memset(out, 0, (size_t)c * sizeof *out);
         if (token >= first_row && token < end_row)
             add_table_row(out, rows, token - first_row, c);
@@ -70,15 +70,15 @@ static void gather(const struct kernels *kernels, float *x, struct rows rows, co
     }
 }
 
-void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
-                        const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+void HOST(embed_forward)(const struct kernels *kernels, kernel_number *x, const kernel_number *rows,
+                         const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                         int64_t c, int64_t v, int64_t first_row, int64_t row_count)
 {
-    gather(kernels, x, (struct rows){.fp32 = rows}, tokens, token_stride, b, t, c, v, first_row,
+    gather(kernels, x, (struct rows){.numbers = rows}, tokens, token_stride, b, t, c, v, first_row,
            row_count);
 }
 
-void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
+void HOST(embed_forward_bf16)(const struct kernels *kernels, kernel_number *x, const bf16 *rows,
                              const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                              int64_t c, int64_t v, int64_t first_row, int64_t row_count)
 {
@@ -146,7 +146,7 @@ struct sweep {
     float *gradient;            /* of first_row; where it goes; NULL: it is applied */
     bool continues;             /* `gradient` has the sums of earlier tokens */
     const float *head;          /* of first_row; NULL: none */
-    const float *dx;
+    const kernel_number *dx;
     const uint64_t *pairs;      /* tokens in range, sorted */
     int64_t pair_count;
     int64_t b, t, c, vocabulary, first_row;
@@ -179,6 +179,16 @@ static void update_idle(const struct sweep *s, int64_t from, int64_t to)
     for (; i < end; i += PIECE) apply_gradient(s, i, zeros, host_min(PIECE, end - i));
 }
 
+CLONES static void add_gradient(float *restrict g, const kernel_number *dx, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) g[i] += host_wide(dx[i]);
+}
+
+CLONES static void add_head(float *restrict g, const float *head, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) g[i] += head[i];
+}
+
 /* Steps a row with the terms dx[place(k)], k in [0, count). */
 static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs, int64_t count)
 {
@@ -191,9 +201,9 @@ static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs
             /* a position's terms are one token of each sample */
             int64_t place = position ? k * s->t + s->first_row + row - s->vocabulary
                                      : pair_place(pairs[k]);
-            add_to_row(g, s->dx + place * s->c + first, n);
+            add_gradient(g, s->dx + place * s->c + first, n);
         }
-        if (s->head && !position) add_to_row(g, s->head + at, n);
+        if (s->head && !position) add_head(g, s->head + at, n);
         apply_gradient(s, at, g, n);
     }
 }
@@ -252,8 +262,8 @@ static void sweep_rows(const struct sweep *s, const struct kernels *kernels, int
         update_rows(s, block * BLOCK_ROWS, host_min((block + 1) * BLOCK_ROWS, row_count));
 }
 
-void host_embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
-                         const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
+void HOST(embed_gradient)(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
+                         const kernel_number *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
                          int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
                          float *scratch)
 {
@@ -265,8 +275,8 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, bool co
     sweep_rows(&sweep, kernels, row_count);
 }
 
-void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
-                       const float *head_gradient, const float *dx, const int32_t *tokens,
+void HOST(embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
+                       const float *head_gradient, const kernel_number *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                        uint64_t step, float *scratch)
