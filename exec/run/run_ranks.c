@@ -1,7 +1,6 @@
 #include "exec/run/run_ranks.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -464,66 +463,6 @@ enum status run_ranks_gather(struct run_loop *loop, struct error *err)
                 TRY(move_state(run, PEERS_FINAL, number, home, state, bytes, err));
         }
     }
-    return STATUS_OK;
-}
-
-/* --- times ---------------------------------------------------------------------------------------- */
-
-/* Returns the rank that has a stream. The streams of a host are of the rank of its first device. */
-static uint32_t rank_of_stream(const struct run *run, uint32_t stream)
-{
-    const struct plan *const plan = run->plan;
-    const uint32_t of_devices = plan->hardware.device_count * plan_device_streams(plan);
-    if (stream < of_devices) return run->peers->rank_of[stream / plan_device_streams(plan)];
-    const uint32_t host = (stream - of_devices) / plan_host_streams(plan);
-    uint32_t device = 0;
-    while (device + 1 < plan->hardware.device_count && plan->hardware.devices[device].host != host) device++;
-    return run->peers->rank_of[device];
-}
-
-/* A job's times at another rank: no start and no end before there is an operation. */
-static void add_job_times(struct trace_job *job, double start_s, double end_s)
-{
-    if (end_s <= 0) return;
-    job->start_s = job->end_s > 0 ? fmin(job->start_s, start_s) : start_s;
-    job->end_s = fmax(job->end_s, end_s);
-}
-
-static void find_makespan(struct trace *trace)
-{
-    double first_s = INFINITY, last_s = -INFINITY;
-    for (uint32_t j = 0; j < trace->job_count; j++) {
-        if (trace->jobs[j].end_s <= 0) continue;
-        first_s = fmin(first_s, trace->jobs[j].start_s);
-        last_s = fmax(last_s, trace->jobs[j].end_s);
-    }
-    if (last_s >= first_s) trace->makespan_s = last_s - first_s;
-}
-
-enum status run_ranks_gather_times(struct run_loop *loop, double *busy_s, struct trace *trace, struct error *err)
-{
-    struct run *const run = loop->run;
-    const uint32_t streams = plan_stream_count(run->plan), jobs = trace->job_count;
-    const uint64_t count = streams + 2 * (uint64_t)jobs;
-    double *times; /* of streams, then of each job's start and end; until the ranks are left */
-    if (!run->peers) return STATUS_OK;
-    TRY(ARENA_NEW(&run->result->arena, count, times, err));
-    if (run->peers->own > 0) {
-        memcpy(times, busy_s, streams * sizeof *times);
-        for (uint32_t j = 0; j < jobs; j++) {
-            times[streams + 2 * j] = trace->jobs[j].start_s;
-            times[streams + 2 * j + 1] = trace->jobs[j].end_s;
-        }
-        return move_state(run, PEERS_TIMES, run->peers->own, 0, times, count * sizeof *times, err);
-    }
-    for (uint32_t r = 1; r < run->peers->count; r++) {
-        TRY(move_state(run, PEERS_TIMES, r, r, times, count * sizeof *times, err));
-        for (uint32_t s = 0; s < streams; s++)
-            if (rank_of_stream(run, s) == r) busy_s[s] = times[s];
-        for (uint32_t j = 0; j < jobs && !loop->ended; j++)
-            add_job_times(&trace->jobs[j], times[streams + 2 * j], times[streams + 2 * j + 1]);
-    }
-    if (!loop->ended) find_makespan(trace);
     return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 /*
  * A run in several processes (exec/state/run_peers.h): refused plans, copies between devices of different ranks,
- * states that move between ranks before and after the walk, the measured trace of all ranks (run_ranks_trace.c).
+ * states that move between ranks before and after the walk, the measured trace of all ranks (run_ranks_trace.c), and
+ * their reports (run_ranks_report.c).
  *
  * Rank 0 has the files. It reads weights and checkpoints, and sends the others the states of their devices; at the end
  * they send them back, and rank 0 writes what one process would write. A job that begins with new weights is filled by
@@ -46,10 +47,9 @@ MUST_CHECK enum status run_ranks_gather_best(struct run *run, struct error *err)
 /* Brings all states and best weights to rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err);
 
-/* Brings the busy times of streams, by plan_stream(), to rank 0, each from the rank that has the stream; and, unless
- * rank 0 has traced all ranks, the first and last times of jobs, whose ranks began together. */
-MUST_CHECK enum status run_ranks_gather_times(struct run_loop *loop, double *busy_s, struct trace *trace,
-                                              struct error *err);
+/* Brings to rank 0, at the end, what its result lacks of other ranks (run_ranks_report.c), and to its trace the first and
+ * last times of jobs, unless it has traced all ranks. Ranks begin together. */
+MUST_CHECK enum status run_ranks_gather_report(struct run_loop *loop, struct trace *trace, struct error *err);
 
 /* Begins the measured trace of a run that rank 0 traces: tells the others, and compares their clocks with its own. */
 MUST_CHECK enum status run_ranks_begin_trace(struct run_loop *loop, struct error *err);

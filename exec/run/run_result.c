@@ -43,14 +43,12 @@ static void sum_up_checkpoints(struct run *run)
     run_result_unwritten(result, &unwritten);
 }
 
-static enum status sum_up_times(struct run_loop *loop, struct trace *trace, struct error *err)
+static enum status sum_up_streams(const struct run_loop *loop, struct error *err)
 {
     struct run_result *const result = loop->run->result;
     const uint32_t streams = plan_stream_count(loop->plan);
     TRY(ARENA_NEW(&result->arena, streams, result->busy_s, err));
     for (uint32_t s = 0; s < streams; s++) result->busy_s[s] = run_record_busy_s(loop->record, s);
-    TRY(run_ranks_gather_times(loop, result->busy_s, trace, err));
-    result->makespan_s = trace->makespan_s;
     return STATUS_OK;
 }
 
@@ -107,12 +105,24 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
         traced->has_loss = completed > 0 && isfinite(result->final_loss);
         traced->final_loss = traced->has_loss ? result->final_loss : 0;
     }
-    trace->load = load_taken(&run->result->load);
-    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) add_pacing(run->devices[d], &run->result->pacing);
-    if (run->cpu) add_pacing(run->cpu, &run->result->pacing);
-    if (hardware_dilation(&run->plan->hardware) <= 1) return;
-    trace->late = device_pacing_late(&run->result->pacing);
+}
+
+/* Everything that other ranks have a part in. */
+static enum status sum_up_ranks(struct run_loop *loop, struct trace *trace, struct error *err)
+{
+    struct run *const run = loop->run;
+    struct run_result *const result = run->result;
+    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) add_pacing(run->devices[d], &result->pacing);
+    if (run->cpu) add_pacing(run->cpu, &result->pacing);
+    TRY(sum_up_streams(loop, err));
+    TRY(sum_up_memory(loop, err));
+    TRY(run_ranks_gather_report(loop, trace, err));
+    result->makespan_s = trace->makespan_s;
+    trace->load = load_taken(&result->load);
+    if (hardware_dilation(&run->plan->hardware) <= 1) return STATUS_OK;
+    trace->late = device_pacing_late(&result->pacing);
     trace->load = 0; /* what others took shows in `late` */
+    return STATUS_OK;
 }
 
 enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err)
@@ -122,8 +132,7 @@ enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error 
     run_saver_finish(run->saver);
     run_saver_stop(run->saver);
     sum_up_jobs(loop, trace);
-    enum status status = sum_up_times(loop, trace, err);
-    if (status == STATUS_OK) status = sum_up_memory(loop, err);
+    enum status status = sum_up_ranks(loop, trace, err);
     if (status == STATUS_OK && (!run->peers || run->peers->own == 0)) run_keep_weights(run);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);

@@ -78,7 +78,7 @@ struct run_peers_failure {
 };
 
 /* Numbers of data that are no operation of the plan: their subject, and a number in it. */
-enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_TIMES, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED,
+enum { PEERS_STATES = 1, PEERS_FINAL, PEERS_SAVED, PEERS_REPORT, PEERS_EXCHANGES, PEERS_CLOCKS, PEERS_ENDED,
        PEERS_BEST, PEERS_STORED, PEERS_EARLY };
 static inline uint64_t run_peers_number(uint32_t what, uint64_t number)
 {

@@ -99,6 +99,7 @@ run apart.json --hosts here --no-weights --json
 awk '/"makespan_s"/ { makespan = $2 + 0 } /"measured_tokens_per_s"/ { rates[++n] = $2 + 0 }
      END { exit !(n == 2 && rates[1] > 0 && rates[2] > 0 && makespan >= 0.99 * 40 * 64 / rates[2]) }' \
     <(grep -oE '"(makespan_s|measured_tokens_per_s)": [0-9.e+-]+' report) || fail "rates of jobs apart: $(cat report)"
+[[ $(grep -cE '"arena_bytes": [1-9]' report) == 2 ]] || fail "memory of another rank's device: $(cat report)"
 
 # The measured trace has the operations of all ranks: as many as the prediction.
 run short.json --hosts both --trace many.trace
