@@ -47,8 +47,8 @@ MUST_CHECK enum status run_ranks_gather_best(struct run *run, struct error *err)
 /* Brings all states and best weights to rank 0, at the end. */
 MUST_CHECK enum status run_ranks_gather(struct run_loop *loop, struct error *err);
 
-/* Brings to rank 0, at the end, what its result lacks of other ranks (run_ranks_report.c), and to its trace the first and
- * last times of jobs, unless it has traced all ranks. Ranks begin together. */
+/* Brings to rank 0, at the end, what its result lacks of other ranks (run_ranks_report.c), and to its trace the first
+ * and last times of jobs, unless it has traced all ranks. Ranks begin together. */
 MUST_CHECK enum status run_ranks_gather_report(struct run_loop *loop, struct trace *trace, struct error *err);
 
 /* Begins the measured trace of a run that rank 0 traces: tells the others, and compares their clocks with its own. */
