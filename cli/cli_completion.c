@@ -22,6 +22,7 @@ static void print_built_in(FILE *out)
 static void print_policies(FILE *out)
 {
     print_built_in(out);
+    fprintf(out, " %s", policy_milp.name);
     for (uint32_t r = 0; r < SATURN_RULES; r++) fprintf(out, " %s", saturn_rule_names[r]);
 }
 

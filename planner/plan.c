@@ -84,6 +84,7 @@ const char *const plan_order_names[PLAN_ORDER_COUNT] = {
     [PLAN_ORDER_OUT] = "copies out",
     [PLAN_ORDER_WEIGHT_BUFFERS] = "weight buffers",
     [PLAN_ORDER_PROCESSOR] = "processor",
+    [PLAN_ORDER_GLPK] = "glpk",
     [PLAN_ORDER_STORAGE] = "storage",
     [PLAN_ORDER_CHAIN] = "chain",
     [PLAN_ORDER_GANGS] = "gangs",

@@ -364,6 +364,7 @@ enum plan_order_kind {
     PLAN_ORDER_PROCESSOR,
     PLAN_ORDER_STORAGE,
     PLAN_ORDER_CHAIN,
+    PLAN_ORDER_GLPK,  /* by GLPK, within its tolerances (planner/spill/order/order_milp.h) */
     PLAN_ORDER_GANGS, /* of reservations, with the configurations that jobs could have (planner/saturn/saturn.h) */
     PLAN_ORDER_COUNT
 };

@@ -36,6 +36,19 @@ static inline void planner_search_add(struct planner_search *to, const struct pl
     to->cut_short |= more->cut_short;
 }
 
+/* The report of policy "milp" (planner/spill/order/order_milp.h). */
+struct planner_milp {
+    uint32_t tasks;      /* of the cut as an instance; 0: the policy was not asked */
+    bool whole;          /* one program of all tasks, else windows of the order */
+    bool proven;         /* GLPK reports that no order ends earlier, within its tolerances */
+    bool cut_short;      /* the time limit ended it */
+    uint32_t programs;
+    uint64_t nodes;
+    double gained_s;     /* by the planner's clock, against the search's order */
+    double bound_s;      /* no order ends earlier by that clock, by GLPK; 0: no bound */
+    char failure[160];   /* why GLPK was not asked, or failed; empty: it was */
+};
+
 struct instance;
 struct order_claim;
 struct swap_options;
@@ -59,9 +72,11 @@ struct planner_options {
     bool no_persistence;     /* no state stays on a device beyond its unit; for spilled states */
     uint32_t storage;        /* enum planner_storage */
     uint32_t host;           /* enum planner_host */
-    uint32_t iterations;     /* iterations of the search of policy "optimal"; 0: 400, or as time_limit_s allows */
+    uint32_t iterations;     /* iterations of the search of policy "optimal"; 0: 400, or as time_limit_s allows.
+                                Programs of policy "milp"; 0: 40, likewise */
     double time_limit_s;     /* time limit of the same search; 0: none; for proving a timetable's bound again; 0: 5 s */
     struct planner_search *search; /* statistics of policy "optimal"; NULL: not wanted */
+    struct planner_milp *milp;     /* report of policy "milp"; NULL: not wanted */
     void (*on_progress)(void *context); /* called from time to time by the search of policy "optimal"; may be NULL */
     void *progress_context;
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even when later steps fail; release

@@ -14,6 +14,7 @@
 #include "cli/plan/cli_solve.h"
 #include "planner/solve/certify/certify.h"
 #include "planner/solve/exact/formulation.h"
+#include "planner/solve/exact/stream_program.h"
 #include "planner/solve/instance/instance_io.h"
 #include "planner/solve/instance/timetable_io.h"
 
@@ -175,8 +176,31 @@ static enum status report_json(struct cli *cli, struct solve_instance_answer *a,
 
 /* --- files ----------------------------------------------------------------------------------- */
 
+/* Writes the program of all tasks of an instance with streams. */
+static enum status write_streams(const struct solve_instance_answer *a, struct error *err)
+{
+    struct dispatch *empty = NULL;
+    struct stream_program *program = NULL;
+    struct dispatch_step *steps = alloc_zeroed(a->in->task_count, sizeof *steps);
+    uint32_t made = 0;
+    if (!steps) return error_memory(err, "a program", a->in->task_count * sizeof *steps);
+    for (uint32_t j = 0; j < a->in->job_count; j++)
+        for (uint32_t t = 0; t < instance_length(&a->in->jobs[j]); t++) steps[made++].job = j;
+    struct stream_program_request request = {.steps = steps, .count = made, .limit = a->certificate.value};
+    if (!dispatch_create(a->in, &empty, err)) {
+        request.before = empty;
+        if (!stream_program_create(&request, &program, err))
+            (void)!cli_solve_write_milp(a->request, stream_program_milp(program), err);
+    }
+    stream_program_destroy(program);
+    dispatch_destroy(empty);
+    free(steps);
+    return err->status;
+}
+
 static enum status write_model(const struct solve_instance_answer *a, struct error *err)
 {
+    if (a->in->streams) return write_streams(a, err);
     struct instance_bounds bounds = {0};
     struct formulation *f = NULL;
     enum formulation_kind kind = formulation_suitable(a->in, a->certificate.value);

@@ -21,6 +21,7 @@
 #include "cli/process/cli_load.h"
 #include "cli/reports/cli_plan_report.h"
 #include "cli/ways/cli_candidate.h"
+#include "cli/ways/cli_milp.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_refusal.h"
 #include "cli/ways/cli_saturn.h"
@@ -109,11 +110,12 @@ static enum status open_and_close(void *context, struct error *err)
 /* Checks a name before anything is read; a file is checked when it is loaded. */
 static enum status check_policy(const char *policy, struct error *err)
 {
-    const char *others[SATURN_RULES + 2] = {NULL};
+    const char *others[SATURN_RULES + 3] = {NULL};
     enum saturn_rule rule;
     if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
+    others[SATURN_RULES + 1] = policy_milp.name;
     if (strcmp(policy, cli_resident_name) == 0)
         return error_set(err, STATUS_BAD_INPUT, "'%s' is not a policy: it is chosen if it is better than spilling "
                          "(expected no '--policy')", cli_resident_name);
@@ -262,10 +264,12 @@ static enum status report(struct cli *cli, const struct plan_request *request,
         .argc = request->argc,
         .argv = request->argv,
     };
+    bool by_milp = asks_for(request, "milp") || strcmp(candidate->plan.policy, "milp") == 0;
+    if (field && by_milp) content.milp = &field->milp;
     if (field && field->count > 1) {
         content.outcomes = field->outcomes;
         content.outcome_count = field->count;
-        content.plans_only = asks_for(request, "optimal");
+        content.plans_only = asks_for(request, "optimal") || asks_for(request, "milp");
         content.best = field->best;
     }
     TRY(check_for_parallel(request, &candidate->plan, err));
@@ -296,6 +300,7 @@ static enum status plan_ways(struct cli *cli, const struct plan_request *request
     const struct cli_ways_options how = {.fixed = &options, .every_policy = asks_for(request, "all"),
                                          .thorough = asks_for(request, "all"), .runnable = request->runnable};
     enum status status = asks_for(request, "optimal") ? cli_optimal(&request->source, &options, field, err)
+                         : asks_for(request, "milp")  ? cli_milp(&request->source, &options, field, err)
                                                       : cli_ways(&request->source, &how, field, err);
     cli_field_sort(field);
     if (status == STATUS_OK)
@@ -339,7 +344,8 @@ static enum status plan_as_asked(struct cli *cli, const struct plan_request *req
     if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
     enum saturn_rule rule;
     if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
-    bool several = !request->policy || asks_for(request, "all") || asks_for(request, "optimal");
+    bool searched = asks_for(request, "optimal") || asks_for(request, "milp");
+    bool several = !request->policy || asks_for(request, "all") || searched;
     return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err)
                                                              : plan_one(cli, request, err);
 }
@@ -357,6 +363,10 @@ static enum status check_request(const struct plan_request *request, struct erro
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
     TRY(check_for_swap(request, err));
     TRY(check_for_saturn(request, err));
+    if (asks_for(request, "milp") && request->dispatch > 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "--policy milp decides an order, which --dispatch live leaves to the run (expected another "
+                         "policy, or '--dispatch plan')");
     return check_policy(request->policy, err);
 }
 
@@ -409,9 +419,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                    "least number of shards of each job (default: as few as fit)"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "random seed of the policy (default 0)"),
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
-                   "orders that policy optimal tries for each cut (default 400)"),
+                   "orders that optimal tries for each cut (default 400), programs of milp (40)"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
-                        "limit of policy optimal (default none) and of each swap search (10s)"),
+                        "limit of policies optimal, milp (default none) and of each swap search (10s)"),
         OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
                         "replan at this interval, such as 1h, for saturn and rivals (default: never)"),
         OPTION_QUANTITY("threshold", 0, "TIME", DIMENSION_SECONDS, &request.threshold_s,

@@ -15,6 +15,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 #include "cli/reports/cli_claim.h"
+#include "cli/reports/cli_milp_report.h"
 #include "cli/reports/cli_reservations.h"
 #include "cli/reports/cli_ranking.h"
 #include "cli/reports/cli_staleness.h"
@@ -380,6 +381,7 @@ static enum status print_times(FILE *out, const struct cli_plan_report *report, 
     else TRY(print_bounds(out, report, err));
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
     cli_ranking_search_text(out, report);
+    cli_milp_text(out, report->milp);
     if (report->claim) cli_claim_text(out, report->claim);
     if (report->saturn) cli_saturn_text(out, report->saturn, plan, makespan_s);
     print_speed(out, cli_unit_of(&plan->jobs), prediction->tokens_per_s, prediction->samples_per_s,
@@ -603,6 +605,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     bounds_json(json, plan, &all, makespan_s, optimal);
     order_json(json, plan);
     cli_ranking_search_json(json, report);
+    cli_milp_json(json, report->milp);
     if (report->claim) cli_claim_json(json, report->claim);
     if (report->saturn) cli_saturn_json(json, report->saturn, plan, makespan_s);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);

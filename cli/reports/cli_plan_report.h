@@ -28,6 +28,7 @@ struct cli_plan_report {
     bool plans_only;           /* leave out failures */
     bool by_default;           /* no policy was given */
     const struct planner_search *search; /* for orders; may be NULL */
+    const struct planner_milp *milp;     /* of policy milp; may be NULL */
     double time_limit_s;       /* of searches; at most 0: none */
 };
 

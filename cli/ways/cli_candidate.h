@@ -50,6 +50,7 @@ struct cli_field {
     bool any;
     bool runnable_first; /* plans that `run` can carry out rank first */
     struct planner_search search; /* of all searches */
+    struct planner_milp milp;     /* of the last candidate by policy milp */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include "base/extreme.h"
 #include "base/process/clock.h"
 #include "base/try.h"
+#include "cli/ways/cli_milp.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_proven.h"
 #include "cli/ways/cli_runnable.h"
@@ -411,6 +412,32 @@ static enum status try_search(struct ways *w, struct error *err)
     return err->status;
 }
 
+/* Asks GLPK too, with every policy; it can take minutes. */
+static enum status try_milp(struct ways *w, struct error *err)
+{
+    const char *label = policy_milp.name;
+    struct error why = {0};
+    struct planner_options options = w->fixed;
+    if (!w->how->every_policy) {
+        cli_field_note(w->field, label, STATUS_OK, "GLPK is not asked by default ('--policy milp')");
+        return STATUS_OK;
+    }
+    if (!may_try(w, label, 0)) return STATUS_OK;
+    struct cli_field *tried = alloc_zeroed(1, sizeof *tried);
+    if (!tried) return error_memory(err, "plans", sizeof *tried);
+    tried->runnable_first = w->field->runnable_first;
+    if (w->until_s > 0) options.time_limit_s = max_s(w->until_s - clock_s(), 1e-9);
+    if (cli_milp(w->source, &options, tried, &why) == STATUS_OK) {
+        w->field->milp = tried->milp;
+        cli_field_adopt(w->field, tried, label);
+    } else {
+        (void)!cli_field_fail(w->field, label, &why, err);
+    }
+    cli_field_release(tried);
+    free(tried);
+    return err->status;
+}
+
 /* --- activations -------------------------------------------------------------------------------- */
 
 static const char other_activations[] = "other activations";
@@ -481,6 +508,7 @@ static enum status try_all(struct ways *w, struct error *err)
     if (all || w->how->every_policy) TRY(try_policies(w, true, err));
     if (all) TRY(try_fit_ways(w, err));
     TRY(try_search(w, err));
+    TRY(try_milp(w, err));
     TRY(try_policies(w, false, err));
     if (all) TRY(try_variants(w, err));
     return try_activations(w, all || w->how->every_policy, err);

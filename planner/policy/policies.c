@@ -18,7 +18,7 @@ const struct policy *policy_find(const char *name)
 {
     for (uint32_t i = 0; i < ARRAY_COUNT(policies); i++)
         if (strcmp(policies[i]->name, name) == 0) return policies[i];
-    return NULL;
+    return strcmp(policy_milp.name, name) == 0 ? &policy_milp : NULL;
 }
 
 const char *policy_name_at(uint32_t index)

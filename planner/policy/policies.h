@@ -26,9 +26,10 @@ const char *policy_name_at(uint32_t index);
 
 #define POLICY_DECLARE(name) extern const struct policy policy_##name;
 POLICIES(POLICY_DECLARE)
+POLICY_DECLARE(milp) /* known by its name only: it asks a solver, which is seldom wanted with all others */
 #undef POLICY_DECLARE
 
-/* Returns true when the policy is a search for orders (order_search.h), which is never asked. */
+/* Returns true when the policy is a search for orders (order_search.h, order_milp.h), which is never asked. */
 static inline bool policy_is_searched(const struct policy *policy)
 {
     return !policy->choose && !policy->rank;

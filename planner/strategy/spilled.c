@@ -25,11 +25,12 @@
 #include "planner/spill/order/cost_table.h"
 #include "planner/spill/order/instance_of_cut.h"
 #include "planner/spill/order/order_bound.h"
+#include "planner/spill/order/order_milp.h"
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/order_search.h"
 #include "planner/spill/order/schedule.h"
 
-enum { ITERATIONS_DEFAULT = 400 };
+enum { ITERATIONS_DEFAULT = 400, PROGRAMS_DEFAULT = 40 };
 static const double prove_again_s = 5;
 
 /* The host's processor makes steps that wait for a norm, from states in host memory. */
@@ -100,6 +101,41 @@ static enum status check_nodes(const struct hardware *hardware, const struct par
                      " (--devices can choose the first node's)", what, hardware->name, hardware_host_count(hardware));
 }
 
+/* Returns how many iterations are made: the user's number, or `by_default`, or as the time limit allows. */
+static uint32_t iterations_of(const struct planner_options *options, uint32_t by_default)
+{
+    return options->iterations ? options->iterations : options->time_limit_s > 0 ? UINT32_MAX : by_default;
+}
+
+/* Searches an order. `order`: its bound may be raised. */
+static enum status search_for(const struct cost_table *times, const struct policy *policy,
+                              const struct planner_options *options, struct schedule *out, struct plan_order *order,
+                              struct error *err)
+{
+    bool milp = policy == &policy_milp;
+    struct planner_search effort = {0};
+    struct planner_milp report = {0};
+    struct order_milp_options how = {
+        .search = {.seed = options->seed,
+                   .iterations = iterations_of(options, ITERATIONS_DEFAULT),
+                   .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
+                   .bound_s = order->bound_s,
+                   .on_progress = options->on_progress,
+                   .context = options->progress_context},
+        .windows = iterations_of(options, PROGRAMS_DEFAULT)};
+    if (milp && options->iterations > 0) how.search.iterations = ITERATIONS_DEFAULT;
+    if (milp) TRY(order_milp(times, &how, out, &effort, &report, err));
+    else TRY(order_search(times, &how.search, out, &effort, err));
+    order->tried = effort.iterations + report.programs;
+    if (report.bound_s > order->bound_s) {
+        order->bound_s = fmin(report.bound_s, out->makespan_s);
+        order->kind = PLAN_ORDER_GLPK;
+    }
+    if (options->search) planner_search_add(options->search, &effort);
+    if (options->milp && milp) *options->milp = report;
+    return STATUS_OK;
+}
+
 static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,
                                 struct footprints *footprints, const struct partition *partition,
                                 const struct policy *policy, const struct planner_options *options,
@@ -112,7 +148,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     if (!status) status = order_bound_make(&times, policy->one_device, &bound, err);
     *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
     if (!status && options->instance && !partition->resident)
-        status = instance_of_cut(&times, options->instance, err);
+        status = instance_of_cut(&times, CUT_PLAN, 0, options->instance, err);
     if (status) {
         cost_table_release(&times);
         return status;
@@ -121,19 +157,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
         double limit_s = options->time_limit_s > 0 ? options->time_limit_s : prove_again_s;
         status = order_of_timetable(&times, options->timetable, options->seed, limit_s, out, options->claim, err);
     } else if (policy_is_searched(policy)) {
-        struct order_search_options search = {
-            .seed = options->seed,
-            .iterations = options->iterations       ? options->iterations
-                          : options->time_limit_s > 0 ? UINT32_MAX
-                                                      : ITERATIONS_DEFAULT,
-            .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
-            .bound_s = bound.seconds,
-            .on_progress = options->on_progress,
-            .context = options->progress_context};
-        struct planner_search effort;
-        status = order_search(&times, &search, out, &effort, err);
-        order->tried = effort.iterations;
-        if (options->search) planner_search_add(options->search, &effort);
+        status = search_for(&times, policy, options, out, order, err);
     } else {
         status = schedule_make(&times, policy, options->seed, false, out, err);
     }

@@ -33,7 +33,9 @@ judge_may_include() { # FILE INCLUDED
     planner/chain/chain_check.c) [[ $2 =~ ^planner/chain/chain(_check|_schedule)?\.h$ ]] ;;
     planner/saturn/spase/spase_check.c) [[ $2 =~ ^planner/saturn/spase/spase(_schedule)?\.h$ ]] ;;
     planner/saturn/spase/spase_course_check.c) [[ $2 == planner/saturn/spase/spase_introspect.h ]] ;;
-    planner/solve/instance/timetable_check.c) [[ $2 =~ ^planner/solve/instance/(instance|timetable(_check)?)\.h$ ]] ;;
+    planner/solve/instance/timetable_check*.c)
+        [[ $2 =~ ^planner/solve/instance/(instance|timetable(_check(_streams)?)?)\.h$ ]]
+        ;;
     traces/trace_judge.c) [[ $2 =~ ^(planner/plan|traces/trace(_judge)?)\.h$ ]] ;;
     tests/support/*_judge.[ch] | tests/support/*_reference.[ch] | tests/support/*_exhaustive.[ch])
         [[ ! $2 =~ ^planner/(solve/(milp|bounds|exact|search|certify)|chain|spill|parallel|swap|strategy|saturn)/ ]]

@@ -31,12 +31,13 @@
 #include "planner/solve/bounds/assignment.h"
 #include "planner/solve/bounds/prefix_bound.h"
 #include "planner/solve/bounds/head_tail_bound.h"
+#include "planner/solve/bounds/stream_bound.h"
 #include "planner/solve/bounds/weighted_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
 const char *const instance_bound_names[INSTANCE_BOUND_COUNT] = {
     "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "opening",
-    "weighted", "priced", "order", "due"};
+    "weighted", "priced", "order", "due", "host", "out"};
 
 static int64_t divide_up(__int128 a, int64_t b)
 {
@@ -344,6 +345,11 @@ enum status instance_bounds_make(const struct instance *in, struct instance_boun
     made.column = alloc_zeroed(in->unit_count, sizeof *made.column);
     if (!made.row || !made.column) {
         error_memory(err, "lower bounds", in->unit_count * sizeof *made.row);
+    } else if (in->streams) {
+        area_duals(in, &made);
+        made.sum = (int64_t)dual_sum(in, &made);
+        weighted_bound_classes(in, made.class_weight);
+        stream_bound(in, made.value);
     } else if (!makespan_bounds(in, &made, err) && in->objective != OBJECTIVE_MAKESPAN) {
         memset(made.value, 0, sizeof made.value);
         other_bounds(in, &made, err);

@@ -20,6 +20,10 @@
  *     order       sums of ends: jobs in order of time by weight, on one device as fast as all devices together
  *     due         largest tardiness: work with a deadline must be done by then
  *
+ *     host        all work of the host's processor, and
+ *     out         all copies from the devices: only with streams (stream_bound.h), where besides these area, chain,
+ *                 link and memory apply
+ *
  * For sums of ends only chain and order apply, for tardiness chain and due.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_INSTANCE_BOUND_H
@@ -40,6 +44,8 @@ enum instance_bound_kind {
     INSTANCE_BOUND_PRICED,
     INSTANCE_BOUND_ORDER,
     INSTANCE_BOUND_DUE,
+    INSTANCE_BOUND_HOST,
+    INSTANCE_BOUND_OUT,
     INSTANCE_BOUND_COUNT
 };
 extern const char *const instance_bound_names[INSTANCE_BOUND_COUNT];

@@ -9,7 +9,7 @@
 
 bool task_net_takes(const struct instance *in)
 {
-    return in->objective == OBJECTIVE_MAKESPAN && in->bridge_bytes_per_tick == 0 &&
+    return in->objective == OBJECTIVE_MAKESPAN && !in->streams && in->bridge_bytes_per_tick == 0 &&
            in->job_count <= TASK_NET_JOBS_MAX && in->device_count <= TASK_NET_DEVICES_MAX &&
            in->task_count <= TASK_NET_TASKS_MAX && in->horizon <= INT32_MAX / 4;
 }

@@ -15,6 +15,8 @@
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/formulation.h"
 #include "planner/solve/exact/label_setting.h"
+#include "planner/solve/exact/stream_branch.h"
+#include "planner/solve/exact/stream_solve.h"
 #include "planner/solve/instance/timetable_check.h"
 
 enum { ROUND_ITERATIONS = 400, EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
@@ -32,7 +34,7 @@ static const double price_share = 0.3;
 /* Branch and bound proves in seconds or never. A solver is the last resort. */
 void certify_divide(const struct instance *in, double limit_s, struct certify_options *options)
 {
-    bool exact = branch_bound_takes(in), solver = options->solver != NULL;
+    bool exact = branch_bound_takes(in) || stream_branch_takes(in), solver = options->solver != NULL;
     options->early = exact && limit_s > 0;
     options->search_limit_s = limit_s * (exact && solver ? 0.3 : exact || solver ? 0.4 : 1);
     options->exact_limit_s = exact ? limit_s * (solver ? 0.3 : 0.6) : 0;
@@ -57,15 +59,29 @@ static enum status search(const struct instance *in, const struct instance_bound
     return STATUS_OK;
 }
 
+static enum status prove_streams(const struct instance *in, uint64_t nodes_max, double until_s,
+                                 struct dispatch_step *steps, struct certificate *made, bool *proven, struct error *err)
+{
+    const struct stream_branch_options limits = {.nodes_max = nodes_max, .until_s = until_s};
+    uint64_t nodes;
+    TRY(stream_branch(in, made->bound, &limits, steps, &made->value, proven, &nodes, err));
+    made->nodes += nodes;
+    return STATUS_OK;
+}
+
+/* Returns true if branch and bound takes the instance. */
+static bool is_provable(const struct instance *in) { return branch_bound_takes(in) || stream_branch_takes(in); }
+
 static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
                          bool labels, double fit_share, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
                          struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    bool proven;
+    bool proven = false;
+    if (in->streams) TRY(prove_streams(in, nodes_max, until_s, steps, made, &proven, err));
     struct branch_bound_options depth = {.nodes_max = labels ? DEPTH_NODES : nodes_max, .until_s = until_s};
-    struct branch_bound_result branched;
-    TRY(branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err));
+    struct branch_bound_result branched = {.proven = proven};
+    if (!in->streams) TRY(branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err));
     made->nodes += branched.nodes;
     proven = branched.proven;
     if (labels && !proven && made->value > made->bound) {
@@ -98,14 +114,33 @@ static enum status price(const struct instance *in, struct instance_bounds *boun
     return STATUS_OK;
 }
 
+/* Asks about all tasks where they are few, else about windows (stream_solve.h). */
+static void ask_solver_streams(const struct instance *in, const struct certify_options *options, double until_s,
+                               struct dispatch_step *steps, struct certificate *made)
+{
+    const struct stream_solve_options how = {.solver = options->solver, .until_s = until_s, .windows = UINT32_MAX};
+    struct stream_solve_result result;
+    if (stream_solve(in, made->bound, &how, steps, &made->value, &result, &made->solver_error)) {}
+    snprintf(made->formulation, sizeof made->formulation, "%s", result.whole ? "streams" : "windows of streams");
+    made->solver_s = result.seconds;
+    made->nodes += result.nodes;
+    if (!result.proven) return;
+    made->status = CERTIFICATE_SOLVED;
+    made->bound = made->value;
+}
+
 /* A missing, failing or wrong solver costs its proof, not the schedule. */
 static void ask_solver(const struct instance *in, const struct instance_bounds *bounds,
                        const struct certify_options *options, double until_s,
                        struct dispatch_step *steps, struct certificate *made)
 {
+    made->solver = options->solver;
+    if (in->streams) {
+        ask_solver_streams(in, options, until_s, steps, made);
+        return;
+    }
     enum formulation_kind kind = formulation_suitable(in, made->value);
     struct formulation_result result;
-    made->solver = options->solver;
     snprintf(made->formulation, sizeof made->formulation, "%s", formulation_names[kind]);
     if (formulation_solve(in, bounds, kind, options->solver, until_s - clock_s(), steps,
                           &made->value, &result, &made->solver_error)) {}
@@ -132,7 +167,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     uint32_t iterations = options->iterations ? options->iterations : ROUND_ITERATIONS;
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
     if (search(in, &bounds, &searching, options->searches, steps, &made, err)) goto out;
-    if (options->early && made.value > made.bound && branch_bound_takes(in) &&
+    if (options->early && made.value > made.bound && is_provable(in) &&
         prove(in, &bounds, labels, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     do { /* without a number of iterations, in rounds until the time is over */
@@ -143,7 +178,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
             goto out;
         iterations += ROUND_ITERATIONS;
     } while (options->iterations == 0 && until_s < HUGE_VAL && made.value > made.bound && clock_s() < until_s);
-    if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
+    if (options->exact_limit_s > 0 && is_provable(in)) {
         double now = clock_s();
         until_s = certify_step_end_s(until_s, options->exact_limit_s);
         if (price(in, &bounds, now + price_share * (until_s - now), &made, err)) goto out;

@@ -45,7 +45,7 @@ MUST_CHECK enum status branch_bound_run(const struct instance *in,
 /* Returns true when the instance is within the limits. */
 static inline bool branch_bound_takes(const struct instance *in)
 {
-    return in->job_count <= BRANCH_BOUND_JOBS_MAX && in->device_count <= BRANCH_BOUND_DEVICES_MAX &&
+    return !in->streams && in->job_count <= BRANCH_BOUND_JOBS_MAX && in->device_count <= BRANCH_BOUND_DEVICES_MAX &&
            in->task_count <= BRANCH_BOUND_TASKS_MAX && in->horizon <= INT32_MAX / 2;
 }
 

@@ -28,6 +28,8 @@ enum formulation_kind formulation_suitable(const struct instance *in, int64_t li
 static enum status check_instance(const struct instance *in, enum formulation_kind kind, int64_t limit,
                                   struct error *err)
 {
+    if (in->streams)
+        return error_set(err, STATUS_LIMIT, "formulations know no streams (planner/solve/exact/stream_program.h does)");
     if (in->class_count > 1 || in->objective != OBJECTIVE_MAKESPAN || in->bridge_bytes_per_tick > 0)
         return error_set(err, STATUS_LIMIT,
                          "formulations are of one class of devices, the makespan and no host bridge");

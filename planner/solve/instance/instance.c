@@ -54,6 +54,38 @@ static enum status finish_devices(struct instance *in, struct error *err)
     for (uint32_t c = 0; c < in->class_count; c++)
         for (uint32_t i = 0; i < in->classes[c].device_count; i++)
             in->device_class[in->device_count++] = c;
+    for (uint32_t c = 0; c < in->class_count && in->streams; c++)
+        if (in->classes[c].slots > INSTANCE_STREAM_SLOTS_MAX)
+            return error_set(err, STATUS_BAD_INPUT, "a device with %u slots (expected 1 to %d with streams)",
+                             in->classes[c].slots, INSTANCE_STREAM_SLOTS_MAX);
+    for (uint32_t c = 0; c < in->class_count; c++)
+        if (in->classes[c].edges > (in->streams ? INSTANCE_STREAM_EDGES_MAX : 0))
+            return error_set(err, STATUS_BAD_INPUT, "a device with %u edges (expected 0 to %d with streams, else none)",
+                             in->classes[c].edges, INSTANCE_STREAM_EDGES_MAX);
+    if (in->streams && (in->objective != OBJECTIVE_MAKESPAN || in->bridge_bytes_per_tick > 0))
+        return error_set(err, STATUS_BAD_INPUT, "instances with streams have makespans and no bridge");
+    return STATUS_OK;
+}
+
+/* Checks what only instances with streams have. */
+static enum status finish_streams(const struct instance *in, const struct instance_job *job, uint32_t unit,
+                                  int64_t *sum, struct error *err)
+{
+    const struct instance_unit *u = &in->units[unit];
+    const int64_t parts[] = {u->edge_in, u->edge_out, u->host_before, u->host_after, u->update, u->table};
+    uint32_t number = unit - job->first_unit;
+    *sum = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        if (parts[i] < 0 || parts[i] > INSTANCE_TICKS_MAX)
+            return error_set(err, STATUS_BAD_INPUT, "job '%.80s', unit %u: a time out of range", job->name, number);
+        *sum += parts[i];
+    }
+    if (!in->streams && (*sum > 0 || u->after_host || u->in_apart || u->out_apart))
+        return error_set(err, STATUS_BAD_INPUT, "job '%.80s', unit %u: has parts that need streams ('streams')",
+                         job->name, number);
+    if (u->update > 0 && !u->writes)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%.80s', unit %u: the host updates parameters that it does not write", job->name, number);
     return STATUS_OK;
 }
 
@@ -68,7 +100,7 @@ static enum status finish_unit(struct instance *in, const struct instance_job *j
     if (u->in < 0 || u->in > INSTANCE_TICKS_MAX || u->out < 0 || u->out > INSTANCE_TICKS_MAX)
         return error_set(err, STATUS_BAD_INPUT, "job '%.80s', unit %u: a copy of a time out of range",
                          job->name, number);
-    if (u->out > 0 && !u->writes)
+    if (u->out > 0 && !u->writes && !in->streams)
         return error_set(err, STATUS_BAD_INPUT,
                          "job '%.80s', unit %u: copies out parameters that it does not write", job->name, number);
     if (u->memory > UINT64_MAX / 4 || u->in_bytes > INSTANCE_BYTES_MAX ||
@@ -90,7 +122,9 @@ static enum status finish_unit(struct instance *in, const struct instance_job *j
         return error_set(err, STATUS_INFEASIBLE,
                          "job '%.80s', unit %u: needs memory %" PRIu64 ", and no device has more than %" PRIu64,
                          job->name, number, u->memory, memory);
-    *longest += u->in + u->out;
+    int64_t more;
+    TRY(finish_streams(in, job, unit, &more, err));
+    *longest += u->in + u->out + more;
     return STATUS_OK;
 }
 
@@ -114,10 +148,14 @@ enum status instance_finish(struct instance *in, struct error *err)
         tasks += (uint64_t)job->unit_count * job->repeat;
         if (tasks > INSTANCE_TASKS_MAX)
             return error_set(err, STATUS_LIMIT, "too many tasks (limit is %d)", INSTANCE_TASKS_MAX);
+        if (job->load < 0 || job->load > INSTANCE_TICKS_MAX || job->store < 0 || job->store > INSTANCE_TICKS_MAX ||
+            (!in->streams && (job->load > 0 || job->store > 0)))
+            return error_set(err, STATUS_BAD_INPUT, "job '%.80s': a load or store out of range", job->name);
+        horizon += (uint64_t)job->load + (uint64_t)job->store;
         for (uint32_t u = 0; u < job->unit_count; u++) {
             int64_t longest;
             TRY(finish_unit(in, job, job->first_unit + u, &longest, err));
-            sum += (uint64_t)longest; /* at most 2^20 units of 3e12 ticks */
+            sum += (uint64_t)longest; /* at most 2^20 units of 8e12 ticks */
         }
         if (!size_mul(sum, job->repeat, &sum) || !size_add(horizon, sum, &horizon) ||
             horizon > (uint64_t)INSTANCE_HORIZON_MAX)

@@ -26,6 +26,10 @@
  * A device holds at most `slots` tasks at a time, whatever its memory. Here a third slot changes nothing; in live
  * dispatch (sim/live/live.h) each slot lets one more copy run ahead.
  *
+ * With `streams` other rules hold, those of plans (dispatch_streams.h): copies in, computation and copies out each have
+ * a stream of their own per device, a task's parameters are in one of the device's `slots` buffers, which tasks use in
+ * turn, boundaries between tasks are copied too, and the host's one processor updates what was written.
+ *
  * Not modelled: other contention on the bridge; moving activations between devices; more than one copy ahead; a shard
  * read again two or more tasks after its write (the tasks between give the copies time in all but contrived chains).
  */
@@ -50,6 +54,8 @@ enum {
     INSTANCE_TASKS_MAX = 1 << 24,
     INSTANCE_WEIGHT_MAX = 1000000,
     INSTANCE_SLOTS_MAX = 64,
+    INSTANCE_STREAM_SLOTS_MAX = 8, /* with streams */
+    INSTANCE_STREAM_EDGES_MAX = 16,
     INSTANCE_SLOTS = 2 /* default */
 };
 #define INSTANCE_TICK_S 1e-6 /* default */
@@ -71,6 +77,7 @@ struct instance_class { /* equal devices */
     uint32_t device_count; /* at least 1 */
     uint64_t memory;       /* of each device, in the same unit as the units' memory */
     uint32_t slots;        /* most tasks on a device at a time; 0 becomes INSTANCE_SLOTS */
+    uint32_t edges;        /* with streams: places for boundaries on each device, used in turn; 0: enough */
 };
 
 struct instance_unit {
@@ -79,6 +86,13 @@ struct instance_unit {
     uint64_t in_bytes, out_bytes; /* counted on the bridge only */
     uint32_t job, shard;
     bool writes;
+    /* With streams only. Ticks: copies of the boundary in and out, the first left out where the job's previous task
+     * was the device's, too; the host's processor before the task, after its boundary is out, and, for the state that
+     * it writes, after its copy out. */
+    int64_t edge_in, edge_out, host_before, host_after, update;
+    int64_t table; /* copied in after `in`, to the only place of its kind on a device */
+    bool after_host; /* its table, or all of it without one, is copied in after the host's last `host_after` */
+    bool in_apart, out_apart; /* data in, or out, have a place of their own next to the buffer */
 };
 
 struct instance_job {
@@ -87,6 +101,7 @@ struct instance_job {
     uint32_t repeat;                 /* at least 1 */
     uint32_t weight;                 /* at least 1 */
     int64_t deadline;                /* INSTANCE_HORIZON_MAX: none */
+    int64_t load, store;             /* with streams: ticks of copies before its first task and after its last */
 };
 
 /* Open structure; zeroed it is empty. Devices are numbered class by class. */
@@ -100,6 +115,7 @@ struct instance {
     uint32_t *device_class; /* (device_count) */
     uint32_t class_count, device_count, job_count, unit_count, task_count;
     uint64_t bridge_bytes_per_tick; /* 0: no shared bridge */
+    bool streams;                   /* the rules of dispatch_streams.h hold */
     double tick_s;                  /* seconds of a tick; 0 becomes INSTANCE_TICK_S */
     int64_t horizon;                /* no schedule without needless waiting ends later */
     struct arena arena;

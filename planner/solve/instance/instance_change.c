@@ -19,6 +19,7 @@ static enum status copy(const struct instance *in, uint32_t classes_more, const 
     TRY(arena_string(&out->arena, in->name ? in->name : "", &out->name, err));
     out->objective = in->objective;
     out->bridge_bytes_per_tick = in->bridge_bytes_per_tick;
+    out->streams = in->streams;
     out->tick_s = in->tick_s;
     for (uint32_t c = 0; c < in->class_count; c++) {
         out->classes[c] = in->classes[c];
@@ -127,7 +128,8 @@ enum status instance_mix(const struct instance *in, uint64_t seed, struct instan
     uint32_t moved = 1 + (uint32_t)random_below(seed, 3, has - 1u);
     out->classes[from].device_count = has - moved;
     out->classes[from + 1] =
-        (struct instance_class){"fast-and-small", moved, small_memory(in, seed), in->classes[from].slots};
+        (struct instance_class){.name = "fast-and-small", .device_count = moved, .memory = small_memory(in, seed),
+                                .slots = in->classes[from].slots, .edges = in->classes[from].edges};
     for (uint32_t u = 0; u < out->unit_count; u++) {
         int64_t *compute = &out->compute[(size_t)u * out->class_count];
         compute[from + 1] = (compute[from] + 1) / 2;

@@ -26,6 +26,7 @@ static enum status read_class(const struct json_input *in, const json_t *array, 
     TRY(json_take_u32(&object, "count", JSON_OPTIONAL, 1, INSTANCE_DEVICES_MAX, &class->device_count, err));
     TRY(json_take_u64(&object, "memory", JSON_REQUIRED, 0, UINT64_C(1) << 53, &class->memory, err));
     TRY(json_take_u32(&object, "slots", JSON_OPTIONAL, 1, INSTANCE_SLOTS_MAX, &class->slots, err));
+    TRY(json_take_u32(&object, "edges", JSON_OPTIONAL, 0, INSTANCE_STREAM_EDGES_MAX, &class->edges, err));
     TRY(json_take_double(&object, "speed", JSON_OPTIONAL, 1e-6, 1e6, speed, err));
     TRY(json_object_close(&object, err));
     return arena_string(&out->arena, name, &class->name, err);
@@ -98,10 +99,19 @@ static enum status read_unit(struct instance_reader *r, const json_t *array, siz
     TRY(json_take_u64(&object, "memory", JSON_OPTIONAL, 0, UINT64_C(1) << 53, &u->memory, r->err));
     TRY(json_take_u64(&object, "in_bytes", JSON_OPTIONAL, 0, INSTANCE_BYTES_MAX, &u->in_bytes, r->err));
     TRY(json_take_u64(&object, "out_bytes", JSON_OPTIONAL, 0, INSTANCE_BYTES_MAX, &u->out_bytes, r->err));
+    TRY(read_ticks(&object, "edge_in", &u->edge_in, r->err));
+    TRY(read_ticks(&object, "edge_out", &u->edge_out, r->err));
+    TRY(read_ticks(&object, "host_before", &u->host_before, r->err));
+    TRY(read_ticks(&object, "host_after", &u->host_after, r->err));
+    TRY(read_ticks(&object, "update", &u->update, r->err));
+    TRY(read_ticks(&object, "table", &u->table, r->err));
+    TRY(json_take_bool(&object, "after_host", JSON_OPTIONAL, &u->after_host, r->err));
+    TRY(json_take_bool(&object, "in_apart", JSON_OPTIONAL, &u->in_apart, r->err));
+    TRY(json_take_bool(&object, "out_apart", JSON_OPTIONAL, &u->out_apart, r->err));
     TRY(json_take_u32(&object, "shard", JSON_OPTIONAL, 0, UINT32_MAX - 1, &shard, r->err));
     TRY(json_take_bool(&object, "writes", JSON_OPTIONAL, &u->writes, r->err));
     TRY(json_take_u32(&object, "after", JSON_OPTIONAL, 0, most, &after, r->err));
-    if (u->out > 0 && !u->writes)
+    if (u->out > 0 && !u->writes && !out->streams)
         return json_fail_key(r->in, object.value, "out", r->err,
                              "'out' of a unit that does not write its parameters (expected 0)");
     u->job = job;
@@ -178,6 +188,8 @@ static enum status read_job(struct instance_reader *r, struct json_object *objec
     TRY(json_take_u32(object, "repeat", JSON_OPTIONAL, 1, INSTANCE_TASKS_MAX, &job->repeat, r->err));
     TRY(json_take_u32(object, "weight", JSON_OPTIONAL, 1, INSTANCE_WEIGHT_MAX, &job->weight, r->err));
     TRY(json_take_u64(object, "deadline", JSON_OPTIONAL, 0, (uint64_t)INSTANCE_HORIZON_MAX, &deadline, r->err));
+    TRY(read_ticks(object, "load", &job->load, r->err));
+    TRY(read_ticks(object, "store", &job->store, r->err));
     TRY(json_take_array(object, "units", JSON_REQUIRED, &units, r->err));
     job->deadline = (int64_t)deadline;
     TRY(arena_string(&r->out->arena, name, &job->name, r->err));
@@ -302,6 +314,7 @@ static enum status read_head(struct instance_reader *r, const json_t **devices, 
                          OBJECTIVE_COUNT, &objective, err));
     TRY(json_take_u64(&object, "bridge_bytes_per_tick", JSON_OPTIONAL, 0, UINT64_C(1) << 53,
                       &out->bridge_bytes_per_tick, err));
+    TRY(json_take_bool(&object, "streams", JSON_OPTIONAL, &out->streams, err));
     TRY(json_take_double(&object, "tick_s", JSON_OPTIONAL, 1e-12, 1e6, &out->tick_s, err));
     TRY(json_take_array(&object, "devices", JSON_REQUIRED, devices, err));
     TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &r->jobs, err));
@@ -380,6 +393,15 @@ static void write_unit(const struct instance *in, uint32_t unit, uint32_t number
     if (u->memory) json_out_u64(out, "memory", u->memory);
     if (u->in_bytes) json_out_u64(out, "in_bytes", u->in_bytes);
     if (u->out_bytes) json_out_u64(out, "out_bytes", u->out_bytes);
+    if (u->edge_in) json_out_u64(out, "edge_in", (uint64_t)u->edge_in);
+    if (u->edge_out) json_out_u64(out, "edge_out", (uint64_t)u->edge_out);
+    if (u->host_before) json_out_u64(out, "host_before", (uint64_t)u->host_before);
+    if (u->host_after) json_out_u64(out, "host_after", (uint64_t)u->host_after);
+    if (u->update) json_out_u64(out, "update", (uint64_t)u->update);
+    if (u->table) json_out_u64(out, "table", (uint64_t)u->table);
+    if (u->after_host) json_out_bool(out, "after_host", true);
+    if (u->in_apart) json_out_bool(out, "in_apart", true);
+    if (u->out_apart) json_out_bool(out, "out_apart", true);
     if (u->shard != number) json_out_u64(out, "shard", u->shard);
     if (u->writes) json_out_bool(out, "writes", true);
     json_out_object_end(out);
@@ -392,6 +414,8 @@ static void write_job(const struct instance *in, const struct instance_job *job,
     if (job->repeat > 1) json_out_u64(out, "repeat", job->repeat);
     if (job->weight > 1) json_out_u64(out, "weight", job->weight);
     if (job->deadline < INSTANCE_HORIZON_MAX) json_out_u64(out, "deadline", (uint64_t)job->deadline);
+    if (job->load) json_out_u64(out, "load", (uint64_t)job->load);
+    if (job->store) json_out_u64(out, "store", (uint64_t)job->store);
     json_out_array_begin(out, "units", false);
     for (uint32_t u = 0; u < job->unit_count; u++) write_unit(in, job->first_unit + u, u, out);
     json_out_array_end(out);
@@ -405,6 +429,7 @@ void instance_write_json(const struct instance *in, struct json_out *out)
     json_out_string(out, "name", in->name ? in->name : "instance");
     json_out_string(out, "objective", instance_objective_names[in->objective]);
     if (in->bridge_bytes_per_tick) json_out_u64(out, "bridge_bytes_per_tick", in->bridge_bytes_per_tick);
+    if (in->streams) json_out_bool(out, "streams", true);
     if (in->tick_s < INSTANCE_TICK_S || in->tick_s > INSTANCE_TICK_S)
         json_out_double(out, "tick_s", in->tick_s);
     json_out_array_begin(out, "devices", false);
@@ -414,6 +439,7 @@ void instance_write_json(const struct instance *in, struct json_out *out)
         json_out_u64(out, "count", in->classes[c].device_count);
         json_out_u64(out, "memory", in->classes[c].memory);
         if (in->classes[c].slots != INSTANCE_SLOTS) json_out_u64(out, "slots", in->classes[c].slots);
+        if (in->classes[c].edges) json_out_u64(out, "edges", in->classes[c].edges);
         json_out_object_end(out);
     }
     json_out_array_end(out);

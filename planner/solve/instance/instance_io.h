@@ -11,6 +11,9 @@
  * "speed" and rounded up, or an array with one per class of devices. Defaults: 0, false, 1 ("repeat", "weight",
  * "count", "speed"), 2 ("slots"), 1e-6 ("tick_s"), none ("deadline"), the unit's number ("shard"). Units run in the
  * array's order, except after a unit's "after", the number of the unit before it.
+ *
+ * With "streams": true, units may also have "edge_in", "edge_out", "host_before", "host_after", "update", "table"
+ * (ticks), "after_host", "in_apart" and "out_apart", jobs "load" and "store", devices "edges" (dispatch_streams.h).
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "planner/solve/instance/dispatch_streams.h"
 
 /* --- dispatching ----------------------------------------------------------------------------- */
 
@@ -19,6 +20,10 @@ enum status dispatch_create(const struct instance *in, struct dispatch **out, st
     dispatch->in = in;
     dispatch->jobs = (struct dispatch_job *)(dispatch + 1);
     dispatch->devices = (struct dispatch_device *)(dispatch->jobs + in->job_count);
+    if (in->streams && dispatch_streams_create(in, &dispatch->streams, err)) {
+        free(dispatch);
+        return err->status;
+    }
     dispatch_clear(dispatch);
     *out = dispatch;
     return STATUS_OK;
@@ -26,6 +31,7 @@ enum status dispatch_create(const struct instance *in, struct dispatch **out, st
 
 void dispatch_destroy(struct dispatch *dispatch)
 {
+    if (dispatch) dispatch_streams_destroy(dispatch->streams);
     free(dispatch);
 }
 
@@ -36,6 +42,7 @@ void dispatch_clear(struct dispatch *d)
     for (uint32_t g = 0; g < d->in->device_count; g++)
         d->devices[g] = (struct dispatch_device){.job = TIMETABLE_NONE};
     d->bytes = 0;
+    if (d->streams) dispatch_streams_clear(d->streams);
 }
 
 void dispatch_copy(struct dispatch *to, const struct dispatch *from)
@@ -43,6 +50,7 @@ void dispatch_copy(struct dispatch *to, const struct dispatch *from)
     memcpy(to->jobs, from->jobs, to->in->job_count * sizeof *to->jobs);
     memcpy(to->devices, from->devices, to->in->device_count * sizeof *to->devices);
     to->bytes = from->bytes;
+    if (from->streams) dispatch_streams_copy(to->streams, from->streams);
 }
 
 int64_t dispatch_start(const struct dispatch *d, uint32_t job, uint32_t device)
@@ -51,6 +59,7 @@ int64_t dispatch_start(const struct dispatch *d, uint32_t job, uint32_t device)
     const struct dispatch_job *j = &d->jobs[job];
     const struct dispatch_device *last = &d->devices[device];
     uint32_t unit = j->unit;
+    if (d->streams) return dispatch_streams_start(d, job, device);
     if (last->job == TIMETABLE_NONE) {
         int64_t in_ticks = in->units[unit].in;
         return in_ticks > j->ready ? in_ticks : j->ready;
@@ -79,6 +88,10 @@ void dispatch_put_at(struct dispatch *d, uint32_t job, uint32_t device, int64_t 
     int64_t ended = start + instance_compute(in, unit, in->device_class[device]);
     bool there = last->job != TIMETABLE_NONE && instance_resident(&in->units[last->unit], u);
     assert(j->next < instance_length(chain));
+    if (d->streams) {
+        dispatch_streams_put(d, job, device, start);
+        return;
+    }
     d->bytes += (there ? 0 : u->in_bytes) + (u->writes ? u->out_bytes : 0);
     j->next++;
     j->unit = unit + 1 < chain->first_unit + chain->unit_count ? unit + 1 : chain->first_unit;

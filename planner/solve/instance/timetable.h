@@ -43,11 +43,14 @@ struct dispatch_device {
     uint32_t unit;
 };
 
+struct dispatch_streams;
+
 /* The state of a schedule under construction. */
 struct dispatch {
     const struct instance *in;
     struct dispatch_job *jobs;
     struct dispatch_device *devices;
+    struct dispatch_streams *streams; /* NULL: an instance without streams */
     uint64_t bytes; /* moved so far */
 };
 

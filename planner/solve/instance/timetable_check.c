@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "planner/solve/instance/timetable_check_streams.h"
 
 struct timetable_check_placed {
     int64_t start;
@@ -176,7 +177,8 @@ enum status timetable_check_task(const struct instance *in, const struct timetab
     for (uint32_t i = 1; i < in->job_count; i++)
         c.first[i] = c.first[i - 1] + in->jobs[i - 1].unit_count * in->jobs[i - 1].repeat;
     if (place_all(&c)) goto out;
-    for (uint32_t i = 0; i < in->job_count; i++)
+    if (in->streams && timetable_check_streams(in, timetable, c.ends, &c.looked_at, err)) goto out;
+    for (uint32_t i = 0; i < in->job_count && !in->streams; i++)
         for (uint32_t t = 0; t < in->jobs[i].unit_count * in->jobs[i].repeat; t++)
             if (check_device(&c, i, t) || check_chain(&c, i, t)) goto out;
     c.looked_at = TIMETABLE_NONE;

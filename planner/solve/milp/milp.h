@@ -67,6 +67,7 @@ struct milp_options {
     double limit_s;          /* at most 0: no solver is started */
     const double *incumbent; /* (columns) or NULL. GLPK only: refused when infeasible. GLPK's presolver is then off,
                                 because it renumbers columns */
+    uint64_t nodes_max;      /* GLPK: most nodes, so that equal programs have equal answers; 0: no limit */
     bool cuts;               /* GLPK: Gomory, mixed-integer rounding, cover and clique cuts */
     bool relaxed;            /* GLPK: integrality is dropped; the rows' duals are reported */
     const struct milp_fixing *fixings; /* (variant_count * fixed_count) of a relaxed program: it is solved once more for

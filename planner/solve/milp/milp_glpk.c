@@ -147,7 +147,8 @@ static void on_tree(glp_tree *tree, void *info)
         memcpy(c->x + 1, c->options->incumbent, c->milp->column_count * sizeof *c->x);
         glp_ios_heur_sol(tree, c->x);
     }
-    if (clock_s() >= c->until_s) glp_ios_terminate(tree);
+    bool many = c->options->nodes_max > 0 && c->nodes >= c->options->nodes_max;
+    if (many || clock_s() >= c->until_s) glp_ios_terminate(tree);
 }
 
 /* Code 0 does not mean "optimal", and there are two ways to say "infeasible". */

@@ -35,6 +35,7 @@
 #include "planner/solve/search/beam_search.h"
 #include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/local_search.h"
+#include "planner/solve/search/stream_search.h"
 
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
@@ -444,13 +445,15 @@ static bool few_tasks(const struct instance *in)
 bool schedule_search_is_local(const struct instance *in)
 {
     const bool many = in->task_count > ANNEAL_TASKS_MAX && has_copies(in);
-    return in->objective == OBJECTIVE_MAKESPAN && (few_tasks(in) || many);
+    return in->objective == OBJECTIVE_MAKESPAN && !in->streams && (few_tasks(in) || many);
 }
 
 enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
                             const struct schedule_search_options *options, struct dispatch_step *steps,
                             int64_t *value, uint32_t *iterations, struct error *err)
 {
+    if (in->streams)
+        return stream_search(in, instance_bounds_best(bounds), options, steps, value, iterations, err);
     struct schedule_search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
                                 .bound = instance_bounds_best(bounds), .width_max = widest(in),
                                 .limits = {.until_s = options->until_s, .clock_every = 1, .stop = options->stop}};

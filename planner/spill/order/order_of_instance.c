@@ -38,6 +38,17 @@ static void put_unknown(struct order_of_instance_replay *r, uint32_t job, uint32
     }
 }
 
+/* Places what the host's processor does right after the job's unit (instance_of_cut.h). */
+static void put_after(struct order_of_instance_replay *r, uint32_t job, uint32_t device)
+{
+    const struct partition_units units = partition_job_units(r->times->partition, job);
+    const struct schedule_builder_job *own = &r->builder->jobs[job];
+    while (!r->lacks_memory && own->minibatch < r->times->jobs->jobs[job].minibatches &&
+           own->position < schedule_unit_count(units) && !schedule_unit_begins(units, own->position) &&
+           cost_table_at(r->times, device, job, own->position)->cpu_alone)
+        put(r, job, device);
+}
+
 /* Lists devices in the instance's order: type by type. */
 static void number_devices(const struct hardware *hw, uint32_t *devices)
 {
@@ -47,8 +58,8 @@ static void number_devices(const struct hardware *hw, uint32_t *devices)
             if (hw->devices[d].type == type) devices[count++] = d;
 }
 
-static enum status replay(const struct cost_table *times, const struct instance *in,
-                          const struct dispatch_step *steps, struct schedule *out, struct error *err)
+enum status order_of_steps(const struct cost_table *times, const struct instance *in, const struct dispatch_step *steps,
+                           struct schedule *out, struct error *err)
 {
     struct order_of_instance_replay r = {.times = times, .out = out};
     enum status status = STATUS_OK;
@@ -59,6 +70,7 @@ static enum status replay(const struct cost_table *times, const struct instance 
         for (uint32_t s = 0; s < in->task_count; s++) {
             put_unknown(&r, steps[s].job, devices[steps[s].device]);
             put(&r, steps[s].job, devices[steps[s].device]);
+            put_after(&r, steps[s].job, devices[steps[s].device]);
         }
         for (uint32_t j = 0; j < times->jobs->count; j++) put_unknown(&r, j, 0);
         assert(r.lacks_memory || r.placed == out->count);
@@ -86,14 +98,14 @@ enum status order_of_instance(const struct cost_table *times, uint64_t seed, uin
     int64_t value;
     uint32_t made;
     *out = (struct schedule){0};
-    if (instance_of_cut(times, &in, err) || instance_bounds_make(&in, &bounds, err)) goto done;
+    if (instance_of_cut(times, CUT_COPIES, 0, &in, err) || instance_bounds_make(&in, &bounds, err)) goto done;
     steps = alloc_zeroed(in.task_count, sizeof *steps);
     if (!steps) {
         error_memory(err, "an order", in.task_count * sizeof *steps);
         goto done;
     }
     if (schedule_search(&in, &bounds, &options, steps, &value, &made, err)) goto done;
-    replay(times, &in, steps, out, err);
+    (void)!order_of_steps(times, &in, steps, out, err);
 done:
     free(steps);
     instance_bounds_release(&bounds);
@@ -134,7 +146,8 @@ static enum status dispatch_of(const struct timetable *timetable, struct dispatc
 static enum status prove_again(const struct instance *in, const char *path, uint64_t seed, double limit_s,
                                struct order_claim *claim, struct error *err)
 {
-    struct certify_options options = {.seed = seed};
+    enum { ORDERS = 400 }; /* with streams, where only the search takes time and it would use all of it */
+    struct certify_options options = {.seed = seed, .iterations = in->streams ? ORDERS : 0};
     struct timetable ours = {0};
     certify_divide(in, limit_s, &options);
     enum status status = certify(in, &options, &ours, &claim->ours, err);
@@ -155,7 +168,8 @@ enum status order_of_timetable(const struct cost_table *times, const char *path,
     struct order_claim made = {0};
     struct dispatch_step *steps = NULL;
     *out = (struct schedule){0};
-    if (instance_of_cut(times, &in, err) || timetable_read_checked(&in, path, &timetable, &made.bound, err) ||
+    if (instance_of_cut(times, CUT_PLAN, 0, &in, err) ||
+        timetable_read_checked(&in, path, &timetable, &made.bound, err) ||
         prove_again(&in, path, seed, limit_s, &made, err))
         goto done;
     made.value = timetable.value;
@@ -165,7 +179,9 @@ enum status order_of_timetable(const struct cost_table *times, const char *path,
         error_memory(err, "an order", in.task_count * sizeof *steps);
         goto done;
     }
-    if (dispatch_of(&timetable, steps, err) || replay(times, &in, steps, out, err)) goto done;
+    if (dispatch_of(&timetable, steps, err) || order_of_steps(times, &in, steps, out, err) ||
+        schedule_link(out, times->jobs->count, times->hardware->device_count, err))
+        goto done;
     *claim = made;
 done:
     free(steps);

@@ -18,6 +18,10 @@ MUST_CHECK enum status order_of_instance(const struct cost_table *times, uint64_
                                          uint32_t iterations, double until_s, struct schedule *out,
                                          struct error *err);
 
+/* Places the units as an instance's tasks in this order (in->task_count). *out and errors as above. */
+MUST_CHECK enum status order_of_steps(const struct cost_table *times, const struct instance *in,
+                                      const struct dispatch_step *steps, struct schedule *out, struct error *err);
+
 /* The claims of a timetable's file, and their check. */
 struct order_claim {
     int64_t value;           /* ticks, checked */
@@ -28,7 +32,7 @@ struct order_claim {
 
 /*
  * Reads an order from a timetable's file. timetable_read_checked() checks that it is of this cut; certify() proves its
- * bound again within `limit_s` seconds, and a schedule below it refuses the file. *out as above. Errors:
+ * bound again within `limit_s` seconds, and a schedule below it refuses the file. *out is complete. Errors:
  * STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
  */
 MUST_CHECK enum status order_of_timetable(const struct cost_table *times, const char *path, uint64_t seed,

@@ -14,7 +14,10 @@
 
 #include "base/random.h"
 #include "planner/spill/order/instance_of_cut.h"
+#include "planner/solve/instance/timetable_check.h"
+#include "planner/solve/search/list_baseline.h"
 #include "planner/spill/order/order_bound.h"
+#include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/order_search.h"
 #include "planner/spill/order/schedule_builder.h"
 #include "tests/support/planner/support_planner.h"
@@ -263,7 +266,7 @@ static void becomes_an_instance(void **state)
         test_gpt_jobs(&cut.jobs, 1 + (uint32_t)random_below(key, 0, 4), 3, 32, 97,
                       1 + random_below(key, 1, 4));
         assert_true(cut_make(&cut, &options));
-        assert_int_equal(instance_of_cut(&cut.times, &instance, &err), 0);
+        assert_int_equal(instance_of_cut(&cut.times, CUT_COPIES, 0, &instance, &err), 0);
         assert_int_equal(instance.device_count, cut.hardware.device_count);
         double seconds = 0;
         uint64_t tasks = 0;
@@ -289,6 +292,57 @@ static void becomes_an_instance(void **state)
     }
 }
 
+/* With streams, an instance's clock is the planner's, but for ticks: times are rounded up. */
+static void instance_has_the_planners_clock(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    uint32_t made = 0, on_host = 0;
+    for (uint32_t c = 0; c < 200; c++) {
+        uint64_t key = random_mix(seed + c);
+        struct cut cut = {0};
+        struct error err = {0};
+        struct instance in = {0};
+        struct test_random_layers r = {key, 1 + random_below(key, 5, 20)};
+        struct planner_options options = {.activations = PLANNER_AUTO, .no_persistence = true,
+                                          .optimizer = random_below(key, 10, 2) ? PLANNER_PLACE_CPU : PLANNER_AUTO,
+                                          .weight_buffers = (uint32_t)random_below(key, 6, 5),
+                                          .shards = (uint32_t)random_below(key, 7, 5)};
+        uint32_t jobs = 1 + (uint32_t)random_below(key, 1, 5);
+        test_hardware(&cut.hardware, 1 + (uint32_t)random_below(key, 0, 4), 400000 + random_below(key, 4, 4000000),
+                      1e9);
+        cut.hardware.host_bandwidth.value = exp(log(1e9) + random_unit(key, 12) * log(1000));
+        cut.hardware.host_bandwidth.source = "made up";
+        uint64_t minibatches = 1 + random_below(key, 3, 4);
+        if (c % 2) test_gpt_jobs(&cut.jobs, jobs, 1 + (uint32_t)random_below(key, 2, 4), 32, 97, minibatches);
+        else test_profile_jobs(&cut.jobs, jobs, 1 + (uint32_t)random_below(key, 2, 6), minibatches,
+                               test_random_layer, &r);
+        if (cut_make(&cut, &options)) {
+            struct schedule schedule = {0};
+            struct timetable table = {0};
+            int64_t value;
+            assert_int_equal(instance_of_cut(&cut.times, CUT_CLOCK, 1e-9, &in, &err), 0);
+            struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
+            assert_int_equal(list_baseline_lrtf(&in, HUGE_VAL, steps, &value, &err), 0);
+            if (timetable_make(&in, steps, &table, &err) || timetable_check(&in, &table, &err) ||
+                order_of_steps(&cut.times, &in, steps, &schedule, &err))
+                fail_msg("case %u of seed %llu: %s", c, (unsigned long long)seed, err.text);
+            double by_instance_s = (double)table.value * in.tick_s, most_s = 8e-9 * in.task_count;
+            if (fabs(by_instance_s - schedule.makespan_s) > most_s + 1e-9)
+                fail_msg("case %u of seed %llu: %.9g s by the instance's clock, %.9g s by the planner's (%u tasks)", c,
+                         (unsigned long long)seed, by_instance_s, schedule.makespan_s, in.task_count);
+            made++;
+            for (uint32_t u = 0; u < in.unit_count; u++) on_host += in.units[u].host_before > 0;
+            free(steps);
+            timetable_release(&table);
+            schedule_release(&schedule);
+            instance_release(&in);
+        }
+        cut_release(&cut);
+    }
+    assert_true(made > 100 && on_host > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +350,7 @@ int main(void)
         cmocka_unit_test(search_finds_the_best),
         cmocka_unit_test(search_stops_at_the_bound),
         cmocka_unit_test(becomes_an_instance),
+        cmocka_unit_test(instance_has_the_planners_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,13 +83,16 @@ void test_instance_tiny(uint64_t seed, uint32_t jobs_max, struct instance *out)
     out->objective = (enum instance_objective)(draw(seed, &c, 0, 2) == 0 ? draw(seed, &c, 1, 3) : 0);
     out->bridge_bytes_per_tick = draw(seed, &c, 0, 4) == 0 ? 2 : 0;
     for (uint32_t g = 0; g < classes; g++)
-        out->classes[g] = (struct instance_class){"device", draw(seed, &c, 1, 2), g == 0 ? 10 : 7,
-                                                  draw(seed, &c, 0, 4) == 0 ? 1 : 2};
+        out->classes[g] = (struct instance_class){.name = "device", .device_count = draw(seed, &c, 1, 2),
+                                                  .memory = g == 0 ? 10 : 7,
+                                                  .slots = draw(seed, &c, 0, 4) == 0 ? 1 : 2};
     out->unit_count = 0;
     for (uint32_t i = 0; i < jobs; i++) {
         uint32_t units = draw(seed, &c, 1, 3), first = out->unit_count;
-        out->jobs[i] = (struct instance_job){"job", first, units, units == 1 ? draw(seed, &c, 1, 3) : 1,
-                                             draw(seed, &c, 1, 4), (int64_t)draw(seed, &c, 5, 40)};
+        out->jobs[i] = (struct instance_job){.name = "job", .first_unit = first, .unit_count = units,
+                                             .repeat = units == 1 ? draw(seed, &c, 1, 3) : 1,
+                                             .weight = draw(seed, &c, 1, 4),
+                                             .deadline = (int64_t)draw(seed, &c, 5, 40)};
         for (uint32_t u = first; u < first + units; u++, out->unit_count++) {
             bool writes = draw(seed, &c, 0, 1);
             out->units[u] = (struct instance_unit){
