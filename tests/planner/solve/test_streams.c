@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Instances with streams: the clock against its independent check, bounds against all orders, and the programs for
  * solvers against the optimum.
  */
