@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "base/try.h"
 #include "exec/run/run_ranks.h"
 
@@ -18,12 +19,18 @@ struct job_times {
     double start_s, end_s; /* end_s: 0 before there is an operation */
 };
 
-/* A rank's report; times by plan_stream() and by job, memory by device. Each rank has its own values, and sets no
- * others. */
 struct rank_report {
     struct device_pacing pacing;
     struct load load;
     char host[HOST_BYTES];
+};
+
+/* What a rank sends. Each fills in what it has. */
+struct rank_parts {
+    struct rank_report *report;
+    double *busy_s;               /* by plan_stream() */
+    struct job_times *times;      /* by job */
+    struct device_memory *memory; /* by device */
 };
 
 static struct rank_report own_report(const struct run_result *result)
@@ -73,57 +80,68 @@ static void add_report(struct run_result *result, const struct rank_report *thei
     result->load.waited += theirs->load.waited;
 }
 
-/* One transfer of this rank's part to rank 0. */
-static enum status move(struct run *run, uint32_t number, uint32_t rank, void *at, uint64_t bytes, struct error *err)
+/* Transfers a rank's parts to rank 0. */
+static enum status move(struct run *run, uint32_t rank, const struct rank_parts *parts, struct error *err)
 {
-    const struct run_peers_data data = {.what = PEERS_REPORT, .number = number, .other = rank,
-                                        .sends = run->peers->own > 0, .at = at, .bytes = bytes};
-    return run_peers_move(run, &data, run->peers->moved, err);
+    const struct plan *const plan = run->plan;
+    const struct {
+        void *at;
+        uint64_t bytes;
+    } all[] = {{parts->report, sizeof *parts->report},
+               {parts->busy_s, plan_stream_count(plan) * sizeof *parts->busy_s},
+               {parts->times, plan->jobs.count * sizeof *parts->times},
+               {parts->memory, plan->hardware.device_count * sizeof *parts->memory}};
+    const bool sends = run->peers->own > 0;
+    for (uint32_t i = 0; i < ARRAY_COUNT(all); i++) {
+        const struct run_peers_data data = {.what = PEERS_REPORT, .number = rank * (uint32_t)ARRAY_COUNT(all) + i,
+                                            .other = sends ? 0 : rank, .sends = sends, .at = all[i].at,
+                                            .bytes = all[i].bytes};
+        TRY(run_peers_move(run, &data, run->peers->moved, err));
+    }
+    return STATUS_OK;
+}
+
+/* Sends what this rank has. */
+static enum status send_parts(struct run *run, const struct trace *trace, const struct rank_parts *parts,
+                              struct error *err)
+{
+    const struct run_result *const result = run->result;
+    *parts->report = own_report(result);
+    memcpy(parts->busy_s, result->busy_s, plan_stream_count(run->plan) * sizeof *parts->busy_s);
+    for (uint32_t j = 0; j < trace->job_count; j++)
+        parts->times[j] = (struct job_times){trace->jobs[j].start_s, trace->jobs[j].end_s};
+    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) parts->memory[d] = result->devices[d].taken;
+    return move(run, run->peers->own, parts, err);
+}
+
+/* Adds to rank 0's result what another rank has. */
+static void take_parts(struct run *run, uint32_t rank, const struct rank_parts *parts)
+{
+    struct run_result *const result = run->result;
+    for (uint32_t s = 0; s < plan_stream_count(run->plan); s++)
+        if (rank_of_stream(run, s) == rank) result->busy_s[s] = parts->busy_s[s];
+    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++)
+        if (run->peers->rank_of[d] == rank) result->devices[d].taken = parts->memory[d];
 }
 
 enum status run_ranks_gather_report(struct run_loop *loop, struct trace *trace, struct error *err)
 {
-    enum { REPORT, STREAMS, JOBS, DEVICES, PARTS };
     struct run *const run = loop->run;
-    struct run_result *const result = run->result;
+    struct arena *const arena = &run->result->arena; /* until the ranks are left */
+    struct rank_parts parts;
     if (!run->peers) return STATUS_OK;
-    const uint32_t streams = plan_stream_count(run->plan), jobs = trace->job_count;
-    const uint32_t devices = run->plan->hardware.device_count;
-    struct rank_report *report; /* all live until the ranks are left */
-    struct job_times *job_times;
-    struct device_memory *memory;
-    double *busy_s;
-    TRY(ARENA_NEW(&result->arena, 1, report, err));
-    TRY(ARENA_NEW(&result->arena, streams, busy_s, err));
-    TRY(ARENA_NEW(&result->arena, jobs, job_times, err));
-    TRY(ARENA_NEW(&result->arena, devices, memory, err));
-    const struct {
-        void *at;
-        uint64_t bytes;
-    } parts[PARTS] = {[REPORT] = {report, sizeof *report},
-                      [STREAMS] = {busy_s, streams * sizeof *busy_s},
-                      [JOBS] = {job_times, jobs * sizeof *job_times},
-                      [DEVICES] = {memory, devices * sizeof *memory}};
-    const struct rank_report own = own_report(result);
-    const bool first = run->peers->own == 0;
-    if (!first) {
-        *report = own;
-        memcpy(busy_s, result->busy_s, streams * sizeof *busy_s);
-        for (uint32_t j = 0; j < jobs; j++)
-            job_times[j] = (struct job_times){trace->jobs[j].start_s, trace->jobs[j].end_s};
-        for (uint32_t d = 0; d < devices; d++) memory[d] = result->devices[d].taken;
-    }
-    for (uint32_t r = first ? 1 : run->peers->own; r < (first ? run->peers->count : run->peers->own + 1); r++) {
-        for (uint32_t i = 0; i < PARTS; i++)
-            TRY(move(run, r * PARTS + i, first ? r : 0, parts[i].at, parts[i].bytes, err));
-        if (!first) return STATUS_OK;
-        report->host[HOST_BYTES - 1] = '\0';
-        add_report(result, report, own.host);
-        for (uint32_t s = 0; s < streams; s++)
-            if (rank_of_stream(run, s) == r) result->busy_s[s] = busy_s[s];
-        for (uint32_t d = 0; d < devices; d++)
-            if (run->peers->rank_of[d] == r) result->devices[d].taken = memory[d];
-        for (uint32_t j = 0; j < jobs && !loop->ended; j++) add_job_times(&trace->jobs[j], &job_times[j]);
+    TRY(ARENA_NEW(arena, 1, parts.report, err));
+    TRY(ARENA_NEW(arena, plan_stream_count(run->plan), parts.busy_s, err));
+    TRY(ARENA_NEW(arena, run->plan->jobs.count, parts.times, err));
+    TRY(ARENA_NEW(arena, run->plan->hardware.device_count, parts.memory, err));
+    if (run->peers->own > 0) return send_parts(run, trace, &parts, err);
+    const struct rank_report own = own_report(run->result);
+    for (uint32_t r = 1; r < run->peers->count; r++) {
+        TRY(move(run, r, &parts, err));
+        parts.report->host[HOST_BYTES - 1] = '\0';
+        add_report(run->result, parts.report, own.host);
+        take_parts(run, r, &parts);
+        for (uint32_t j = 0; j < trace->job_count && !loop->ended; j++) add_job_times(&trace->jobs[j], &parts.times[j]);
     }
     if (!loop->ended) find_makespan(trace);
     return STATUS_OK;
