@@ -91,8 +91,10 @@ static bool reach(void *context, const struct unit_group_exchange *exchange)
     const struct rank_sum sum = {.ranks = reach->ranks, .number = reach->number + exchange->number,
                                  .members = reach->members, .ranks_of = reach->ranks_of,
                                  .values = (float *const *)(const void *)exchange->values, .add = exchange->combine,
-                                 .count = exchange->count, .workers = reach->here, .tree = exchange->tree};
-    if (exchange->combine) return (exchange->tree ? rank_tree_work : rank_sum_work)(&sum, exchange->worker);
+                                 .count = exchange->count, .workers = reach->here, .tree = exchange->tree,
+                                 .halves = exchange->halves};
+    const bool owned = exchange->tree || exchange->halves; /* one rank adds up a piece */
+    if (exchange->combine) return (owned ? rank_tree_work : rank_sum_work)(&sum, exchange->worker);
     return exchange->worker > 0 || rank_sum_doubles(&sum);
 }
 

@@ -13,6 +13,34 @@ CLONES void kernels_sum_add(float *restrict sum, const float *x, uint64_t count)
     for (uint64_t i = 0; i < count; i++) sum[i] += x[i];
 }
 
+/* --- 16 bits ---------------------------------------------------------------------------------- */
+
+CLONES static void add_halves(float *restrict sum, const bf16 *restrict x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) sum[i] += bf16_widen(x[i]);
+}
+
+CLONES static void widen(float *restrict to, const bf16 *restrict from, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) to[i] = bf16_widen(from[i]);
+}
+
+CLONES static void round_to(bf16 *restrict to, const float *restrict from, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) to[i] = bf16_nearest(from[i]);
+}
+
+void kernels_sum_halves(const bf16 *const *values, uint32_t members, uint64_t at, uint64_t count, bf16 *sum)
+{
+    float room[BLOCK_FLOATS];
+    for (uint64_t done = 0; done < count; done += BLOCK_FLOATS) {
+        const uint64_t left = count - done, n = left < BLOCK_FLOATS ? left : BLOCK_FLOATS;
+        widen(room, values[0] + at + done, n);
+        for (uint32_t m = 1; m < members; m++) add_halves(room, values[m] + at + done, n);
+        round_to(sum + done, room, n);
+    }
+}
+
 /* --- trees ------------------------------------------------------------------------------------ */
 
 struct branches {

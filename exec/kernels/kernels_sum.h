@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bf16.h"
+
 /* Adds `count` numbers. */
 void kernels_sum_add(float *restrict sum, const float *x, uint64_t count);
 
@@ -15,6 +17,10 @@ typedef const float *kernels_sum_member(const void *context, uint32_t member, ui
  * these numbers. Blocks that `numbers` is asked for begin a multiple of KERNELS_CODE_UNIT after `at`. */
 void kernels_sum_tree(kernels_sum_member *numbers, const void *context, uint32_t members, uint64_t at, uint64_t count,
                       float *sum);
+
+/* Adds up all members' numbers [at, at + count) of 16 bits in fp32, in the order of members, and rounds each sum once.
+ * `sum` may be a member's own memory of these numbers. */
+void kernels_sum_halves(const bf16 *const *values, uint32_t members, uint64_t at, uint64_t count, bf16 *sum);
 
 /* Returns the sum of number i of all members, in their order or as a tree. */
 double kernels_sum_doubles(const double *const *values, uint32_t members, uint64_t i, bool tree);

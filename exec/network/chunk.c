@@ -338,11 +338,12 @@ static void keep_version(const struct kernels *kernels, const struct chunk_argum
 {
     const struct state_layout *state = &a->tables->state.layout;
     const struct chunk_memory *m = &a->tables->memory;
+    const struct kernels *const own = kernels_of(kernels, a->job);
     if (!a->version) return;
-    transformer_copy(kernels, a->version, a->state, state->parts[STATE_WEIGHTS].bytes);
+    transformer_copy(own, a->version, a->state, state->parts[STATE_WEIGHTS].bytes);
     if (!m->copies_table || !m->has_head) return;
     const struct state_layout *table = &m->table_rows_layout;
-    transformer_copy(kernels, transformer_at(a->version, m->table_weights_offset),
+    transformer_copy(own, transformer_at(a->version, m->table_weights_offset),
                      transformer_at(a->state, m->table_state_offset + table->parts[STATE_WEIGHTS].offset_bytes),
                      table->parts[STATE_WEIGHTS].bytes);
 }

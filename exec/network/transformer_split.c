@@ -34,7 +34,8 @@ void transformer_exchange_sum(const struct kernels *kernels, const struct unit_s
 const kernel_number *transformer_all_rows(const struct transformer_unit *unit, const kernel_number *own)
 {
     if (!unit->gathered) return own;
-    unit_group_gather(unit->split->group, unit->split->rank, own, unit->gathered, (uint64_t)(unit->r * unit->c));
+    unit_group_gather(unit->split->group, unit->split->rank, own, unit->gathered, (uint64_t)(unit->r * unit->c),
+                      unit->kernels->number_bytes);
     return unit->gathered;
 }
 
@@ -48,12 +49,22 @@ kernel_number *transformer_sum_room(const struct transformer_unit *unit, kernel_
     return unit->gathered ? unit->gathered : unit->piece_sums ? unit->piece_sums : own;
 }
 
+/* As transformer_sum(), of numbers. Those of 16 bits are in host memory. */
+static void sum_numbers(const struct transformer_unit *unit, kernel_number *values, int64_t count)
+{
+    const uint32_t bytes = unit->kernels->number_bytes;
+    if (!unit->split) return;
+    if (bytes == sizeof(float)) transformer_sum(unit, values, count);
+    else unit_group_sum_numbers(unit->split->group, unit->split->rank, values, (uint64_t)count, bytes);
+}
+
 void transformer_complete_sum(const struct transformer_unit *unit, kernel_number *own, kernel_number *sum)
 {
     const int64_t count = unit->r * unit->c;
     transformer_add_pieces(unit, own, sum, count);
-    if (!unit->gathered) transformer_sum(unit, own, count);
-    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)count, own);
+    if (!unit->gathered) sum_numbers(unit, own, count);
+    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)count, unit->kernels->number_bytes,
+                            own);
 }
 
 static int64_t first_own(const struct transformer_unit *unit)
@@ -185,7 +196,7 @@ void transformer_gather_split(const struct transformer_unit *unit, kernel_number
     const int64_t count = unit->r * unit->c;
     if (words.first_row > 0) unit->kernels->zero(unit->kernels, x, transformer_number_bytes(unit, count));
     if (words.row_count > 0) transformer_gather(unit, x, &words);
-    transformer_sum(unit, x, count);
+    sum_numbers(unit, x, count);
     if (rest.row_count > 0) transformer_gather(unit, x, &rest);
 }
 

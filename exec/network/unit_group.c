@@ -251,6 +251,12 @@ static void maximum_slice(struct unit_group *group, uint32_t rank, uint64_t begi
     combine_floats(group, (float *)group->values[rank] + begin, begin, end, take_larger);
 }
 
+static void sum_slice_of_halves(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
+{
+    kernels_sum_halves((const bf16 *const *)(void *)group->values, group->members, begin, end - begin,
+                       (bf16 *)group->values[rank] + begin);
+}
+
 static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64_t begin, uint64_t end)
 {
     double *const *const values = (double *const *)(void *)group->values;
@@ -258,25 +264,33 @@ static void sum_slice_of_doubles(struct unit_group *group, uint32_t rank, uint64
         values[rank][i] = kernels_sum_doubles((const double *const *)values, group->members, i, group->tree);
 }
 
+/* Returns the begin of a member's slice of numbers of `size` bytes. */
+static uint64_t slice_begin(const struct unit_group *group, uint64_t count, uint64_t size, uint32_t member)
+{
+    const uint64_t each = size < sizeof(float) ? sizeof(float) / size : 1; /* slices are whole lines */
+    const uint64_t begin = each * kernels_sum_slice((count + each - 1) / each, member, group->members);
+    return begin < count ? begin : count;
+}
+
 /* Combines values over the memory of this process. */
 static void exchange_here(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint64_t size,
                           combine_slice *combine_own)
 {
-    combine_own(group, rank, kernels_sum_slice(count, rank, group->members),
-                kernels_sum_slice(count, rank + 1, group->members));
+    combine_own(group, rank, slice_begin(group, count, size, rank), slice_begin(group, count, size, rank + 1));
     if (!meet(group)) return;
     for (uint32_t m = 0; m < group->members; m++) {
-        const uint64_t begin = size * kernels_sum_slice(count, m, group->members);
-        const uint64_t end = size * kernels_sum_slice(count, m + 1, group->members);
+        const uint64_t begin = size * slice_begin(group, count, size, m);
+        const uint64_t end = size * slice_begin(group, count, size, m + 1);
         if (m != rank) memcpy((char *)values + begin, (const char *)group->values[m] + begin, end - begin);
     }
 }
 
-/* Combines values with other processes. */
-static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine)
+/* Combines values with other processes; bf16 numbers if `halves`. */
+static void exchange_afar(struct unit_group *group, uint32_t rank, uint64_t count, unit_group_combine *combine,
+                          bool halves)
 {
     struct unit_group_exchange exchange = {.number = group->met, .combine = combine, .values = group->values,
-                                           .count = count};
+                                           .count = count, .halves = halves};
     exchange.tree = group->tree && (!combine || combine == kernels_sum_add);
     for (uint32_t m = 0; m < rank; m++) exchange.worker += group->here[m];
     (void)group->reach(group->context, &exchange); /* after a cancellation the meeting that follows ends, too */
@@ -289,23 +303,32 @@ static void exchange(struct unit_group *group, uint32_t rank, void *values, uint
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_REDUCE, .bytes = count * size};
     if (group->members == 1) return;
     if (!begin_exchange(&moving, values)) return;
-    if (group->reach) exchange_afar(group, rank, count, combine);
+    if (group->reach) exchange_afar(group, rank, count, combine, size == sizeof(bf16));
     else exchange_here(group, rank, values, count, size, combine_own);
     (void)meet(group); /* a member's slice stays until all have it */
     count_exchange(&moving);
 }
 
-void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own)
+/* Adds up the numbers of a member's own part. */
+static void sum_part(struct unit_group *group, void *own, uint64_t begin, uint64_t end, uint32_t number_bytes)
 {
-    const uint64_t part = count / group->members;
+    if (number_bytes == sizeof(float)) combine_floats(group, own, begin, end, kernels_sum_add);
+    else kernels_sum_halves((const bf16 *const *)(void *)group->values, group->members, begin, end - begin, own);
+}
+
+void unit_group_scatter(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint32_t number_bytes,
+                        void *own)
+{
+    const uint64_t part = count / group->members, bytes = part * number_bytes;
+    char *const from = (char *)values + rank * bytes;
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_REDUCE_SCATTER,
-                            .bytes = count * sizeof *values};
+                            .bytes = count * number_bytes};
     assert(count % group->members == 0);
     if (!begin_exchange(&moving, values)) return;
-    if (group->reach) exchange_afar(group, rank, count, kernels_sum_add);
-    else combine_floats(group, own, rank * part, (rank + 1) * part, kernels_sum_add);
+    if (group->reach) exchange_afar(group, rank, count, kernels_sum_add, number_bytes == sizeof(bf16));
+    else sum_part(group, own, rank * part, (rank + 1) * part, number_bytes);
     if (!meet(group)) return; /* a member's numbers stay until all have added them up */
-    if (group->reach && own != values + rank * part) memcpy(own, values + rank * part, part * sizeof *own);
+    if (group->reach && own != from) memcpy(own, from, bytes);
     count_exchange(&moving);
 }
 
@@ -321,33 +344,36 @@ CLONES static void join_bits(float *restrict result, const float *x, uint64_t co
     }
 }
 
-/* Gathers parts also from members in other processes. */
-static void gather_afar(struct moving *moving, const float *own, float *values, uint64_t count)
+/* Gathers parts of `bytes` each also from members in other processes. Words of bits are joined, of which the last one
+ * may reach beyond the values. */
+static void gather_afar(struct moving *moving, const void *own, char *values, uint64_t bytes)
 {
     struct unit_group *const group = moving->group;
-    const uint64_t part = count / group->members, first = moving->rank * part;
-    if (own != values + first) memcpy(values + first, own, part * sizeof *own);
-    memset(values, 0, first * sizeof *values);
-    memset(values + first + part, 0, (count - first - part) * sizeof *values);
+    const uint64_t first = moving->rank * bytes, end = group->members * bytes;
+    if (own != values + first) memcpy(values + first, own, bytes);
+    memset(values, 0, first);
+    memset(values + first + bytes, 0, end - first - bytes);
     if (!begin_exchange(moving, values)) return;
-    exchange_afar(group, moving->rank, count, join_bits);
+    exchange_afar(group, moving->rank, (end + sizeof(float) - 1) / sizeof(float), join_bits, false);
     (void)meet(group);
     count_exchange(moving);
 }
 
-void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count)
+void unit_group_gather(struct unit_group *group, uint32_t rank, const void *own, void *values, uint64_t count,
+                       uint32_t number_bytes)
 {
-    const uint64_t part = count / group->members;
+    const uint64_t bytes = count / group->members * number_bytes;
+    char *const all = values;
     struct moving moving = {.group = group, .rank = rank, .kind = COLLECTIVE_ALL_GATHER,
-                            .bytes = count * sizeof *values};
+                            .bytes = count * number_bytes};
     assert(count % group->members == 0);
     if (group->reach) {
-        gather_afar(&moving, own, values, count);
+        gather_afar(&moving, own, all, bytes);
         return;
     }
     if (!begin_exchange(&moving, (void *)(uintptr_t)own)) return;
     for (uint32_t m = 0; m < group->members; m++)
-        if (group->values[m] != values + m * part) memcpy(values + m * part, group->values[m], part * sizeof *values);
+        if (group->values[m] != all + m * bytes) memcpy(all + m * bytes, group->values[m], bytes);
     (void)meet(group);
     count_exchange(&moving);
 }
@@ -355,6 +381,13 @@ void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)
 {
     exchange(group, rank, values, count, sizeof *values, sum_slice, kernels_sum_add);
+}
+
+void unit_group_sum_numbers(struct unit_group *group, uint32_t rank, void *values, uint64_t count,
+                            uint32_t number_bytes)
+{
+    const bool halves = number_bytes == sizeof(bf16);
+    exchange(group, rank, values, count, number_bytes, halves ? sum_slice_of_halves : sum_slice, kernels_sum_add);
 }
 
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count)

@@ -6,6 +6,7 @@
  * Members of other processes are reached by a function that the run gives (exec/group/run_split.h).
  *
  * Order of sums: by rank, ((x0 + x1) + x2) + ..., or as a tree, whatever the timing. All members get the same bits.
+ * Numbers of 16 bits are added up in fp32, by rank, and each sum is rounded once.
  *
  * Exchanges take the time that they take, unless devices are dilated and links between them paced: then the links' time
  * comes after the pass (exec/group/run_split.h), and the exchange itself is no part of the pass.
@@ -36,6 +37,7 @@ struct unit_group_exchange {
     uint32_t worker;             /* among the members of this process: it does its share */
     unit_group_combine *combine; /* by rank, as in one process; NULL: sums of fp64 numbers */
     bool tree;                   /* sums as a tree */
+    bool halves;                 /* the sum of bf16 numbers, by rank */
     void *const *values;         /* by member; NULL: of another process */
     uint64_t count;
 };
@@ -49,7 +51,10 @@ void unit_group_add_as_tree(struct unit_group *group);
  * is. */
 void unit_group_divide(struct unit_group *group, const bool *here, unit_group_reach *reach, void *context);
 
-/* Replace `values` of `count` numbers by the sum or the maximum over all members. */
+/* Replace `values` of `count` numbers by the sum or the maximum over all members. `number_bytes`: of fp32 numbers, or
+ * of bf16 ones. */
+void unit_group_sum_numbers(struct unit_group *group, uint32_t rank, void *values, uint64_t count,
+                            uint32_t number_bytes);
 void unit_group_sum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
 void unit_group_maximum(struct unit_group *group, uint32_t rank, float *values, uint64_t count);
 void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *values, uint64_t count);
@@ -57,8 +62,10 @@ void unit_group_sum_doubles(struct unit_group *group, uint32_t rank, double *val
 /* Leave each member one of equal parts of `count` numbers: the sum over all members of its part, in `own`, which may be
  * within its values; or gather the parts `own` of all members in `values`, which may have the own one already. The
  * number of members divides `count`. */
-void unit_group_scatter(struct unit_group *group, uint32_t rank, float *values, uint64_t count, float *own);
-void unit_group_gather(struct unit_group *group, uint32_t rank, const float *own, float *values, uint64_t count);
+void unit_group_scatter(struct unit_group *group, uint32_t rank, void *values, uint64_t count, uint32_t number_bytes,
+                        void *own);
+void unit_group_gather(struct unit_group *group, uint32_t rank, const void *own, void *values, uint64_t count,
+                       uint32_t number_bytes);
 
 /* Begins a pass when all members have come. The last one decides for all whether it begins. Returns the decision, and
  * when it was made; false after a cancellation. */

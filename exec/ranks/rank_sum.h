@@ -29,6 +29,7 @@ struct rank_sum {
                                                                          added */
     uint64_t count;
     bool tree;             /* of fp64 numbers: the order of sums */
+    bool halves;           /* values are bf16 numbers: rank_tree_work() adds them up by member */
     uint32_t workers;      /* members of this rank: each takes its share of the pieces */
 };
 
@@ -36,7 +37,8 @@ struct rank_sum {
  * may not be. Returns false when the ranks were left meanwhile, or no memory is left: that is noted as a failure. */
 bool rank_sum_work(const struct rank_sum *sum, uint32_t worker);
 
-/* The same for sums as a tree of members (models/job/parallel.h): the values go to one rank, which adds them. */
+/* The same for sums as a tree of members (models/job/parallel.h), or of bf16 numbers in fp32, each rounded once: the
+ * values go to one rank, which adds them. */
 bool rank_tree_work(const struct rank_sum *sum, uint32_t worker);
 
 /* Adds up fp64 numbers at `values` of all members of this rank: for a few, which go from each member to each rank. One

@@ -100,7 +100,7 @@ uint32_t hardware_route_crossings(const struct hardware *hardware, const struct 
     return count;
 }
 
-static bool is_host(const struct hardware *hardware)
+bool hardware_is_host(const struct hardware *hardware)
 {
     return strcmp(hardware->backend, "host") == 0;
 }
@@ -108,7 +108,7 @@ static bool is_host(const struct hardware *hardware)
 bool hardware_has_cpu(const struct hardware *hardware)
 {
     if (hardware->dilation.source) return false; /* hardware_dilate.h: only parallel jobs step there */
-    return is_host(hardware) || hardware->host_bandwidth.value > 0;
+    return hardware_is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
 /* Above it predictions are less exact. */
@@ -169,7 +169,7 @@ const struct compute_profile *hardware_profile(const struct hardware *hardware, 
 {
     assert(device <= hardware_cpu(hardware));
     const bool cpu = device == hardware_cpu(hardware);
-    if (cpu && !is_host(hardware)) return NULL;
+    if (cpu && !hardware_is_host(hardware)) return NULL;
     const uint32_t wanted = cpu && !hardware->dilation.source ? hardware->host_cores : hardware->threads;
     const struct device_type *type =
         &hardware->types[cpu ? 0 : hardware->devices[device].type];
@@ -197,7 +197,7 @@ static enum status set_device_count(struct hardware *hardware, uint32_t count, s
 {
     if (count > HARDWARE_DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", HARDWARE_DEVICES_MAX);
-    if (count > hardware->device_count && !is_host(hardware))
+    if (count > hardware->device_count && !hardware_is_host(hardware))
         return error_set(err, STATUS_BAD_INPUT,
                          "machine '%s' has %" PRIu32 " device%s and not %" PRIu32
                          " (name several as '%" PRIu32 "x NAME')",
@@ -327,7 +327,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
         char name[32];
         snprintf(name, sizeof name, "p2p-%" PRIu32, count);
         links[count] = (struct hardware_link){.bandwidth = stated(bytes_per_s), .latency = stated(0),
-                                              .duplex = true, .paced = is_host(hardware)};
+                                              .duplex = true, .paced = hardware_is_host(hardware)};
         TRY(arena_string(&hardware->arena, name, &links[count].name, err));
     }
     drop_p2p(hardware);
@@ -336,7 +336,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
         network->path[network->path_count++] = hardware->link_count + i;
     }
     /* measured over another link */
-    for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
+    for (uint32_t i = 0; i < hardware->type_count && !hardware_is_host(hardware); i++)
         hardware->types[i].p2p_count = hardware->types[i].ring_count = hardware->types[i].collective_count = 0;
     hardware->links = links;
     hardware->link_count = count;
@@ -396,7 +396,7 @@ static enum status set_nics(struct hardware *hardware, double bytes_per_s, struc
 
 static enum status set_threads(struct hardware *hardware, uint32_t threads, struct error *err)
 {
-    if (!is_host(hardware))
+    if (!hardware_is_host(hardware))
         return error_set(err, STATUS_BAD_INPUT,
                          "only host machines have threads, and '%s' has back end '%s'",
                          hardware->name, hardware->backend);
@@ -448,12 +448,12 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
     if (options->device_count > 0) TRY(set_device_count(hardware, options->device_count, err));
     if (options->device_memory_bytes > 0)
         TRY(set_device_memory(hardware, options->device_memory_bytes, err));
-    if (options->link_bytes_per_s > 0 && is_host(hardware))
+    if (options->link_bytes_per_s > 0 && hardware_is_host(hardware))
         TRY(pace_links(hardware, options->link_bytes_per_s, err));
     else if (options->link_bytes_per_s > 0)
         set_links(hardware, options->link_bytes_per_s);
     if (options->nic_bytes_per_s > 0) TRY(set_nics(hardware, options->nic_bytes_per_s, err));
-    if (options->no_p2p || (options->link_bytes_per_s > 0 && is_host(hardware))) drop_p2p(hardware);
+    if (options->no_p2p || (options->link_bytes_per_s > 0 && hardware_is_host(hardware))) drop_p2p(hardware);
     if (options->p2p_bytes_per_s > 0 && !options->no_p2p)
         TRY(set_p2p(hardware, options->p2p_bytes_per_s, err));
     hardware_note_p2p(hardware);
@@ -467,7 +467,8 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
     if (options->stack > 0) software_stack_apply(hardware, (enum hardware_stack)(options->stack - 1));
     if (options->dilation > 0) return hardware_dilate(hardware, options->dilation, err);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
-    if (is_host(hardware) && !hardware->dilation.source && (options->device_count > 0 || hardware->threads == 0)) {
+    if (hardware_is_host(hardware) && !hardware->dilation.source &&
+        (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;
         hardware->threads = share > 0 ? share : 1;
     }

@@ -306,6 +306,8 @@ static inline uint32_t hardware_cpu(const struct hardware *hardware)
 {
     return hardware->device_count;
 }
+/* Returns true for devices that are parts of a host. */
+bool hardware_is_host(const struct hardware *hardware);
 /* Returns true if its speed is known. */
 bool hardware_has_cpu(const struct hardware *hardware);
 

@@ -119,12 +119,11 @@ static void size_context(const struct job *job, struct parallel_layers layers, s
     const struct attention_sizes sizes = {.samples = job->microbatch, .tokens = job->sequence, .heads = n->heads,
                                           .kv_heads = network_kv_heads(n), .head_width = n->head_width};
     m->context_bytes = aligned(job->microbatch * parallel_sequence(job) * sizes.kv_heads * n->head_width *
-                               sizeof(float));
+                               precision_bytes(job->precision));
     m->handover_bytes = blocks * CHUNK_CONTEXT_PARTS * m->context_bytes;
     m->context_offset = aligned(m->workspace_bytes);
     m->workspace_bytes = m->context_offset +
-                         sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin,
-                                                                job->precision == PRECISION_BF16_WEIGHTS);
+                         sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin, job->precision);
 }
 
 /* Places plain boundaries that passes decode, or encode, after the workspace so far. */

@@ -92,6 +92,5 @@ const char *job_half_lacks(const struct job *job)
 {
     if (job->precision != PRECISION_BF16) return NULL;
     if (job->network.experts > 0) return "experts";
-    if (job->network.trained && job->network.trained->rank > 0) return "adapters";
-    return parallel_is_set(&job->parallel) ? "'parallel'" : NULL;
+    return job->network.trained && job->network.trained->rank > 0 ? "adapters" : NULL;
 }

@@ -252,9 +252,9 @@ uint64_t memory_attention_workspace(struct attention_sizes s, bool back);
  * results. Backward, one number per row and head follows. */
 uint64_t memory_attention_copies(struct attention_sizes s, bool back);
 
-/* Returns the 4-byte numbers of attention, forward or backward, whose queries follow `earlier` tokens of each sample
- * (slices of tokens). `rounds`: operands are rounded first. */
-uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, bool rounds);
+/* Returns the 4-byte numbers of attention, forward or backward, of a job in a precision, whose queries follow `earlier`
+ * tokens of each sample (slices of tokens). In bf16-weights operands are rounded first. */
+uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, uint32_t precision);
 
 /* Returns true if the pass recomputes one layer at a time from inputs. */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)

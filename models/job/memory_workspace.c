@@ -56,11 +56,13 @@ uint64_t memory_attention_half_tiles(struct attention_sizes s)
     return memory_attention_tiles(s) + MEMORY_ATTENTION_HALF_TILES * rows * s.head_width * lanes;
 }
 
-uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, bool rounds)
+uint64_t memory_attention_after(struct attention_sizes s, uint64_t earlier, uint32_t precision)
 {
     const uint64_t lanes = min_u64(s.samples * s.heads, MEMORY_ATTENTION_LANES), seen = earlier + s.tokens;
     const uint64_t copies = 2 * s.samples * s.head_width * (s.heads * s.tokens + s.kv_heads * seen);
-    return 2 * min_u64(s.tokens, MEMORY_ATTENTION_TILE) * seen * lanes + (rounds ? copies : 0);
+    const uint64_t tiles = MEMORY_ATTENTION_HALF_TILES * min_u64(seen, MEMORY_ATTENTION_TILE) * s.head_width * lanes;
+    return 2 * min_u64(s.tokens, MEMORY_ATTENTION_TILE) * seen * lanes +
+           (precision == PRECISION_BF16_WEIGHTS ? copies : precision == PRECISION_BF16 ? tiles : 0);
 }
 
 uint64_t memory_attention_library(struct attention_sizes s, bool back)
@@ -269,7 +271,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put_numbers(layout, "d_wide", w->d_wide, how);
     }
     if (w->adapter > 0) memory_put(layout, "adapter", (forward ? 1 : 2) * w->adapter);
-    if (w->gathered > 0) memory_put(layout, "gathered", w->gathered);
+    if (w->gathered > 0) put_numbers(layout, "gathered", w->gathered, how);
     if (w->norm_parts > 0 && !forward) memory_put(layout, "norm_parts", w->norm_parts);
     if (w->pieces > 0) memory_put(layout, "pieces", w->pieces);
     memory_put(layout, "scratch", scratch_words(w, how, forward));

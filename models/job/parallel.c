@@ -269,6 +269,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
     const bool asynchronous = pipeline_is_asynchronous(p->schedule), sliced = p->schedule == PIPELINE_TERAPIPE;
+    const bool half = job->precision == PRECISION_BF16;
     const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
     const struct compression *const gradients = &job->compression[COMPRESSION_GRADIENTS];
     const struct {
@@ -301,7 +302,9 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
          "clipping with unequal replicas in an asynchronous schedule"},
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
          "gradients of 16 bits that hosts add up"},
-        {job->precision == PRECISION_BF16, "precision bf16"},
+        {half && hardware && !hardware_is_host(hardware), "precision bf16 on GPUs"},
+        {half && job->network.experts > 0, "experts in precision bf16"},
+        {half && compression_is_set(boundaries), "compression of boundaries of 16 bits"},
         {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm ||
              job->network.word_width > 0,
          "its network"},

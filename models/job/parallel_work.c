@@ -41,11 +41,13 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 static void add_tiles_of_context(struct work_list *list, const struct job *job, uint64_t heads, bool back,
                                  uint64_t times)
 {
+    const bool half = job->precision == PRECISION_BF16;
+    const uint32_t attention = back ? KERNEL_ATTENTION_FULL_BACKWARD : KERNEL_ATTENTION_FULL_FORWARD;
     const uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
-    const struct work_item tiles = {.kernel = back ? KERNEL_ATTENTION_FULL_BACKWARD : KERNEL_ATTENTION_FULL_FORWARD,
-                                    .count = 1, .m = heads, .n = (uint64_t)llround(sqrt((double)i * (double)j)),
-                                    .k = d};
-    const struct work_item copies = {.kernel = KERNEL_GATHER, .count = 2, .m = job->microbatch * i,
+    const struct work_item tiles = {.kernel = half ? kernel_half(attention) : attention, .count = 1, .m = heads,
+                                    .n = (uint64_t)llround(sqrt((double)i * (double)j)), .k = d};
+    const struct work_item copies = {.kernel = half ? kernel_half(KERNEL_GATHER) : KERNEL_GATHER, .count = 2,
+                                     .m = job->microbatch * i,
                                      .n = network_kv_heads(&job->network) / job->parallel.tensor * d};
     if (j > 0) work_list_add(list, &tiles, times);
     work_list_add(list, &copies, times);

@@ -18,6 +18,7 @@
  *     an embedding, after each row that is added to it
  *     the gradient of logits, as an operand of both products
  *     in attention what follows, as in bf16-weights
+ *     in a tensor group each device's part of a sum, and the sum of all parts, which are added up in fp32
  *
  * In "bf16-weights" the executor reads matrices (of products, and tables of rows) in bf16; products round their other
  * operand too and add up in fp32.

@@ -27,7 +27,8 @@
 #include "planner/parallel/parallel_job_units.h"
 #include "planner/plan_charges.h"
 
-/* Errors: STATUS_BAD_INPUT for an unknown speed of the host's processor or missing storage. */
+/* Errors: STATUS_BAD_INPUT for an unknown speed of the host's processor or missing storage, and for what only the
+ * executor's jobs do. */
 static enum status check_offload(const struct hardware *hardware, const struct job *job, struct error *err)
 {
     if (!parallel_offloads(&job->parallel)) return STATUS_OK;
@@ -41,6 +42,10 @@ static enum status check_offload(const struct hardware *hardware, const struct j
                          "job '%s' offloads to storage, and machine '%s' has none (--storage-memory and --storage-rate "
                          "give it some)",
                          job->name, hardware->name);
+    if (job->parallel.sequence && !parallel_is_carried_out(&job->parallel))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' is parallel and only simulated here, because of %s, and offloads with sequence "
+                         "parallelism (expected none)", job->name, parallel_only_simulated(hardware, job));
     return STATUS_OK;
 }
 

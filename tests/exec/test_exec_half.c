@@ -312,25 +312,30 @@ static const int32_t *begins_of(int64_t b, int64_t t)
 static void one_attention(int64_t t, uint32_t form)
 {
     const int64_t b = 1 + (form & 1), kv = 2, h = kv * (form & 2 ? 3 : 1), d = form & 4 ? 40 : 16;
-    const int64_t row = h * d, shared = kv * d, rows = b * t;
+    const int32_t *const begins = form & 8 ? begins_of(b, t) : NULL;
+    const bool causal = !(form & 16) || begins, follows = causal && !begins && (form & 256);
+    const int64_t earlier = follows ? 1 + 33 * (form % 4) : 0, held = earlier + t + (follows ? form % 3 : 0);
+    const int64_t row = h * d, shared = kv * d, rows = b * t, keys = b * held;
     const struct attention_sizes sizes = {.samples = (uint64_t)b, .tokens = (uint64_t)t, .heads = (uint64_t)h,
                                           .kv_heads = (uint64_t)kv, .head_width = (uint64_t)d};
-    const struct pair q = drawn(rows * row, 1), k = drawn(rows * shared, 1), v = drawn(rows * shared, 1);
+    const struct pair q = drawn(rows * row, 1), k = drawn(keys * shared, 1), v = drawn(keys * shared, 1);
     const struct pair out = drawn(rows * row, 1), dout = drawn(rows * row, 1), dq = drawn(rows * row, 1);
-    const struct pair dk = drawn(rows * shared, 1), dv = drawn(rows * shared, 1);
+    const struct pair dk = drawn(keys * shared, 1), dv = drawn(keys * shared, 1);
     const struct twice stats = results(rows * h);
-    float *const scratch[2] = {room((int64_t)(memory_attention_copies(sizes, true) +
-                                              memory_attention_workspace(sizes, true)), sizeof(float)),
-                               room((int64_t)memory_attention_half_tiles(sizes), sizeof(float))};
-    const int32_t *const begins = form & 8 ? begins_of(b, t) : NULL;
-    const bool causal = !(form & 16) || begins;
+    const uint64_t alone[2] = {memory_attention_copies(sizes, true) + memory_attention_workspace(sizes, true),
+                               memory_attention_half_tiles(sizes)};
+    const uint64_t after[2] = {memory_attention_after(sizes, (uint64_t)earlier, PRECISION_BF16_WEIGHTS),
+                               memory_attention_after(sizes, (uint64_t)earlier, PRECISION_BF16)};
+    float *const scratch[2] = {room((int64_t)(follows ? after : alone)[0], sizeof(float)),
+                               room((int64_t)(follows ? after : alone)[1], sizeof(float))};
     struct kernel_attention a[2];
     for (int w = WIDE; w <= HALF; w++)
         a[w] = (struct kernel_attention){.out = out.at[w], .stats = stats.at[w], .q = q.at[w], .k = k.at[w],
                                          .v = v.at[w], .dout = NULL, .scratch = scratch[w], .b = b, .t = t, .h = h,
                                          .kv = kv, .d = d, .row_q = row, .row_kv = shared, .causal = causal,
                                          .window = causal && (form & 32) ? 17 : 0, .cap = form & 64 ? 2.0f : 0.0f,
-                                         .begins = begins, .rounded = w == WIDE,
+                                         .begins = begins, .rounded = w == WIDE, .earlier = earlier,
+                                         .held = follows ? held : 0, .adds = follows && form % 3 > 0,
                                          .dropout = {.key = test.seed, .p = form & 128 ? 0.2f : 0, .samples = 3}};
     BOTH(K->attention_forward(K, &a[W]));
     check("attention's result", &out, 1, 0.6);
@@ -352,7 +357,7 @@ static void test_attention(void **state)
 {
     (void)state;
     static const int64_t tokens[] = {1, 7, 63, 64, 65, 100, 150, 200};
-    for (uint32_t form = 0; form < 256; form += 3)
+    for (uint32_t form = 0; form < 512; form += 5)
         for (uint32_t i = 0; i < sizeof tokens / sizeof *tokens; i++) one_attention(tokens[i], form);
 }
 

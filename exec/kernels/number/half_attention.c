@@ -11,13 +11,16 @@
  *     dK, dV   for each tile of keys: for each head of the group and each tile of queries that sees some of them: S, dP
  *              and dS again, then dK += dS^T Q and dV += P^T dO
  *
+ * Queries that follow earlier tokens of their sample meet the keys of these, too. Their dK and dV are sums over several
+ * calls, the last tokens' first, rounded after each.
+ *
  * A lane of the scratch has two tiles of scores (64 x T) and MEMORY_ATTENTION_HALF_TILES tiles of (64 x D). FLOPs,
  * causal: forward 2 T^2 D, backward 7 T^2 D per head, two of them again for the second sweep.
  */
 #include "exec/kernels/kernels_host.h"
 
-#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include <omp.h>
 
@@ -31,10 +34,11 @@ struct lane {
     float *q, *dout, *out, *k, *v, *dk, *dv; /* (TILE,D) */
 };
 
-/* A head of one sample, or of one of its packed rows: `t` tokens from `begin` on. */
+/* A head of one sample, or of one of its packed rows: `t` tokens from `begin` on, and `keys` of them and of those
+ * before. */
 struct head {
     const struct kernel_attention *a;
-    int64_t sample, index, begin, t;
+    int64_t sample, index, begin, t, keys;
     const bf16 *q, *k, *v, *out, *dout;
     const float *lse;
     float scale;
@@ -47,7 +51,7 @@ struct range {
 
 static struct lane lane_of(const struct kernel_attention *a, int64_t number)
 {
-    const int64_t rows = host_min(a->t, TILE), scores = rows * a->t, each = rows * a->d;
+    const int64_t keys = a->earlier + a->t, scores = host_min(a->t, TILE) * keys, each = host_min(keys, TILE) * a->d;
     struct lane lane = {.p = a->scratch + number * (2 * scores + MEMORY_ATTENTION_HALF_TILES * each)};
     lane.ds = lane.p + scores;
     lane.q = lane.ds + scores;
@@ -74,13 +78,15 @@ static int64_t shared_head(const struct kernel_attention *a, int64_t index)
 static struct head head_of(const struct kernel_attention *a, int64_t sample, int64_t index, int64_t begin)
 {
     const int32_t *const begins = a->begins ? a->begins + sample * a->t : NULL;
-    const int64_t token = sample * a->t + begin, kv = token * a->row_kv + shared_head(a, index) * a->d;
+    const int64_t token = sample * a->t + begin, held = a->held > 0 ? a->held : a->t;
+    const int64_t kv = (sample * held + begin) * a->row_kv + shared_head(a, index) * a->d;
     const int64_t out = token * row_out(a) + index * a->d;
     int64_t end = begins ? begin + 1 : a->t;
     while (end < a->t && begins[end] == begin) end++;
     return (struct head){.a = a, .sample = sample, .index = index, .begin = begin, .t = end - begin,
-                         .q = a->q + token * a->row_q + index * a->d, .k = a->k + kv, .v = a->v + kv,
-                         .out = a->out + out, .dout = a->dout ? a->dout + out : NULL,
+                         .keys = a->earlier + end - begin, .q = a->q + token * a->row_q + index * a->d,
+                         .k = a->k + kv, .v = a->v + kv, .out = a->out + out,
+                         .dout = a->dout ? a->dout + out : NULL,
                          .lse = a->stats + (sample * a->h + index) * a->t + begin,
                          .scale = a->scale > 0 ? a->scale : (float)(1.0 / sqrt((double)a->d))};
 }
@@ -109,15 +115,15 @@ static struct range tile_at(int64_t first, int64_t end)
 static struct range keys_of(const struct head *head, struct range queries)
 {
     if (!head->a->causal) return (struct range){0, head->t};
-    const int64_t window = head->a->window, hidden = window > 0 ? queries.first + 1 - window : 0;
-    const int64_t begin = hidden > 0 ? hidden : 0;
-    return (struct range){begin, queries.first + queries.count - begin};
+    const int64_t window = head->a->window, first = head->a->earlier + queries.first;
+    const int64_t hidden = window > 0 ? first + 1 - window : 0, begin = hidden > 0 ? hidden : 0;
+    return (struct range){begin, first + queries.count - begin};
 }
 
 /* Returns how many of the keys the first query sees, if it sees all from the first key on; may be negative. */
 static int64_t seen(const struct head *head, struct range queries, struct range keys)
 {
-    return head->a->causal ? queries.first + 1 - keys.first : keys.count;
+    return head->a->causal ? head->a->earlier + queries.first + 1 - keys.first : keys.count;
 }
 
 /* Computes s(queries, some of the keys) = alpha x y^T, a tile in a row of `width`. */
@@ -168,8 +174,8 @@ static void drop(const struct head *head, float *s, struct range queries, struct
 {
     const struct kernel_dropout *const dropout = &head->a->dropout;
     const struct host_scores at = {.sample = dropout->samples + head->sample, .head = dropout->heads + head->index,
-                                   .first_query = queries.first, .rows = queries.count, .first_key = keys.first,
-                                   .keys = keys.count};
+                                   .first_query = head->a->earlier + queries.first, .rows = queries.count,
+                                   .first_key = keys.first, .keys = keys.count};
     if (dropout->p > 0) host_drop_scores(s, &at, dropout);
 }
 
@@ -262,15 +268,29 @@ static bool add_head(const struct head *head, const struct lane *lane, struct ra
     return added;
 }
 
+/* Begins the gradients of a tile of keys and values with the sums so far. */
+static void begin_keys(const struct kernel_attention *a, const struct lane *lane, struct range keys, const bf16 *dk,
+                       const bf16 *dv)
+{
+    if (a->adds) {
+        widen(lane->dk, dk, a->row_kv, keys, a->d);
+        widen(lane->dv, dv, a->row_kv, keys, a->d);
+        return;
+    }
+    memset(lane->dk, 0, (size_t)(keys.count * a->d) * sizeof *lane->dk);
+    memset(lane->dv, 0, (size_t)(keys.count * a->d) * sizeof *lane->dv);
+}
+
 /* Goes through the keys of a row of tokens; the group's heads begin at `index`. A key is seen at least by its own
- * token. */
+ * token, but for those of earlier tokens in a window. */
 static void keys_backward(const struct head *head, bf16 *dk, bf16 *dv, const struct lane *lane)
 {
     const struct kernel_attention *const a = head->a;
     const int64_t end = head->index + a->h / a->kv;
-    for (int64_t first = 0; first < head->t; first += TILE) {
-        const struct range keys = tile_at(first, head->t);
-        bool added = false;
+    for (int64_t first = 0; first < head->keys; first += TILE) {
+        const struct range keys = tile_at(first, head->keys);
+        bool added = a->earlier > 0 || a->adds;
+        if (added) begin_keys(a, lane, keys, dk, dv);
         widen(lane->k, head->k, a->row_kv, keys, a->d);
         widen(lane->v, head->v, a->row_kv, keys, a->d);
         for (int64_t index = head->index; index < end; index++) {
@@ -291,7 +311,6 @@ static int lane_threads(const struct kernels *kernels)
 
 void half_attention_forward(const struct kernels *kernels, const struct kernel_attention *a)
 {
-    assert(a->held == 0 && a->earlier == 0);
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < a->b * a->h; task++) {
         const struct lane lane = lane_of(a, omp_get_thread_num());
@@ -306,7 +325,6 @@ void half_attention_forward(const struct kernels *kernels, const struct kernel_a
 void half_attention_backward(const struct kernels *kernels, const struct kernel_attention *a)
 {
     const int64_t group = a->h / a->kv;
-    assert(a->held == 0 && a->earlier == 0);
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < a->b * a->kv; task++) {
         const struct lane lane = lane_of(a, omp_get_thread_num());

@@ -114,7 +114,9 @@ static struct job draw_codes(uint64_t seed, uint64_t n, const struct job *from)
             .ratio = ratios[random_below(seed, at + 6, 3)], .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     if (job.compression[COMPRESSION_BOUNDARIES].ratio > 0 && random_below(seed, at + 7, 3) == 0)
         job.compression[COMPRESSION_BOUNDARIES].from = random_below(seed, at + 8, 6);
-    const bool bits = job.precision == PRECISION_BF16_WEIGHTS && random_below(seed, at + 9, 4) > 0;
+    if (job.compression[COMPRESSION_BOUNDARIES].ratio > 0 && job.precision == PRECISION_BF16)
+        job.precision = PRECISION_BF16_WEIGHTS; /* boundaries of 16 bits are not compressed */
+    const bool bits = job.precision != PRECISION_FP32 && random_below(seed, at + 9, 4) > 0;
     if (bits) job.gradients = PRECISION_BF16;
     if (!bits && job.parallel.data > 1 && job.parallel.zero < ZERO_GRADIENTS && job.parallel.offload == OFFLOAD_NOTHING)
         job.compression[COMPRESSION_GRADIENTS] = (struct compression){

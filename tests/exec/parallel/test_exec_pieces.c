@@ -216,7 +216,7 @@ static struct setting draw(uint64_t seed, uint64_t at, const char *config, bool 
 {
     struct setting s = {.config = config, .rate = 0.01, .every = random_below(seed, at, 3)};
     s.keeps_best = s.every == 1; /* all minibatches are evaluated, however the training is cut */
-    s.precision = random_below(seed, at + 1, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+    s.precision = test_precision(random_below(seed, at + 1, 3), config);
     uint64_t done = 0;
     while (done < STEPS && s.count < PIECES_MOST) {
         const bool last = s.count + 1 == PIECES_MOST;

@@ -57,17 +57,18 @@ static void copy_folder(const char *from, const char *to)
 
 /* Replicas of one microbatch each, whatever they split: checkpoints are equal, and each goes on under another cut and
  * level with the same bits, or spilled. */
-static void check_shared_checkpoints(void)
+static void check_shared_checkpoints(uint32_t precision)
 {
     static const struct job_cut shared[] = {
         {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2},
         {2, 1, 2, PIPELINE_1F1B, 2}};
-    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 2, .precision = PRECISION_BF16_WEIGHTS};
+    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 2, .precision = precision};
+    const uint32_t first = 200 + 10 * precision;
     struct cut_job_outcome wanted, found;
     struct plan plan = {0};
     char own[64], other[64];
     for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS; zero++) {
-        const struct run_checkpoints checkpoints = {.folder = folder(200 + zero, own), .every_steps = 1, .keep = 100,
+        const struct run_checkpoints checkpoints = {.folder = folder(first + zero, own), .every_steps = 1, .keep = 100,
                                                     .each = true};
         s.cut = &shared[zero];
         s.zero = zero;
@@ -78,12 +79,12 @@ static void check_shared_checkpoints(void)
             zero == ZERO_NOTHING ? &wanted : &found);
         if (zero == ZERO_NOTHING) continue;
         cut_job_same(&wanted, &found, &s);
-        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(200, other), own, step);
+        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(first, other), own, step);
     }
     for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS + 1; zero++) {
         const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
         const bool spilled = zero > ZERO_WEIGHTS;
-        copy_folder(folder(200 + (spilled ? ZERO_WEIGHTS : zero), other), own);
+        copy_folder(folder(first + (spilled ? ZERO_WEIGHTS : zero), other), own);
         s.zero = (zero + 1) % 4;
         s.cut = spilled ? NULL : &shared[s.zero];
         s.offload = !spilled && zero % 2 == 0;
@@ -135,7 +136,8 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
                     i == 0 ? &wanted : &found);
     }
     cut_job_same(&wanted, &found, &s);
-    check_shared_checkpoints();
+    check_shared_checkpoints(PRECISION_BF16_WEIGHTS);
+    check_shared_checkpoints(PRECISION_BF16);
     remove_top();
 }
 

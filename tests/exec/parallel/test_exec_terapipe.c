@@ -24,6 +24,7 @@
 #include "exec/network/chunk.h"
 #include "models/job/chunk_memory.h"
 #include "tests/support/exec/support_cut_job.h"
+#include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
 enum { CASES = SUPPORT_ROUNDS(14), FAMILY_CASES = SUPPORT_ROUNDS(4), CAUSAL = 3, TOKENS = 16 };
@@ -48,7 +49,7 @@ static struct cut_job draw(uint64_t seed, uint64_t n, const char *config, struct
                             .schedule = PIPELINE_TERAPIPE, .data = 1 + (uint32_t)random_below(seed, draws + 1, 3)};
     struct cut_job s = {.config = config, .cut = cut,
                         .recompute = recompute[random_below(seed, draws + 2, 4)],
-                        .precision = random_below(seed, draws + 3, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                        .precision = test_precision(random_below(seed, draws + 3, 3), config),
                         .blocking = random_below(seed, draws + 4, 4) == 0,
                         .optimizer = OPTIMIZER_MOMENTUM,
                         .microbatches = cut->data * (1 + random_below(seed, draws + 5, 3))};

@@ -609,6 +609,36 @@ static void refused_machines(void **state)
     }
 }
 
+/* Tensor groups of jobs that are only simulated add up gradients of norms in updates, which hosts make. */
+static void refused_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t precision, stack;
+        const char *why;
+    } cases[] = {{PRECISION_FP32, STACK_FRAMEWORKS, "the software stack of its machine"},
+                 {PRECISION_BF16, STACK_SPILLWAY, "precision bf16 on GPUs"}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        char wanted[200];
+        const struct planner_options options = {.weight_buffers = 0};
+        make_machine(&hardware, 2, 1e10, 1e10, 1e9, 0);
+        hardware.stack = cases[i].stack;
+        test_gpt_jobs(&jobs, 1, 3, 8, 32, 1);
+        jobs.jobs[0].precision = cases[i].precision;
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .prefetch = 1,
+                                                  .schedule = PIPELINE_1F1B, .offload = OFFLOAD_STATES,
+                                                  .sequence = true};
+        snprintf(wanted, sizeof wanted, "job 'job-0' is parallel and only simulated here, because of %s, and offloads "
+                 "with sequence parallelism (expected none)", cases[i].why);
+        assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), STATUS_BAD_INPUT);
+        assert_string_equal(err.text, wanted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,6 +649,7 @@ int main(void)
         cmocka_unit_test(slow_storage),     cmocka_unit_test(memory_of_a_rank),
         cmocka_unit_test(memory_of_storage), cmocka_unit_test(broken),
         cmocka_unit_test(refused),          cmocka_unit_test(refused_machines),
+        cmocka_unit_test(refused_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
