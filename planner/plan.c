@@ -429,6 +429,7 @@ static void add_counts(uint64_t *hash, const struct job *job)
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
     if (job->packs) add(hash, random_mix(1));
     if (job->skips_long) add(hash, random_mix(2));
+    if (job->tree) add(hash, random_mix(3));
     if (job->optimizer.schedule.steps > 0) add(hash, random_mix(job->optimizer.schedule.steps));
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);

@@ -15,7 +15,8 @@
  *                                         backward pass needs the tokens only
  *
  * With k microbatches all passes count k times, except an embedding's, which take all samples at once, and the update.
- * Adding gradients up k - 1 times is a sum over all parameters. The update then comes after all passes, as in a unit of
+ * Adding gradients up k - 1 times is a sum over all parameters; where sums are a tree, those of a tied table are added
+ * up apart from its product, too. The update then comes after all passes, as in a unit of
  * its own: parameters and gradients have left the cache (KERNEL_ADAMW_APART and the like).
  *
  * Slices. An embedding's tables are consecutive rows of C numbers, so any range of rows can be updated by itself. The
@@ -66,6 +67,11 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
         sum.m = network_layer_trained_parameters(&job->network, layer);
         if (sum.m > 0) work_list_add(list, &sum, job->microbatches - 1);
     }
+    if (!job->tree || first_layer + layer_count < job->network.layer_count) return;
+    struct work_item table = {.kernel = KERNEL_RESIDUAL, .count = 1, .n = 1};
+    const struct memory_level level = memory_level(&job->network, first_layer, layer_count);
+    table.m = (level.loss_offset - level.table_offset) / sizeof(float);
+    if (table.m > 0) work_list_add(list, &table, job->microbatches - 1);
 }
 
 static void add_recomputed(struct work_list *list, const struct job *job, uint64_t first_layer,

@@ -224,7 +224,7 @@ static void embed_update(const struct kernels *kernels, const struct kernel_para
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                          int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
-                         uint64_t step, float *scratch)
+                         uint64_t step, int64_t parts, float *scratch)
 {
     const struct cuda_embed embed = {
         .rows = *rows,
@@ -240,13 +240,15 @@ static void embed_update(const struct kernels *kernels, const struct kernel_para
         .row_count = row_count,
         .step = kernel_step_of(optimizer, true, step),
         .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
+        .parts = parts,
     };
     sort_and_add(kernels, &embed, scratch);
 }
 
 static void embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                            const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
-                           int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded, float *scratch)
+                           int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
+                           int64_t parts, float *scratch)
 {
     const struct cuda_embed embed = {.rows.padded = padded,
                                      .head = head_gradient,
@@ -260,8 +262,9 @@ static void embed_gradient(const struct kernels *kernels, float *gradient, bool 
                                      .first_row = first_row,
                                      .row_count = row_count,
                                      .gradient = gradient,
-                                     .continues = continues};
-    assert(!continues || !head_gradient);
+                                     .continues = continues,
+                                     .parts = parts};
+    assert(!continues || (!head_gradient && parts == 1));
     sort_and_add(kernels, &embed, scratch);
 }
 

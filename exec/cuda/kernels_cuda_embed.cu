@@ -8,7 +8,8 @@
  * pairs.
  *
  * One thread per column adds in the same order for every cut of the table, without atomics. The same kernel can write
- * the gradient instead of stepping, or continue a gradient's sums with more tokens, as on the host.
+ * the gradient instead of stepping, or continue a gradient's sums with more tokens, and add up the sums of equal parts
+ * of the tokens as a tree, as on the host.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 
@@ -17,7 +18,7 @@
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_step.cuh"
 
-enum { THREADS = 256, UNROLL = 4 };
+enum { THREADS = 256, UNROLL = 4, LEVELS_MAX = 31 };
 
 /* --- forward ---------------------------------------------------------------------------------------- */
 
@@ -81,6 +82,61 @@ __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t cou
 
 /* --- update ----------------------------------------------------------------------------------------------- */
 
+/* The terms of a row's gradient. */
+struct terms {
+    const unsigned long long *pairs; /* nullptr: of a position, one token of each sample */
+    int64_t position, count;
+};
+
+__device__ static int64_t term_place(const struct cuda_embed &e, const struct terms &t, int64_t k)
+{
+    return t.pairs ? (int64_t)(t.pairs[k] & 0xffffffffu) : k * e.t + t.position;
+}
+
+__device__ static float sum_in_order(const struct cuda_embed &e, const struct terms &t, int64_t i, float g)
+{
+    for (int64_t k = 0; k < t.count; k += UNROLL) {
+        float loaded[UNROLL];
+        for (int u = 0; u < UNROLL; u++) {
+            if (k + u >= t.count) break;
+            loaded[u] = e.dx[term_place(e, t, k + u) * e.c + i];
+        }
+        for (int u = 0; u < UNROLL; u++)
+            if (k + u < t.count) g += loaded[u];
+    }
+    return g;
+}
+
+/* A part's sum, when it is complete, is carried up the tree to where the next part with terms is in the other branch,
+ * and waits there; the last one to the top. Parts without terms are left out. */
+__device__ static float sum_as_tree(const struct cuda_embed &e, const struct terms &t, int64_t i)
+{
+    const int64_t part_rows = e.b / e.parts * e.t;
+    float waiting[LEVELS_MAX] = {0}, own = 0;
+    unsigned int waits = 0;
+    int64_t part = t.count > 0 ? term_place(e, t, 0) / part_rows : 0;
+    for (int64_t k = 0; k < t.count; k++) {
+        const int64_t place = term_place(e, t, k);
+        own += e.dx[place * e.c + i];
+        const bool last = k + 1 == t.count;
+        const int64_t next = last ? part : term_place(e, t, k + 1) / part_rows;
+        if (!last && next == part) continue;
+        for (int level = 0; level < LEVELS_MAX; level++) {
+            if (!last && part >> (level + 1) == next >> (level + 1)) {
+                waiting[level] = own;
+                waits |= 1u << level;
+                break;
+            }
+            if (waits >> level & 1) own += waiting[level];
+            waits &= ~(1u << level);
+        }
+        if (last) break;
+        own = 0;
+        part = next;
+    }
+    return own;
+}
+
 __global__ static void update_rows(struct cuda_embed e, const unsigned long long *pairs)
 {
     const int64_t row = blockIdx.x, global = e.first_row + row;
@@ -96,20 +152,10 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
     }
     const bool has_head = e.head && !is_position;
     if ((e.skip_idle || e.continues) && !has_head && count == 0) return;
+    const struct terms own = {is_position ? nullptr : pairs + first, position, count};
     for (int64_t i = threadIdx.x; i < e.c; i += THREADS) {
         float g = e.continues ? e.gradient[row * e.c + i] : 0.0f;
-        for (int64_t k = 0; k < count; k += UNROLL) {
-            float terms[UNROLL];
-            for (int u = 0; u < UNROLL; u++) {
-                if (k + u >= count) break;
-                const int64_t place = is_position
-                                          ? (k + u) * e.t + position
-                                          : (int64_t)(pairs[first + k + u] & 0xffffffffu);
-                terms[u] = e.dx[place * e.c + i];
-            }
-            for (int u = 0; u < UNROLL; u++)
-                if (k + u < count) g += terms[u];
-        }
+        g = e.parts > 1 ? sum_as_tree(e, own, i) : sum_in_order(e, own, i, g);
         if (has_head) g += e.head[row * e.c + i];
         if (e.gradient) {
             e.gradient[row * e.c + i] = g;

@@ -138,6 +138,7 @@ struct cuda_embed {
     bool skip_idle;          /* rows without a gradient do not change */
     float *gradient;         /* of first_row; where it goes; NULL: it is applied */
     bool continues;          /* `gradient` has the sums of earlier tokens */
+    int64_t parts;           /* of the tokens, whose sums are added up as a tree; 1: all in order */
 };
 /* pairs: room for 2 * b * t numbers of 8 bytes */
 cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,

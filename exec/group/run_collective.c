@@ -116,7 +116,7 @@ static struct run_collective *create(struct run *run, const struct plan_walk_op 
     if (by_library) c->communicator = run_library_communicator(run, op);
     c->number = op->number;
     c->members = op->join_count;
-    c->tree = run->plan->jobs.jobs[op->unit->job].parallel.tree;
+    c->tree = job_sums_as_tree(&run->plan->jobs.jobs[op->unit->job]);
     c->doubles = op->unit->pass == PLAN_NORM;
     c->job = op->unit->job;
     c->minibatch = op->minibatch;

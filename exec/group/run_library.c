@@ -45,7 +45,8 @@ static bool has_device_twice(const struct plan *plan, const struct plan_gang *ga
 bool run_library_takes(const struct run *run, uint32_t gang, const struct plan_unit *unit, const struct plan_op *op)
 {
     const struct plan *const plan = run->plan;
-    const struct parallel *const p = &plan->jobs.jobs[unit->job].parallel;
+    const struct job *const job = &plan->jobs.jobs[unit->job];
+    const struct parallel *const p = &job->parallel;
     if (!run->library || op->stream == STREAM_CPU || op->stream == STREAM_HOST) return false;
     const uint32_t members = plan_gang_group_size(&plan->gangs[gang], op->axes);
     if (members < 2 || p->tensor > 1 || p->offload != OFFLOAD_NOTHING || unit->pass == PLAN_NORM) return false;
@@ -53,7 +54,7 @@ bool run_library_takes(const struct run *run, uint32_t gang, const struct plan_u
     if (op->collective == COLLECTIVE_ALL_GATHER) return true;
     if (op->collective != COLLECTIVE_ALL_REDUCE && op->collective != COLLECTIVE_REDUCE_SCATTER) return false;
     if (unit->pass == PLAN_JOIN && p->replicated > 0) return false; /* equal members are left out of the sum */
-    return members == 2 || (run->options->nccl_sums && !p->tree);
+    return members == 2 || (run->options->nccl_sums && !job_sums_as_tree(job));
 }
 
 /* Calls `each` for all collectives of the plan. */

@@ -91,12 +91,14 @@ struct kernels {
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
     /* One optimizer step on a range of rows, which starts at first_row: gradient = scattered dx, added in token
-     * order, + head (may be NULL; only rows of the token table); the row of rows->padded takes no terms of dx. */
+     * order, + head (may be NULL; only rows of the token table); the row of rows->padded takes no terms of dx. `parts`
+     * above 1: in token order in each of that many equal parts of the samples, whose sums are added as a balanced
+     * tree. */
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const kernel_number *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                          int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
-                         uint64_t step, float *scratch);
+                         uint64_t step, int64_t parts, float *scratch);
 
     /* sum = x + y (y may be NULL: sum = x and is not written; sum may be y), out = norm(sum) * w + b,
      * stats(R,2) = mean, 1/std */
@@ -179,11 +181,11 @@ struct kernels {
     /* --- gradients that are not applied at once, and clipping ------------------------------- */
 
     /* The gradient that embed_update would apply to its range of rows. `continues`: `gradient` has the sums of
-     * earlier tokens, and the result those of all tokens (head_gradient NULL). */
+     * earlier tokens, and the result those of all tokens (head_gradient NULL, parts 1). */
     void (*embed_gradient)(const struct kernels *kernels, float *gradient, bool continues,
                            const float *head_gradient, const kernel_number *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                           int64_t first_row, int64_t row_count, int64_t padded, float *scratch);
+                           int64_t first_row, int64_t row_count, int64_t padded, int64_t parts, float *scratch);
     /* *sum = the sum of squares, in an order that depends only on n; `adds`: it is added to *sum. */
     void (*squares)(const struct kernels *kernels, double *sum, const float *g, int64_t n, bool adds);
     void (*number_squares)(const struct kernels *kernels, double *sum, const kernel_number *x, int64_t n, bool adds);

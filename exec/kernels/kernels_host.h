@@ -128,7 +128,7 @@ void HOST(embed_update)(const struct kernels *kernels, const struct kernel_param
                        const float *head_gradient, const kernel_number *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
-                       uint64_t step, float *scratch);
+                       uint64_t step, int64_t parts, float *scratch);
 void HOST(embed_forward_bf16)(const struct kernels *kernels, kernel_number *x, const bf16 *rows,
                              const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                              int64_t c, int64_t v, int64_t first_row, int64_t row_count);
@@ -145,7 +145,7 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
 void HOST(embed_gradient)(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                          const kernel_number *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
                          int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
-                         float *scratch);
+                         int64_t parts, float *scratch);
 void host_zero(const struct kernels *kernels, void *at, uint64_t bytes);
 void HOST(copy_rows)(const struct kernels *kernels, kernel_number *to, int64_t to_row, const kernel_number *from,
                      int64_t from_row, int64_t rows, int64_t width);

@@ -305,7 +305,7 @@ static void call_embed_update(const struct measure_call *c)
     const struct kernel_parameters rows = in_a_row(state(c, 3 * c->k * c->n), c->k * c->n);
     c->kernels->embed_update(c->kernels, &rows, hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
                              words < MEASURE_MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
-                             s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
+                             s.t, c->n, words, 0, c->k, &adamw, 1, 1, hot(c, 3, 4 * c->m));
 }
 
 static void call_embed_step(const struct measure_call *c)

@@ -24,6 +24,7 @@
  *
  * Source: Devlin et al., arXiv 1810.04805; modeling_bert.py of transformers (BertForMaskedLM).
  */
+#include "exec/network/sum_tree.h"
 #include "exec/network/transformer.h"
 
 /* In the order of network_layer_tensors(). */
@@ -115,21 +116,45 @@ static void embedding_forward(const struct transformer_unit *unit)
     embed(unit, &e, unit->arguments->boundary_out);
 }
 
+/* Sums of the gradients of the norm's parameters: level `levels` of a tree is in the unit's gradients. */
+struct norm_sums {
+    const struct transformer_unit *unit;
+    uint64_t level_bytes;
+    uint32_t levels;
+};
+
+static float *norm_at(const struct norm_sums *s, uint32_t level)
+{
+    return level == s->levels ? s->unit->gradients : transformer_at(s->unit->levels, level * s->level_bytes);
+}
+
+static void add_norm(const void *context, uint32_t to, uint32_t from)
+{
+    const struct norm_sums *const s = context;
+    const struct kernels *const k = s->unit->kernels;
+    k->add(k, norm_at(s, to), norm_at(s, to), norm_at(s, from), 2 * s->unit->c);
+}
+
 /* Computes the gradient of the norm's input, microbatch by microbatch: its parameters' gradients are added up as in the
  * blocks, although the tables take all samples at once. */
 static void norm_backward(const struct transformer_unit *unit, const struct embedding *e, kernel_number *d_sum)
 {
     const struct kernels *k = unit->kernels;
-    const uint64_t microbatch = unit->arguments->job->microbatch;
-    const int64_t c = unit->c, rows = (int64_t)(microbatch * unit->arguments->job->sequence), values = 2 * c;
+    const struct job *const job = unit->arguments->job;
+    const int64_t c = unit->c, rows = (int64_t)(job->microbatch * job->sequence), values = 2 * c;
     const kernel_number *weight = transformer_vector(unit, 0, norm_index(unit));
+    const struct norm_sums sums = {.unit = unit, .level_bytes = memory_level(unit->network, 0, 1).bytes,
+                                   .levels = job_sum_levels(job, job->microbatches)};
+    struct sum_tree tree = {.levels = sums.levels, .count = (uint32_t)(unit->r / rows)};
     float *sum = unit->gradients, *part = sum + values;
     for (int64_t first = 0; first < unit->r; first += rows) {
-        float *g = first > 0 ? part : sum;
+        tree.index = (uint32_t)(first / rows);
+        float *g = sums.levels > 0 ? norm_at(&sums, sum_tree_level(&tree)) : first > 0 ? part : sum;
         k->norm_backward(k, transformer_number(unit, d_sum, first * c), g, g + c,
                          transformer_read_number(unit, unit->arguments->gradient_in, first * c),
                          transformer_read_number(unit, e->sum, first * c), e->stats + 2 * first, weight, NULL, rows, c);
-        if (first > 0) k->add(k, sum, sum, part, values);
+        if (sums.levels > 0) sum_tree_carry(&tree, add_norm, &sums);
+        else if (first > 0) k->add(k, sum, sum, part, values);
     }
     for (uint32_t i = 0; i < 2; i++) {
         struct transformer_tensor tensor = transformer_tensor(unit, 0, norm_index(unit) + i);

@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "exec/kernels/kernels_code.h"
+#include "exec/network/sum_tree.h"
 #include "exec/network/transformer.h"
 #include "models/job/parallel_memory.h"
 #include "models/network/tensor_share.h"
@@ -215,30 +216,10 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
 
 /* --- trees of sums ---------------------------------------------------------------------------- */
 
-/*
- * As when counting in binary: a sum of 2^k microbatches waits at level k, and a second one carries to level k + 1. The
- * highest level is the result's own place. In the end the levels that are left are added, the lowest first.
- *
- *     microbatch   0       1            2          3                  4
- *     level 0      g0      -            g2         -                  g4
- *     level 1              g0 + g1      g0 + g1    -                  -
- *     level 2                                      (0 + 1) + (2 + 3)  (0 + 1) + (2 + 3), and at the end + g4
- *
- * The passes over the slices of a microbatch's tokens add to one value, in the order in which they come.
- */
-struct tree {
-    uint32_t levels, index, count; /* of a replica's microbatches */
-};
-
-static struct tree tree_of(const struct chunk_arguments *a)
+/* The passes over the slices of a microbatch's tokens add to one value, in the order in which they come. */
+static struct sum_tree tree_of(const struct chunk_arguments *a)
 {
-    return (struct tree){a->tables->memory.levels, a->microbatch.place, a->microbatch.held};
-}
-
-/* Returns the level at which the microbatch's own value is made, and its sum left: the carries of its number. */
-static uint32_t level_made(const struct tree *t)
-{
-    return (uint32_t)__builtin_ctz(~t->index);
+    return (struct sum_tree){a->tables->memory.levels, a->microbatch.place, a->microbatch.held};
 }
 
 static float *gradient_at(const struct chunk_arguments *a, uint32_t level)
@@ -252,28 +233,20 @@ static double *loss_at(const struct chunk_arguments *a, uint32_t level)
     return level == a->tables->memory.levels ? a->loss : a->loss + 1 + level;
 }
 
-/* Adds the sums at a lower level to those at a higher one. */
-static void add_level(const struct kernels *kernels, const struct chunk_arguments *a, uint32_t to, uint32_t from)
+struct chunk_sums {
+    const struct kernels *kernels;
+    const struct chunk_arguments *arguments;
+};
+
+static void add_level(const void *context, uint32_t to, uint32_t from)
 {
+    const struct chunk_sums *const sums = context;
+    const struct kernels *const kernels = sums->kernels;
+    const struct chunk_arguments *const a = sums->arguments;
     const int64_t count = (int64_t)(a->tables->memory.gradient_bytes / sizeof(float));
     if (a->pass == PLAN_BACKWARD)
         kernels->add(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
     if (a->loss) kernels->add_double(kernels, loss_at(a, to), loss_at(a, from));
-}
-
-/* Adds a microbatch's value, which was made at its level, to the tree; the last one completes the sum. */
-static void add_to_tree(const struct kernels *kernels, const struct chunk_arguments *a)
-{
-    const struct tree t = tree_of(a);
-    const uint32_t made = level_made(&t);
-    for (uint32_t level = 0; level < made; level++) add_level(kernels, a, made, level);
-    if (t.index + 1 < t.count) return;
-    uint32_t lowest = (uint32_t)__builtin_ctz(t.count);
-    for (uint32_t level = lowest + 1; level <= t.levels; level++) {
-        if (!(t.count >> level & 1)) continue;
-        add_level(kernels, a, level, lowest);
-        lowest = level;
-    }
 }
 
 /* Returns true for a pass over the first, or the last slice of a microbatch's tokens. */
@@ -291,15 +264,16 @@ static bool is_last_slice(const struct chunk_arguments *a)
 static void pass_in_tree(const struct kernels *kernels, const struct chunk_arguments *a,
                          void (*pass)(const struct kernels *kernels, const struct chunk_arguments *a))
 {
-    const struct tree t = tree_of(a);
+    const struct sum_tree t = tree_of(a);
+    const struct chunk_sums sums = {kernels, a};
     struct chunk_arguments own = *a;
     const bool back = a->pass == PLAN_BACKWARD; /* from the last slice to the first */
     assert(t.index < t.count && (t.levels == 0 || a->levels || a->pass == PLAN_EVALUATE));
     own.microbatch.adds = !(back ? is_last_slice(a) : is_first_slice(a));
-    if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, level_made(&t));
-    if (a->loss) own.loss = loss_at(a, level_made(&t));
+    if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, sum_tree_level(&t));
+    if (a->loss) own.loss = loss_at(a, sum_tree_level(&t));
     pass(kernels, &own);
-    if (back ? is_first_slice(a) : is_last_slice(a)) add_to_tree(kernels, a);
+    if (back ? is_first_slice(a) : is_last_slice(a)) sum_tree_carry(&t, add_level, &sums);
 }
 
 /* --- updates ---------------------------------------------------------------------------------- */
@@ -426,7 +400,7 @@ static void compute(const struct kernels *kernels, const struct chunk_arguments 
 {
     assert(a->pass == PLAN_UPDATE || a->pass == PLAN_NORM || a->pass == PLAN_LOAD || a->pass == PLAN_REDUCE ||
            a->microbatch.alone);
-    const bool tree = a->job->parallel.tree;
+    const bool tree = job_sums_as_tree(a->job);
     switch (a->pass) {
     case PLAN_FORWARD: forward(kernels, a); break;
     case PLAN_EVALUATE:

@@ -485,7 +485,7 @@ static void step_rows(const struct transformer_unit *unit, const struct transfor
     unit->kernels->embed_update(unit->kernels, &parameters, head_gradient, dx, rows->tokens,
                                 rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
                                 rows->first_row, rows->row_count, &unit->optimizer,
-                                a->minibatch + 1, scratch);
+                                a->minibatch + 1, unit->parts, scratch);
 }
 
 int64_t transformer_padded(const struct network *network)
@@ -578,7 +578,7 @@ void transformer_rows_backward(const struct transformer_unit *unit, const struct
     }
     unit->kernels->embed_gradient(unit->kernels, gradient + rows->first * unit->c, unit->adds, head_gradient, dx,
                                   rows->tokens, rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
-                                  rows->first_row, rows->row_count, rows->padded, scratch);
+                                  rows->first_row, rows->row_count, rows->padded, unit->parts, scratch);
 }
 
 void transformer_tables_backward(const struct transformer_unit *unit)

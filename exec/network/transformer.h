@@ -31,6 +31,8 @@ struct transformer_unit {
     bool adds;         /* to the sums of earlier microbatches */
     float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */
+    void *levels;      /* partial sums of a tree (memory_level()), of which it makes one; NULL: sums are in order */
+    int64_t parts;     /* microbatches of its samples whose gradients are added up as a tree; 1: in order */
     kernel_number *d_stream, *d_stream2, *d_qkv, *d_wide;
     float *scratch, *logits;
     bool leaves_weights; /* a BACKWARD_INPUT: gradients of linear layers' weights come later, from ... */

@@ -19,7 +19,8 @@
  *
  * Several microbatches go through a shard before the next shard's turn (vertical order): parameters cross the link
  * once. The first one's gradients start the sums, later ones' are added when complete, in the order of microbatches;
- * the steps come at the end.
+ * the steps come at the end. Where sums are a tree, each microbatch's gradients, and its loss, are made at their level
+ * of it (exec/network/sum_tree.h), with the bits of replicas that have a branch each.
  *
  * The same bits in every sharding. A layer's calls depend only on the layer: nothing is fused across layers, a block's
  * output is always written out, and addresses change nothing. A recomputation makes the same calls as the forward
@@ -31,7 +32,9 @@
 #include <math.h>
 
 #include "base/extreme.h"
+#include "exec/network/sum_tree.h"
 #include "models/network/network_trained.h"
+#include "models/network/network_traits.h"
 #include "models/network/tensor_share.h"
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
@@ -342,6 +345,69 @@ static struct unit_arguments arguments_of_microbatch(const struct unit_arguments
     return a;
 }
 
+/* The sums of a pass over all microbatches as a tree, whose top is where the pass leaves its results. */
+struct pass_tree {
+    const struct kernels *kernels;
+    const struct unit_arguments *whole;
+    float *sums;                /* NULL: the pass makes no gradients */
+    void *levels;               /* in its workspace; may be NULL if it makes no gradients and no loss */
+    struct memory_level level;
+    struct sum_tree tree;
+};
+
+static void *at_level(const struct pass_tree *t, uint32_t level, void *top, uint64_t offset_bytes)
+{
+    return level == t->tree.levels ? top : transformer_at(t->levels, level * t->level.bytes + offset_bytes);
+}
+
+static float *gradient_at(const struct pass_tree *t, uint32_t level)
+{
+    return at_level(t, level, t->sums, 0);
+}
+
+static float *table_at(const struct pass_tree *t, uint32_t level)
+{
+    return at_level(t, level, t->whole->table_gradient, t->level.table_offset);
+}
+
+static double *loss_at(const struct pass_tree *t, uint32_t level)
+{
+    return at_level(t, level, t->whole->loss, t->level.loss_offset);
+}
+
+static bool has_loss(const struct unit_arguments *a)
+{
+    return a->loss && pass_has_head(a) && (a->pass == PLAN_LOSS || a->pass == PLAN_EVALUATE);
+}
+
+static void add_level(const void *context, uint32_t to, uint32_t from)
+{
+    const struct pass_tree *const t = context;
+    const struct kernels *const k = t->kernels;
+    const struct unit_arguments *const a = t->whole;
+    const struct network *const n = &a->job->network;
+    const int64_t parameters = (int64_t)(a->tables->parameters.bytes / sizeof(float));
+    if (t->sums) k->add(k, gradient_at(t, to), gradient_at(t, to), gradient_at(t, from), parameters);
+    if (t->sums && a->table_gradient)
+        k->add(k, table_at(t, to), table_at(t, to), table_at(t, from),
+               (int64_t)(n->vocabulary * network_word_width(n)));
+    if (has_loss(a)) k->add_double(k, loss_at(t, to), loss_at(t, from));
+}
+
+/* Has a microbatch leave its results at its level of the tree. */
+static void make_at_level(const struct pass_tree *t, struct unit_arguments *part, struct transformer_unit *one)
+{
+    const uint32_t level = sum_tree_level(&t->tree);
+    if (t->sums) {
+        one->sums = gradient_at(t, level);
+        one->adds = false;
+        if (part->table_gradient) part->table_gradient = table_at(t, level);
+    }
+    if (!has_loss(part)) return;
+    part->loss = loss_at(t, level);
+    t->kernels->zero(t->kernels, part->loss, sizeof *part->loss);
+}
+
 static void compute_alone(const struct transformer *transformer, const struct kernels *kernels,
                           const struct unit_arguments *whole)
 {
@@ -378,13 +444,20 @@ void transformer_compute(const struct transformer *transformer, const struct ker
         return;
     }
     float *sums = a->gradient ? a->gradient : pass_piece(a, pass_workspace(a), "sums");
+    struct pass_tree tree = {
+        .kernels = kernels, .whole = a, .sums = back ? sums : NULL, .levels = unit.levels,
+        .level = memory_level(&a->job->network, a->shard->first_layer, a->shard->layer_count),
+        .tree = {.levels = job_sum_levels(a->job, unit.microbatches), .count = unit.microbatches}};
     for (uint32_t microbatch = 0; microbatch < unit.microbatches; microbatch++) {
         struct unit_arguments part = arguments_of_microbatch(a, &unit, microbatch);
         struct transformer_unit one = pass_unit(transformer, kernels, &part);
         one.microbatch = one.place = microbatch;
         one.adds = back && microbatch > 0;
         one.sums = back ? sums : NULL;
+        tree.tree.index = microbatch;
+        if (tree.tree.levels > 0) make_at_level(&tree, &part, &one);
         compute_once(&one);
+        if (tree.tree.levels > 0) sum_tree_carry(&tree.tree, add_level, &tree);
     }
     if (a->pass == PLAN_LOSS) transformer_shut_by_loss(a);
     if (!back || a->gradient) return;

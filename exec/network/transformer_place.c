@@ -99,6 +99,8 @@ struct transformer_unit pass_unit(const struct transformer *transformer, const s
         .microbatches = (uint32_t)(job_samples(a->job) / samples),
         .held = (uint32_t)(job_samples(a->job) / samples),
         .gradients = pass_piece(a, workspace, "gradients"),
+        .levels = pass_piece(a, workspace, "levels"),
+        .parts = job_sums_as_tree(a->job) ? (int64_t)(samples / a->job->microbatch) : 1,
         .d_stream = pass_piece(a, workspace, "d_stream"),
         .d_stream2 = pass_piece(a, workspace, "d_stream2"),
         .d_qkv = pass_piece(a, workspace, "d_qkv"),

@@ -397,7 +397,8 @@ static bool add_partial_loss(struct run *run, uint32_t job, uint32_t replica, ui
     const bool all = ++*count == replicas;
     if (all) {
         *count = 0;
-        *loss = run->plan->jobs.jobs[job].parallel.tree ? sum_of_tree(parts, replicas) : sum_in_order(parts, replicas);
+        const bool tree = job_sums_as_tree(&run->plan->jobs.jobs[job]);
+        *loss = tree ? sum_of_tree(parts, replicas) : sum_in_order(parts, replicas);
     }
     pthread_mutex_unlock(&run->lock);
     return all;

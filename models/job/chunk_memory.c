@@ -55,11 +55,9 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     m->version_bytes += aligned(m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
 }
 
-/* With 2^k to 2^(k+1) - 1 microbatches on each replica, up to k sums wait for others while one is made. */
 static void size_levels(const struct job *job, struct chunk_memory *m)
 {
-    const struct parallel *p = &job->parallel;
-    for (uint64_t each = job->microbatches / p->data; p->tree && each > 1; each /= 2) m->levels++;
+    m->levels = job_sum_levels(job, job->microbatches / job->parallel.data);
     m->level_bytes = m->levels * m->gradient_bytes;
     m->loss_bytes = (1 + m->levels) * sizeof(double);
 }

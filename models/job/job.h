@@ -28,6 +28,8 @@
  *                                                (or "bf16"), and a schedule, below
  *   precision     "fp32"                         or "bf16", "bf16-weights": models/kernel/precision.h
  *   gradients     "fp32"                         or "bf16"; weight gradients of a parallel job: models/job/parallel.h
+ *   sum           "order"                        or "tree": gradients and losses are added up as a balanced tree over
+ *                                                the microbatches (models/job/parallel.h), on one device too
  *   dropout       true                           false: the network's rates of dropout count as 0
  *   seed          1
  *   data          none: seeded random tokens     relative to the jobs file; in a text, a token is a byte,
@@ -165,6 +167,7 @@ struct job {
     uint32_t precision;   /* enum precision of the training */
     bool tf32;            /* the file spells its precision tf32, which is fp32; plans do not have it */
     uint32_t gradients;   /* enum precision; of weights, in a parallel job */
+    bool tree;            /* gradients and losses are added up as a tree, however the job runs */
     struct job_optimizer optimizer;
     uint64_t seed;
     const char *data;     /* absolute path; NULL for DATA_NONE */
@@ -252,10 +255,27 @@ static inline uint32_t job_precision_way(const struct job *job)
            (job->precision == PRECISION_BF16_WEIGHTS ? UNIT_ROUNDED : 0);
 }
 
-/* Returns UNIT_ACCUMULATE for several microbatches, plus the precision's flags. */
+/* Returns true if gradients and losses are added up as a tree: models/job/parallel.h. */
+static inline bool job_sums_as_tree(const struct job *job)
+{
+    return job->tree || job->parallel.tree;
+}
+
+/* Returns the partial sums that wait while a tree of `microbatches` adds up: k for 2^k to 2^(k + 1) - 1 of them; 0 for
+ * sums in order. */
+static inline uint32_t job_sum_levels(const struct job *job, uint64_t microbatches)
+{
+    uint32_t levels = 0;
+    for (; job_sums_as_tree(job) && microbatches > 1; microbatches /= 2) levels++;
+    return levels;
+}
+
+/* Returns UNIT_ACCUMULATE for several microbatches, UNIT_LEVEL for each partial sum of a tree, and the precision's
+ * flags. */
 static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
 {
-    return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
+    return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) |
+           UNIT_LEVEL * job_sum_levels(job, job->microbatches) | job_precision_way(job);
 }
 
 /* Returns the same for a computation over one microbatch in any layers. */

@@ -178,11 +178,12 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
  *   UNIT_ROUNDED        weights are bf16, and so are copies of the operands that they are multiplied by
  *   UNIT_HALF           activations and their gradients have 16 bits; weight gradients, logits and scratch are fp32
+ *   n UNIT_LEVEL        sums over microbatches are a tree, of which n partial sums wait
  * Each pass has its row's entries; unneeded entries have 0 bytes. `layer` is the first layer of the range.
  *
  *   FORWARD   keep, d_stream, d_stream2, gathered, scratch, logits, rounded
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, gathered, norm_parts, scratch, logits, activations, sums,
- *             rounded, d_rounded, head; all also adapter
+ *             rounded, d_rounded, head, levels; all also adapter
  *   LOSS      as BACKWARD, and inputs
  *
  *   keep         one layer's activations (for a forward pass that keeps nothing, or only inputs)
@@ -192,9 +193,11 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                read and write alternately
  *   gradients    of the largest layer. Each layer is updated as soon as its gradients are complete, or they
  *                are added to the sums of earlier microbatches. 0 for the embedding of gpt2 and llama, which adds
- *                up its rows in place. A tied table's gradient has a separate buffer and is not in the head's
+ *                up its rows in place. A tied table's gradient has a separate buffer and is not in the head's. 0 where
+ *                a tree adds up: each microbatch's gradients are a partial sum
  *   sums         of the gradients of all layers, unless they have a separate buffer; only with
  *                UNIT_ACCUMULATE
+ *   levels       partial sums of a tree, each as in memory_level(); only with UNIT_LEVEL
  *   head, inputs activations kept by the head, and the inputs as laid out by memory_inputs(); only with
  *                UNIT_INPUTS. The head computes in a BACKWARD where its forward pass is a unit of its own
  *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output, for the widest layer;
@@ -221,7 +224,18 @@ enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_ATTENTION
        MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
-       UNIT_ROUNDED = 16, UNIT_HALF = 32 };
+       UNIT_ROUNDED = 16, UNIT_HALF = 32, UNIT_LEVEL = 64 };
+
+/*
+ * A partial sum of a tree over microbatches, in the workspace of a pass: the gradients of these layers' parameters,
+ * laid out as by memory_parameters(), of the tied table, from the head, and the loss. An embedding of tokens adds up
+ * its rows in place: of it only the gradient of bert's norm is there.
+ */
+struct memory_level {
+    uint64_t table_offset, loss_offset;
+    uint64_t bytes; /* aligned */
+};
+struct memory_level memory_level(const struct network *network, uint64_t first_layer, uint64_t layer_count);
 
 /* B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
 struct attention_sizes {

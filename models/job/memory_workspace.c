@@ -20,6 +20,7 @@ struct workspace {
     uint64_t gathered, norm_parts; /* of a tensor group's member */
     uint64_t pieces;       /* sums of rows of each piece */
     uint64_t adapter;              /* the input of a linear layer times A */
+    uint64_t level;                /* a partial sum of a tree */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -260,10 +261,12 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
     bool streams = !forward || !keep, out = how & UNIT_GRADIENTS_OUT;
     bool accumulate = how & UNIT_ACCUMULATE, inputs = unit_holds_inputs(pass, how);
+    const uint32_t levels = how / UNIT_LEVEL;
+    const bool apart = accumulate && levels > 0; /* each microbatch's gradients are a level */
     if (forward)
         memory_put(layout, "keep", keep && !inputs ? 0 : w->keep);
     else
-        memory_put(layout, "gradients", out && !accumulate ? 0 : w->gradients);
+        memory_put(layout, "gradients", (out && !accumulate) || apart ? 0 : w->gradients);
     put_numbers(layout, "d_stream", forward && streams ? w->d_stream : 0, how);
     put_numbers(layout, "d_stream2", streams ? w->d_stream2 : 0, how);
     if (!forward) {
@@ -281,12 +284,30 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     if (how & UNIT_ROUNDED) memory_put(layout, "rounded", w->rounded);
     if ((how & UNIT_ROUNDED) && !forward) memory_put(layout, "d_rounded", w->d_rounded);
     if ((how & UNIT_HALF) && !forward) memory_put(layout, "d_rounded", w->d_logits);
+    if (levels > 0 && !forward) memory_put(layout, "levels", levels * w->level);
     if (forward || !inputs) return;
     memory_put(layout, "head", w->head);
     if (pass == UNIT_LOSS) memory_put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 17 };
+struct memory_level memory_level(const struct network *network, uint64_t first_layer, uint64_t layer_count)
+{
+    const bool tables = first_layer == 0 && network_layer_kind(network, 0) == LAYER_EMBEDDING &&
+                        network->family != NETWORK_VIT;
+    const bool normed = tables && network->family == NETWORK_BERT;
+    const bool head = first_layer + layer_count == network->layer_count;
+    const bool table = head && network->tied_head && network_first_trained(network) == 0;
+    const uint64_t gradients = tables ? (normed ? 2 * network->width * sizeof(float) : 0)
+                                      : memory_parameter_bytes(network, first_layer, layer_count);
+    const uint64_t table_bytes =
+        table ? network->vocabulary * network_word_width(network) * sizeof(float) : 0;
+    struct memory_level level = {.table_offset = size_align(gradients, MEMORY_ALIGNMENT)};
+    level.loss_offset = level.table_offset + size_align(table_bytes, MEMORY_ALIGNMENT);
+    level.bytes = level.loss_offset + (head ? MEMORY_ALIGNMENT : 0);
+    return level;
+}
+
+enum { WORKSPACE_ENTRIES_MAX = 18 };
 
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)
@@ -298,6 +319,7 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
     w.activations = memory_words(memory_range_bytes(&range));
     w.inputs = memory_words(memory_input_bytes(network, first, count, microbatch, sequence, precision));
     w.sums = memory_words(memory_parameter_bytes(network, first, count));
+    if (how >= UNIT_LEVEL) w.level = memory_words(memory_level(network, first, count).bytes);
     return w;
 }
 

@@ -33,7 +33,9 @@
  * Order of sums. Gradients and losses are added up microbatch by microbatch, and then replica by replica. With `tree`
  * they are added up as one balanced binary tree over the minibatch's microbatches, ((0 + 1) + (2 + 3)) + ((4 + 5) + 6):
  * replicas with 2^k microbatches each have whole branches, so that any number of replicas gives the same bits. Each
- * rank has partial sums of up to log2(its microbatches) further gradients (models/job/chunk_memory.h).
+ * rank has partial sums of up to log2(its microbatches) further gradients (models/job/chunk_memory.h). The key "sum" of
+ * a job says the same for all ways to run it: a spilled job has these partial sums in the workspace of a shard
+ * (memory_level() in models/job/memory.h), and the bits of its replicas.
  *
  *     "tensor": 2, "tensor_pieces": 8               --parallel tp=2,tensor_pieces=8
  *
@@ -497,6 +499,10 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
 
 /* Returns true for a job that a planner would have carried out. */
 bool parallel_may_be_carried_out(const struct hardware *hardware, const struct job *job);
+
+/* How gradients and losses are added up. */
+enum sum_order { SUM_IN_ORDER, SUM_TREE, SUM_ORDER_COUNT };
+extern const char *const sum_order_names[SUM_ORDER_COUNT]; /* "order", "tree" */
 
 /* Returns the leaves of the left branch of a tree of `count` leaves, at least 2: the largest power of two below it. */
 static inline uint32_t parallel_tree_half(uint32_t count)

@@ -305,7 +305,7 @@ static enum status check_tree(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     const uint64_t each = p->replicated > 0 ? 0 : job->microbatches / p->data;
-    if (!p->tree) return STATUS_OK;
+    if (!job_sums_as_tree(job)) return STATUS_OK;
     const char *why = parallel_only_simulated(NULL, job);
     if (p->schedule == PIPELINE_ZB_H1 || p->schedule == PIPELINE_ZB_H2 || p->schedule == PIPELINE_ZB_V)
         return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with split backward passes (schedule '%s')",

@@ -88,9 +88,7 @@ static const struct json_synonym synonyms[] = {
     {"dp", "data"},     {"zero_stage", "zero"},
 };
 
-/* How gradients are added up. */
-enum { SUM_IN_ORDER, SUM_TREE };
-static const char *const sum_names[] = {[SUM_IN_ORDER] = "order", [SUM_TREE] = "tree"};
+const char *const sum_order_names[SUM_ORDER_COUNT] = {[SUM_IN_ORDER] = "order", [SUM_TREE] = "tree"};
 
 enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
                            struct error *err)
@@ -120,7 +118,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "overlap", JSON_OPTIONAL, &out->overlap, err));
     TRY(json_take_bool(&o, "blocking", JSON_OPTIONAL, &out->blocking, err));
     TRY(json_take_u32(&o, "flush", JSON_OPTIONAL, 0, UINT32_MAX, &out->flush, err));
-    TRY(json_take_choice(&o, "sum", JSON_OPTIONAL, sum_names, ARRAY_COUNT(sum_names), &sum, err));
+    TRY(json_take_choice(&o, "sum", JSON_OPTIONAL, sum_order_names, SUM_ORDER_COUNT, &sum, err));
     out->tree = sum == SUM_TREE;
     TRY(json_take_u32(&o, "tensor_pieces", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->tensor_pieces, err));
     TRY(json_take_bool(&o, "carried_out", JSON_OPTIONAL, &carried_out, err));
@@ -188,7 +186,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->overlap) json_out_bool(out, "overlap", true);
     if (p->blocking) json_out_bool(out, "blocking", true);
     if (p->flush > 0) json_out_u64(out, "flush", p->flush);
-    if (p->tree) json_out_string(out, "sum", sum_names[SUM_TREE]);
+    if (p->tree) json_out_string(out, "sum", sum_order_names[SUM_TREE]);
     if (p->tensor_pieces > 0) json_out_u64(out, "tensor_pieces", p->tensor_pieces);
     if (p->carrying != PARALLEL_UNDECIDED) json_out_bool(out, "carried_out", p->carrying == PARALLEL_CARRIED_OUT);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
@@ -224,7 +222,7 @@ static bool parse_flag(const char *word, struct parallel *out)
         bool *value;
     } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed},
                  {"overlap", &out->overlap}, {"blocking", &out->blocking},
-                 {sum_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed},
+                 {sum_order_names[SUM_TREE], &out->tree}, {"storage", &out->storage}, {"delayed", &out->delayed},
                  {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
@@ -247,7 +245,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"tensor_pieces=", p->tensor_pieces, 0}};
     const char *const flags[] =
         {p->sequence ? "sp" : NULL,     p->scatter ? "scatter" : NULL,   p->exposed ? "exposed" : NULL,
-         p->overlap ? "overlap" : NULL, p->blocking ? "blocking" : NULL, p->tree ? sum_names[SUM_TREE] : NULL,
+         p->overlap ? "overlap" : NULL, p->blocking ? "blocking" : NULL, p->tree ? sum_order_names[SUM_TREE] : NULL,
          offload_word(p),               p->storage ? "storage" : NULL,   p->delayed ? "delayed" : NULL,
          p->swap ? "swap" : NULL,       p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* room for everything else */

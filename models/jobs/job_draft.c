@@ -169,6 +169,14 @@ static enum status read_length(struct json_object *o, struct job_draft *draft, s
     return json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &draft->job.minibatches, err);
 }
 
+static enum status read_sum(struct json_object *o, struct job *job, struct error *err)
+{
+    size_t sum = job->tree ? SUM_TREE : SUM_IN_ORDER;
+    TRY(json_take_choice(o, "sum", JSON_OPTIONAL, sum_order_names, SUM_ORDER_COUNT, &sum, err));
+    job->tree = sum == SUM_TREE;
+    return STATUS_OK;
+}
+
 static enum status read_rows(struct json_object *o, struct job *job, struct error *err)
 {
     static const char *const ways[] = {"cut", "skip"};
@@ -201,6 +209,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     if (precision) job->tf32 = precision_is_tf32(precision);
     TRY(precision_read(o, "precision", PRECISION_COUNT, &job->precision, err));
     TRY(precision_read(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
+    TRY(read_sum(o, job, err));
     TRY(read_optimizer(o, &job->optimizer, err));
     bool drops = !draft->drops_nothing;
     TRY(json_take_bool(o, "dropout", JSON_OPTIONAL, &drops, err));

@@ -28,6 +28,7 @@
     X(OPTIMIZER, "optimizer", true, true)                                                           \
     X(PRECISION, "precision", true, true)                                                           \
     X(GRADIENTS, "gradients", false, false) /* of parallel jobs: not carried out */       \
+    X(SUM, "sum", true, false) /* not in the identity: trainings go on with other sums */            \
     X(DROPOUT, "dropout", true, true)     /* by the network's rates */                      \
     X(SEED, "seed", true, true)                                                                     \
     X(DATA, "data", true, true)                                                                     \

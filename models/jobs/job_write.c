@@ -82,6 +82,7 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     if (job->precision != PRECISION_FP32)
         json_out_string(out, "precision", precision_names[job->precision]);
     if (job->gradients != PRECISION_FP32) json_out_string(out, "gradients", precision_names[job->gradients]);
+    if (job->tree) json_out_string(out, "sum", sum_order_names[SUM_TREE]);
     json_out_object_begin(out, "optimizer", true);
     optimizer_write_keys(&job->optimizer, out);
     json_out_object_end(out);

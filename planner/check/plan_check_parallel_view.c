@@ -127,7 +127,7 @@ bool check_operand_exists(const struct check_parallel_view *v, enum check_operan
     if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->chunk + 1 < v->chunks;
     if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
     if (operand == CHECK_OPERAND_LEVELS)
-        return v->job->parallel.tree && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
+        return job_sums_as_tree(v->job) && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
     return true;
 }
 
@@ -221,6 +221,6 @@ uint64_t check_gathered_table_bytes(const struct check_parallel_view *v)
 uint64_t check_buffer_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand)
 {
     const bool loss = operand == CHECK_OPERAND_LOSS || operand == CHECK_OPERAND_HELD_OUT_LOSS;
-    const bool levels = loss && v->carried_out && v->job->parallel.tree;
+    const bool levels = loss && v->carried_out && job_sums_as_tree(v->job);
     return levels ? chunk_memory(v->job, v->layers).loss_bytes : check_operand_bytes(c, v, operand);
 }

@@ -110,11 +110,11 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
                                                                                       : PARALLEL_UNDECIDED;
     s->carried_out = parallel_is_carried_out(&job->parallel);
     const bool flushes = job->parallel.delayed && job->parallel.flush > 0;
-    const bool ordered = job->parallel.tree || job->parallel.tensor_pieces > 0;
+    const bool ordered = job_sums_as_tree(job) || job->parallel.tensor_pieces > 0;
     if ((job->evaluation.every > 0 || job_clips(job) || ordered || flushes) && !s->carried_out)
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel and only simulated here, because of %s, and %s",
                          job->name, parallel_only_simulated(&s->plan->hardware, job),
-                         job->parallel.tree            ? "has no 'sum' 'tree'"
+                         job_sums_as_tree(job)         ? "has no 'sum' 'tree'"
                          : job->parallel.tensor_pieces ? "has no 'tensor_pieces'"
                          : job_clips(job)              ? "does not clip"
                          : job->evaluation.every > 0 ? "has no evaluations"

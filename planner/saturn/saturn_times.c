@@ -28,7 +28,7 @@ bool saturn_costs_the_same(const struct job *a, const struct job *b)
     return memcmp(&a->network, &b->network, sizeof a->network) == 0 && a->sequence == b->sequence &&
            a->microbatch == b->microbatch && a->microbatches == b->microbatches && a->precision == b->precision &&
            a->optimizer.kind == b->optimizer.kind && a->optimizer.moments == b->optimizer.moments &&
-           job_clips(a) == job_clips(b) && a->evaluation.every == b->evaluation.every &&
+           job_clips(a) == job_clips(b) && a->tree == b->tree && a->evaluation.every == b->evaluation.every &&
            a->evaluation.minibatches == b->evaluation.minibatches && a->keep_best == b->keep_best &&
            memcmp(&a->parallel, &b->parallel, sizeof a->parallel) == 0;
 }

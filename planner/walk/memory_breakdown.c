@@ -111,6 +111,7 @@ static enum memory_part part_of_entry(const char *name)
     } parts[] = {
         {"logits", MEMORY_PART_LOGITS},    {"gradients", MEMORY_PART_GRADIENTS},
         {"sums", MEMORY_PART_GRADIENTS},   {"activations", MEMORY_PART_ACTIVATIONS},
+        {"levels", MEMORY_PART_GRADIENTS},
         {"keep", MEMORY_PART_ACTIVATIONS}, {"inputs", MEMORY_PART_ACTIVATIONS},
         {"head", MEMORY_PART_ACTIVATIONS},
     };

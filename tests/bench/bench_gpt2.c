@@ -157,12 +157,12 @@ static void timed_embed_update(const struct kernels *k, const struct kernel_para
                                const float *head, const float *dx, const int32_t *tokens,
                                int64_t stride, int64_t b, int64_t t, int64_t c, int64_t v,
                                int64_t first, int64_t count, const struct job_optimizer *optimizer,
-                               uint64_t step, float *scratch)
+                               uint64_t step, int64_t parts, float *scratch)
 {
     (void)k;
     begin();
     inner->embed_update(inner, rows, head, dx, tokens, stride, b, t, c, v, first, count,
-                        optimizer, step, scratch);
+                        optimizer, step, parts, scratch);
     end(TIMED_EMBED_UPDATE);
 }
 

@@ -203,6 +203,7 @@ static void make_jobs(const struct subject *subject, bool keeps, struct job_set 
     test_network_jobs(jobs, JOBS, subject->config, STEPS);
     jobs->jobs[1].microbatches = 2;
     jobs->jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
+    jobs->jobs[2].tree = (subject - subjects) % 2 == 1;
     for (uint32_t j = 0; j < JOBS; j++) {
         jobs->jobs[j].evaluation =
             (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE, .share = 0.3};

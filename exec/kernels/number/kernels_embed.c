@@ -13,6 +13,10 @@
  *     tokens 7 3 7 9   ->  pairs (3,1) (7,0) (7,2) (9,3)      scratch: 2 x 8 bytes per token
  *     row 7: g = (dx[0] + dx[2]) + head[7]
  *
+ * Sums over microbatches as a tree (models/job/parallel.h): the tokens are equal parts, one for each microbatch, and a
+ * row's terms are added up in each part, and then the parts' sums as a balanced tree. A part without the row's token is
+ * left out: it would add zero, which changes no bit, since no sum that begins with zero is -0.
+ *
  * The same sweep can write the gradient instead, or continue a gradient's sums with more tokens: the bits are those of
  * one call with all tokens. The head's part comes last because in a pipeline another stage has it.
  *
@@ -22,6 +26,8 @@
 #include "exec/kernels/kernels_host.h"
 
 #include <assert.h>
+
+#include "models/job/parallel.h"
 
 enum { PIECE = 1024, BLOCK_ROWS = 32, RADIX_BITS = 11, RADIX = 1 << RADIX_BITS };
 
@@ -150,6 +156,7 @@ struct sweep {
     const uint64_t *pairs;      /* tokens in range, sorted */
     int64_t pair_count;
     int64_t b, t, c, vocabulary, first_row;
+    int64_t parts;              /* of the tokens, whose sums are added up as a tree; 1: all in order */
     bool skip_idle;             /* rows without a gradient do not change */
 };
 
@@ -184,26 +191,71 @@ CLONES static void add_gradient(float *restrict g, const kernel_number *dx, int6
     for (int64_t i = 0; i < n; i++) g[i] += host_wide(dx[i]);
 }
 
-CLONES static void add_head(float *restrict g, const float *head, int64_t n)
+CLONES static void add_floats(float *restrict g, const float *terms, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) g[i] += head[i];
+    for (int64_t i = 0; i < n; i++) g[i] += terms[i];
 }
 
-/* Steps a row with the terms dx[place(k)], k in [0, count). */
+/* The terms of a row's gradient, in the order of the tokens: those of a token, or of a position. */
+struct terms {
+    const struct sweep *sweep;
+    const uint64_t *pairs; /* NULL: of a position, one token of each sample */
+    int64_t row;
+};
+
+/* Returns a term's row of dx. */
+static int64_t term_place(const struct terms *t, int64_t k)
+{
+    const struct sweep *const s = t->sweep;
+    return t->pairs ? pair_place(t->pairs[k]) : k * s->t + s->first_row + t->row - s->vocabulary;
+}
+
+/* Some columns of terms. */
+struct columns {
+    int64_t first, count;
+};
+
+static void add_terms(const struct terms *t, int64_t from, int64_t to, struct columns columns, float *g)
+{
+    const struct sweep *const s = t->sweep;
+    for (int64_t k = from; k < to; k++)
+        add_gradient(g, s->dx + term_place(t, k) * s->c + columns.first, columns.count);
+}
+
+/* Adds up the terms [from, to), of which there are some, of parts [part, part + parts) as a tree, in `g`, which is
+ * zero. */
+static void add_tree(const struct terms *t, int64_t from, int64_t to, int64_t part, int64_t parts,
+                     struct columns columns, float *g)
+{
+    const struct sweep *const s = t->sweep;
+    if (parts == 1) {
+        add_terms(t, from, to, columns, g);
+        return;
+    }
+    const int64_t half = parallel_tree_half((uint32_t)parts), end = (part + half) * (s->b / s->parts) * s->t;
+    int64_t middle = from;
+    while (middle < to && term_place(t, middle) < end) middle++;
+    if (middle > from) add_tree(t, from, middle, part, half, columns, g);
+    if (middle == to) return;
+    if (middle == from) {
+        add_tree(t, middle, to, part + half, parts - half, columns, g);
+        return;
+    }
+    float other[PIECE] = {0};
+    add_tree(t, middle, to, part + half, parts - half, columns, other);
+    add_floats(g, other, columns.count);
+}
+
+/* Steps a row by its terms. */
 static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs, int64_t count)
 {
-    bool position = s->first_row + row >= s->vocabulary;
+    const struct terms terms = {.sweep = s, .pairs = pairs, .row = row};
     for (int64_t first = 0; first < s->c; first += PIECE) {
         int64_t n = host_min(PIECE, s->c - first), at = row * s->c + first;
         float g[PIECE] = {0};
         if (s->continues) memcpy(g, s->gradient + at, (size_t)n * sizeof *g);
-        for (int64_t k = 0; k < count; k++) {
-            /* a position's terms are one token of each sample */
-            int64_t place = position ? k * s->t + s->first_row + row - s->vocabulary
-                                     : pair_place(pairs[k]);
-            add_gradient(g, s->dx + place * s->c + first, n);
-        }
-        if (s->head && !position) add_head(g, s->head + at, n);
+        add_tree(&terms, 0, count, 0, s->parts, (struct columns){first, n}, g);
+        if (s->head && pairs) add_floats(g, s->head + at, n);
         apply_gradient(s, at, g, n);
     }
 }
@@ -265,12 +317,12 @@ static void sweep_rows(const struct sweep *s, const struct kernels *kernels, int
 void HOST(embed_gradient)(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                          const kernel_number *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
                          int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
-                         float *scratch)
+                         int64_t parts, float *scratch)
 {
-    assert(!continues || !head_gradient);
+    assert(!continues || (!head_gradient && parts == 1));
     struct sweep sweep = {
         .rows.padded = padded, .gradient = gradient, .continues = continues, .head = head_gradient, .dx = dx, .b = b,
-        .t = t, .c = c, .vocabulary = v, .first_row = first_row};
+        .t = t, .c = c, .vocabulary = v, .first_row = first_row, .parts = parts};
     sort_tokens(&sweep, tokens, token_stride, row_count, scratch);
     sweep_rows(&sweep, kernels, row_count);
 }
@@ -279,7 +331,7 @@ void HOST(embed_update)(const struct kernels *kernels, const struct kernel_param
                        const float *head_gradient, const kernel_number *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
-                       uint64_t step, float *scratch)
+                       uint64_t step, int64_t parts, float *scratch)
 {
     struct sweep sweep = {
         .step = kernel_step_of(optimizer, true, step),
@@ -291,6 +343,7 @@ void HOST(embed_update)(const struct kernels *kernels, const struct kernel_param
         .c = c,
         .vocabulary = v,
         .first_row = first_row,
+        .parts = parts,
         .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
     };
     sort_tokens(&sweep, tokens, token_stride, row_count, scratch);

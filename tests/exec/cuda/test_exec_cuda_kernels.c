@@ -112,13 +112,14 @@ static void far_embed_update(const struct kernels *k, const struct kernel_parame
                              const float *head_gradient, const float *dx, const int32_t *tokens,
                              int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                              int64_t first_row, int64_t row_count,
-                             const struct job_optimizer *optimizer, uint64_t step, float *scratch)
+                             const struct job_optimizer *optimizer, uint64_t step, int64_t parts,
+                             float *scratch)
 {
     (void)k;
     enter();
     const struct kernel_parameters far = far_parameters(*rows);
     inner->embed_update(inner, &far, there(head_gradient), there(dx), there(tokens), token_stride, b, t, c, v,
-                        first_row, row_count, optimizer, step, there(scratch));
+                        first_row, row_count, optimizer, step, parts, there(scratch));
     leave();
 }
 
@@ -416,12 +417,12 @@ static void far_update_scaled(const struct kernels *k, const struct kernel_param
 static void far_embed_gradient(const struct kernels *k, float *gradient, bool continues, const float *head_gradient,
                                const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                                int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
-                               float *scratch)
+                               int64_t parts, float *scratch)
 {
     (void)k;
     enter();
     inner->embed_gradient(inner, there(gradient), continues, there(head_gradient), there(dx), there(tokens),
-                          token_stride, b, t, c, v, first_row, row_count, padded, there(scratch));
+                          token_stride, b, t, c, v, first_row, row_count, padded, parts, there(scratch));
     leave();
 }
 

@@ -186,6 +186,7 @@ static enum status make_plan(const struct setting *s, struct plan *plan, struct 
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = 1};
     job->keep_best = s->best;
+    job->tree = s->tree && !s->cut; /* else as the cut says */
     if (s->cut) job->parallel = parallel_of(s);
     const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
                                             .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
@@ -367,18 +368,18 @@ static void test_tensor_groups(void **state)
     }
 }
 
-/* A tree's sums are the same for any number of replicas. */
+/* A tree's sums are the same spilled and for any number of replicas. */
 static void test_trees(void **state)
 {
     (void)state;
-    static const struct cut alone = {1, 1, PIPELINE_1F1B}, two = {2, 1, PIPELINE_1F1B};
+    static const struct cut two = {2, 1, PIPELINE_1F1B};
     need_gpus();
     const uint64_t seed = support_seed("trees on GPUs");
     for (uint64_t n = 0; n < OTHERS; n++) {
         struct setting s = draw(seed, 4500 + 10 * n, config_of(seed, n));
         struct outcome wanted, found;
         s.tree = true;
-        s.cut = &alone;
+        s.cut = NULL;
         plan_and_run(&s, &wanted);
         s.cut = &two;
         s.data = 2;

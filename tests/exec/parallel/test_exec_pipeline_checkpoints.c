@@ -97,6 +97,40 @@ static void check_shared_checkpoints(uint32_t precision)
     }
 }
 
+/* Sums as a tree have the same bits spilled, resident and in replicas: checkpoints are equal, and each goes on under
+ * the next way. */
+static void check_checkpoints_of_trees(void)
+{
+    static const struct job_cut cuts[] = {
+        {1, 1, 1, PIPELINE_GPIPE, 1}, {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_1F1B, 4}};
+    enum { WAYS = ARRAY_COUNT(cuts) + 1 };
+    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 8, .clip = 0.2, .tree = true};
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t i = 0; i < WAYS; i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(300 + i, own), .every_steps = 1, .keep = 100,
+                                                    .each = true};
+        s.cut = i == 0 ? NULL : &cuts[i - 1];
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 3 + i, .checkpoints = &checkpoints},
+                    i == 0 ? &wanted : &found);
+        if (i == 0) continue;
+        cut_job_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(300, other), own, step);
+    }
+    for (uint32_t i = 0; i < WAYS; i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        copy_folder(folder(300 + i, other), own);
+        s.cut = i + 1 == WAYS ? NULL : &cuts[i];
+        s.first = 1 + i % 2;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        s.cut = &cuts[0]; /* for messages */
+        cut_job_same(&wanted, &found, &s);
+    }
+}
+
 /* Takes a checkpoint after every minibatch under each cut and by itself, and goes on from each under the next cut. */
 static void test_checkpoints_do_not_show_the_cut(void **state)
 {
@@ -138,6 +172,7 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
     cut_job_same(&wanted, &found, &s);
     check_shared_checkpoints(PRECISION_BF16_WEIGHTS);
     check_shared_checkpoints(PRECISION_BF16);
+    check_checkpoints_of_trees();
     remove_top();
 }
 

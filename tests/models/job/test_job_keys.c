@@ -40,6 +40,7 @@ static const struct {
     [JOB_KEY_OPTIMIZER] = {GPT2, "'optimizer': {'lr': 0.002}", "'optimizer': {'lr': 0.003}"},
     [JOB_KEY_PRECISION] = {GPT2, "", "'precision': 'bf16-weights'"},
     [JOB_KEY_GRADIENTS] = {BF16_PAIR, "", "'gradients': 'bf16'"},
+    [JOB_KEY_SUM] = {GPT2, "", "'sum': 'tree'"},
     [JOB_KEY_DROPOUT] = {"'network': {'model_type': 'gpt2', 'n_layer': 1, 'n_embd': 8, 'n_head': 2, 'attn_pdrop': "
                          "0.1}, 'sequence': 32",
                          "", "'dropout': false"},

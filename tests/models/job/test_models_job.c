@@ -438,6 +438,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "epsilon, decay, momentum, nesterov, moments, clip or schedule)"},
         {ONE_JOB("\"precision\": \"int8\""),
          "test:2:52: unknown precision 'int8' (expected fp32, bf16 or bf16-weights)"},
+        {ONE_JOB("\"sum\": \"ring\""), "test:2:46: unknown sum 'ring' (expected order or tree)"},
         {ONE_JOB("\"optimizer\": {\"moments\": \"fp8\"}"),
          "test:2:64: unknown moments 'fp8' (expected fp32 or bf16)"},
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"moments\": \"bf16\"}"),
@@ -565,6 +566,7 @@ static void what_is_written_reads_back_the_same(void **state)
               "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 3, \"floor\": 0.125}}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
               " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\", \"keep\": \"best\","
+              " \"sum\": \"tree\","
               " \"evaluate\": {\"every\": 9, \"minibatches\": 7, \"data\": \"/d/b.bin\"}},"
               "{\"name\": \"p\", \"network\": {\"model_type\": \"profile\", \"layers\": ["
               " {\"parameter_bytes\": 8, \"activation_bytes\": 1, \"boundary_bytes\": 2,"
@@ -584,6 +586,8 @@ static void what_is_written_reads_back_the_same(void **state)
         assert_int_equal(a->minibatches, b->minibatches);
         assert_int_equal(a->precision, i < 2 ? PRECISION_BF16 : PRECISION_FP32);
         assert_int_equal(a->precision, b->precision);
+        assert_int_equal(a->tree, i == 2);
+        assert_int_equal(a->tree, b->tree);
         assert_int_equal(a->optimizer.moments, i < 2 ? PRECISION_BF16 : PRECISION_FP32);
         assert_memory_equal(&a->optimizer, &b->optimizer, sizeof a->optimizer);
         assert_int_equal(a->seed, b->seed);

@@ -418,6 +418,31 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, false, untied, 8);
 }
 
+/* Sums as a tree: a microbatch's gradients are a partial sum, of which `levels` wait; with a tied head also the table's
+ * gradient and the loss. */
+static void workspaces_of_trees(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    const uint64_t table = UINT64_C(50257) * 768 * 4;
+    const struct expected backward[] = {
+        {"gradients", 0}, {"d_stream", 0}, {"d_stream2", STREAM}, {"d_qkv", 3 * STREAM}, {"d_wide", 4 * STREAM},
+        {"scratch", SCORES}, {"logits", 0}, {"activations", 0}, {"sums", 3 * BLOCK}, {"levels", 2 * 3 * BLOCK},
+    };
+    const struct expected head[] = {
+        {"gradients", 0}, {"d_stream", 0}, {"d_stream2", STREAM}, {"d_qkv", 0}, {"d_wide", 0}, {"scratch", 0},
+        {"logits", LOGITS}, {"activations", 192 * 770 * 4}, {"sums", 0},
+        {"levels", 3 * (1536 * 4 + table + MEMORY_ALIGNMENT)},
+    };
+    const struct expected embedding[] = {
+        {"gradients", 0}, {"d_stream", 0}, {"d_stream2", 0}, {"d_qkv", 0}, {"d_wide", 0}, {"scratch", 192 * 4 * 4},
+        {"logits", 0}, {"activations", 0}, {"levels", 0},
+    };
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, UNIT_KEEP | UNIT_ACCUMULATE | 2 * UNIT_LEVEL, backward, 10);
+    check_workspace(&n, 13, 1, UNIT_LOSS, UNIT_GRADIENTS_OUT | UNIT_ACCUMULATE | 3 * UNIT_LEVEL, head, 10);
+    check_workspace(&n, 0, 1, UNIT_BACKWARD, UNIT_KEEP | 3 * UNIT_LEVEL, embedding, 9);
+}
+
 /* Only the inputs of layers: one layer's activations, however many layers; in the loss the activations of its
  * last block and of the head together, and the inputs of both blocks and the head but one */
 static void workspaces_of_inputs(void **state)
@@ -520,7 +545,8 @@ static void sizes_are_those_of_the_tables(void **state)
         uint64_t count = 1 + random_below(seed, r + 4, n.layer_count - first);
         uint64_t b = 1 + random_below(seed, r + 5, 7), t = 1 + random_below(seed, r + 6, 300);
         enum unit_pass pass = (enum unit_pass)random_below(seed, r + 7, 3);
-        uint32_t how = (uint32_t)random_below(seed, r + 8, UNIT_WAYS + UNIT_ACCUMULATE);
+        uint32_t how = (uint32_t)random_below(seed, r + 8, UNIT_WAYS + UNIT_ACCUMULATE) |
+                       UNIT_LEVEL * (uint32_t)random_below(seed, r + 9, 3);
         struct arena arena = {0};
         struct memory_table table;
         struct error err = {0};
@@ -611,6 +637,7 @@ int main(void)
         cmocka_unit_test(activations_of_encoders),
         cmocka_unit_test(activations_of_llama),
         cmocka_unit_test(workspaces_of_gpt2),
+        cmocka_unit_test(workspaces_of_trees),
         cmocka_unit_test(workspaces_of_inputs),
         cmocka_unit_test(logits_are_those_of_a_piece),
         cmocka_unit_test(profiles_have_what_they_say),

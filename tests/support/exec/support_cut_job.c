@@ -113,6 +113,7 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->optimizer.clip = s->clip;
     job->evaluation = (struct job_evaluation){.every = s->every, .minibatches = s->held_out};
     job->keep_best = s->keeps_best;
+    job->tree = s->tree && !s->cut; /* else as the cut says */
     if (s->cut)
         job->parallel = (struct parallel){.tensor = s->tensor > 0 ? s->tensor : 1, .prefetch = 1 + s->prefetch,
                                           .pipeline = s->cut->pipeline,

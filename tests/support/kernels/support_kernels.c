@@ -497,7 +497,7 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
                                                    .v = parts > 2 ? piece + 2 * count * c : NULL,
                                                    .padded = padded};
         kernels->embed_update(kernels, &of_piece, slice_head, dx, tokens, t + 1, b, t, c, v, first,
-                              count, &optimizer, 3, scratch);
+                              count, &optimizer, 3, 1, scratch);
         for (uint32_t part = 0; part < parts; part++)
             memcpy(state + part * rows * c + first * c, piece + part * count * c, bytes);
     }

@@ -23,7 +23,7 @@
 
 /* ... _share.c */
 #define KERNEL_CASES_SHARE(X)                                               \
-    X(squares) X(update_scaled) X(embed_gradient) X(embed_gradient_continues) X(loss_share) \
+    X(squares) X(update_scaled) X(embed_gradient) X(embed_gradient_continues) X(embed_gradient_parts) X(loss_share) \
     X(copy_rows)
 
 /* ... _attention.c */

@@ -316,7 +316,7 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
                         bf16_widen(weights[tokens[r / t * (t + 1) + r % t] * c + i]) +
                             bf16_widen(weights[(v + r % t) * c + i]));
     kernels->embed_update(kernels, &parameters, head, dx, tokens, t + 1, b, t, c, v, 0, rows, &o, 3,
-                          scratch);
+                          1, scratch);
     output(out, x, b * t * c);
     output(out, p, n);
     output_moments(out, parameters.m, n, halves);
@@ -331,7 +331,7 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
                                             .key = KEY,
                                             .place = PLACE};
     kernels->embed_gradient(kernels, gradient, false, head, dx, tokens, t + 1, b, t, c, v, 0, rows, parameters.padded,
-                            scratch);
+                            1, scratch);
     kernels->update(kernels, &apart, gradient, n, &o, true, 3);
     assert_memory_equal(again, p, (size_t)n * sizeof *p);
     assert_memory_equal(apart.rounded, weights, (size_t)n * sizeof *weights);

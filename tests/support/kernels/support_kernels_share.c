@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "models/job/parallel.h"
 
 static const struct job_optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 0.013, .weight_decay = 0.07};
 static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.013, .weight_decay = 0.07,
@@ -96,7 +97,8 @@ static int32_t *some_tokens(void)
     return tokens;
 }
 
-/* The gradient followed by a step equals the step that makes no gradient. shape[0]: with a head's gradient */
+/* The gradient followed by a step equals the step that makes no gradient. shape[0]: with a head's gradient; shape[1]:
+ * parts */
 static void embed_gradient_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out, bool check)
 {
     const int64_t n = ROWS * C, padded = 1 + 7 * shape[0];
@@ -111,8 +113,10 @@ static void embed_gradient_case(const struct kernels *kernels, const int64_t *sh
         memset(of[w].v, 0, (size_t)n * sizeof *dx);
     }
     of[0].padded = padded;
-    kernels->embed_update(kernels, &of[0], head, dx, tokens, T + 1, B, T, C, V, 0, ROWS, &adamw, 3, scratch);
-    kernels->embed_gradient(kernels, gradient, false, head, dx, tokens, T + 1, B, T, C, V, 0, ROWS, padded, scratch);
+    kernels->embed_update(kernels, &of[0], head, dx, tokens, T + 1, B, T, C, V, 0, ROWS, &adamw, 3, shape[1],
+                          scratch);
+    kernels->embed_gradient(kernels, gradient, false, head, dx, tokens, T + 1, B, T, C, V, 0, ROWS, padded,
+                            shape[1], scratch);
     kernels->update(kernels, &of[1], gradient, n, &adamw, true, 3);
     output(out, gradient, n);
     if (!check) return;
@@ -124,7 +128,9 @@ static void embed_gradient_case(const struct kernels *kernels, const int64_t *sh
 void test_kernel_embed_gradient(void **state)
 {
     (void)state;
-    for (int64_t head = 0; head < 2; head++) run_case(embed_gradient_case, &head);
+    for (int64_t head = 0; head < 2; head++)
+        for (int64_t parts = 1; parts <= B; parts *= 2)
+            run_case(embed_gradient_case, (const int64_t[]){head, parts});
 }
 
 /* The gradient of all samples at once equals the gradient that goes on sample by sample. */
@@ -136,11 +142,49 @@ void test_kernel_embed_gradient_continues(void **state)
     float *const once = support_floats(ROWS * C), *const apart = support_floats(ROWS * C);
     float *const scratch = support_floats_aligned(4 * B * T);
     const int32_t *const tokens = some_tokens();
-    kernels->embed_gradient(kernels, once, false, NULL, dx, tokens, T + 1, B, T, C, V, 0, ROWS, 0, scratch);
+    kernels->embed_gradient(kernels, once, false, NULL, dx, tokens, T + 1, B, T, C, V, 0, ROWS, 0, 1, scratch);
     for (int b = 0; b < B; b++)
         kernels->embed_gradient(kernels, apart, b > 0, NULL, dx + b * T * C, tokens + b * (T + 1), T + 1, 1, T, C, V, 0,
-                                ROWS, 0, scratch);
+                                ROWS, 0, 1, scratch);
     assert_memory_equal(once, apart, ROWS * C * sizeof *once);
+}
+
+/* Returns the sum of parts [part, part + parts) of gradients of `n` numbers, as a balanced tree, in the first one. */
+static float *sum_of_parts(float *const *gradients, uint32_t parts, int64_t n)
+{
+    if (parts == 1) return gradients[0];
+    const uint32_t half = parallel_tree_half(parts);
+    float *const left = sum_of_parts(gradients, half, n);
+    const float *const right = sum_of_parts(gradients + half, parts - half, n);
+    for (int64_t i = 0; i < n; i++) left[i] += right[i];
+    return left;
+}
+
+/* Parts of the samples add up as a tree of gradients, one of each part: with words that some parts lack, and with a
+ * number of parts that is no power of two. */
+void test_kernel_embed_gradient_parts(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 12, TOKENS = 5 };
+    const struct kernels *const kernels = test_kernels();
+    const float *const dx = random_array(SAMPLES * TOKENS * C, 64, 1);
+    float *const scratch = support_floats_aligned(4 * SAMPLES * TOKENS);
+    int32_t *const tokens = support_tokens(SAMPLES * (TOKENS + 1));
+    for (int32_t i = 0; i < SAMPLES * (TOKENS + 1); i++) tokens[i] = i * i % 23 * 4;
+    for (uint32_t parts = 1; parts <= SAMPLES; parts++) {
+        float *const once = support_floats(ROWS * C), *apart[SAMPLES];
+        const int64_t each = SAMPLES / parts;
+        if (SAMPLES % parts != 0) continue;
+        kernels->embed_gradient(kernels, once, false, NULL, dx, tokens, TOKENS + 1, SAMPLES, TOKENS, C, V, 0, ROWS, 9,
+                                parts, scratch);
+        for (uint32_t p = 0; p < parts; p++) {
+            apart[p] = support_floats(ROWS * C);
+            kernels->embed_gradient(kernels, apart[p], false, NULL, dx + p * each * TOKENS * C,
+                                    tokens + p * each * (TOKENS + 1), TOKENS + 1, each, TOKENS, C, V, 0, ROWS, 9, 1,
+                                    scratch);
+        }
+        assert_memory_equal(once, sum_of_parts(apart, parts, ROWS * C), ROWS * C * sizeof *once);
+    }
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
