@@ -31,6 +31,7 @@ static const char *only_on_host(const struct plan *plan, uint32_t job)
     if (plan_goes_on_from(plan, job) != PLAN_NONE) return "states that move";
     if (parallel_encodes_gradients(&plan->jobs.jobs[job])) return "encoded gradients";
     if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_BOUNDARIES])) return "compressed boundaries";
+    if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_ACTIVATIONS])) return "compressed activations";
     if (p->sequence) return "sequence parallelism";
     if (p->tensor_pieces > 0) return "products in pieces ('tensor_pieces')";
     if (parallel_waits_for_first(&plan->jobs.jobs[job], parallel_chunks(p) - 1))

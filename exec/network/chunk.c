@@ -7,6 +7,7 @@
 #include "exec/kernels/kernels_code.h"
 #include "exec/network/sum_tree.h"
 #include "exec/network/transformer.h"
+#include "models/job/memory_layout.h"
 #include "models/job/parallel_memory.h"
 #include "models/network/tensor_share.h"
 
@@ -51,6 +52,11 @@ static enum status make_tables(const struct job *whole, uint32_t job_index, stru
         unit->state.layout = tables.state.layout;
         for (uint32_t part = 0; part < STATE_PARTS; part++)
             unit->state.parts[part] = part_of(&tables.state.parts[part], piece);
+    }
+    if (tables.memory.kept_code != COMPRESSION_PLAIN) {
+        const struct parallel_layers last = tables.memory.pieces[tables.memory.piece_count - 1];
+        TRY(memory_coded(&job->network, last.first, last.count, tables.memory.inputs_only ? UNIT_INPUTS : 0,
+                         job->microbatch, job->sequence, tables.memory.kept_code, arena, &tables.coded, err));
     }
     if (tables.memory.splits_states) {
         struct chunk_share *shares;
@@ -386,6 +392,38 @@ static void encode_boundaries(const struct chunk_arguments *a, const struct chun
         kernels_encode(code, a->boundary_out, plain->boundary_out, m->boundary_numbers);
 }
 
+static void recode(enum compression_code code, bool encodes, void *coded, void *plain, uint64_t numbers)
+{
+    if (encodes) kernels_encode(code, coded, plain, numbers);
+    else kernels_decode(code, plain, coded, numbers);
+}
+
+/* Encodes or decodes activations. Entries without a code are copied; the head's are left out, because it computes in
+ * the backward pass. */
+static void recode_kept(const struct chunk_arguments *a, char *plain, bool encodes)
+{
+    const struct chunk_memory *const m = &a->tables->memory;
+    const struct unit_tables *const unit = &a->tables->units[m->piece_count - 1];
+    const struct memory_table *const kept = m->inputs_only ? &unit->inputs : &unit->activations;
+    const uint64_t head = m->has_head && !m->inputs_only ? a->job->network.layer_count - 1 : UINT64_MAX;
+    if (m->kept_offset > 0) recode(m->kept_code, encodes, a->activations, plain, m->boundary_numbers);
+    for (uint32_t i = 0; i < kept->count && kept->entries[i].layer < head; i++) {
+        const struct memory_entry *const from = &kept->entries[i], *const to = &a->tables->coded.entries[i];
+        char *const own = plain + m->kept_offset + from->offset_bytes;
+        char *const coded = transformer_at(a->activations, m->coded_layers_offset + to->offset_bytes);
+        if (to->bytes < from->bytes) recode(m->kept_code, encodes, coded, own, from->bytes / sizeof(float));
+        else memcpy(encodes ? coded : own, encodes ? own : coded, to->bytes);
+    }
+}
+
+/* Has a pass keep activations, or read them, where they are plain. */
+static char *plain_kept(const struct chunk_arguments *a)
+{
+    const struct chunk_memory *const m = &a->tables->memory;
+    return m->kept_code != COMPRESSION_PLAIN && a->activations ? transformer_at(a->workspace, m->plain_kept_offset)
+                                                               : NULL;
+}
+
 struct unit_split chunk_split(const struct job *job, struct unit_group *group, uint32_t rank)
 {
     const struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
@@ -424,7 +462,11 @@ static void compute(const struct kernels *kernels, const struct chunk_arguments 
 void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     struct chunk_arguments plain = *a;
+    char *const kept = plain_kept(a);
     decode_boundaries(a, &plain);
+    if (kept) plain.activations = kept;
+    if (kept && a->pass == PLAN_BACKWARD) recode_kept(a, kept, false);
     compute(kernels, &plain);
     encode_boundaries(a, &plain);
+    if (kept && a->pass == PLAN_FORWARD) recode_kept(a, kept, true);
 }

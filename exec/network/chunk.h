@@ -29,6 +29,8 @@ struct chunk_tables {
     struct unit_tables units[CHUNK_PIECES_MAX]; /* states and parameters as laid out for the whole chunk */
     struct state_tables state;                  /* of the chunk, without the tied table's copy */
     struct memory_table parameters;             /* likewise */
+    struct memory_table coded;                  /* encoded activations of the last piece (models/job/memory_layout.h);
+                                                   empty without such a code */
     const struct chunk_share *shares;           /* of each replica; NULL: all have everything */
     const struct chunk_tables *slices;          /* for passes over each slice of tokens; NULL: none */
 };

@@ -23,7 +23,8 @@
  *
  * Codecs take turns with the passes on the devices. The effect on the training's loss is not modelled.
  *
- * The executor has a code for two ratios (exec/kernels/kernels_code.h), with the same sizes as here:
+ * The executor has a code for two ratios (exec/kernels/kernels_code.h), with the same sizes as here, but that it leaves
+ * statistics of norms and attention, and routes of experts, as they are:
  *
  *     2      bf16, rounded to nearest
  *     3.75   blocks of 15 numbers: a power of two, and 8 bits for each

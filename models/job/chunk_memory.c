@@ -6,6 +6,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "models/job/chunk_share.h"
+#include "models/job/memory_layout.h"
 #include "models/network/network_traits.h"
 
 /* Returns UNIT_KEEP and UNIT_INPUTS as the layers are kept. */
@@ -124,6 +125,12 @@ static void size_context(const struct job *job, struct parallel_layers layers, s
                          sizeof(float) * memory_attention_after(sizes, job->parallel.slice_begin, job->precision);
 }
 
+/* Returns the numbers of a boundary, or of the embedding's output. */
+static uint64_t stream_numbers(const struct job *job)
+{
+    return memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) / sizeof(float);
+}
+
 /* Places plain boundaries that passes decode, or encode, after the workspace so far. */
 static void size_codes(const struct job *job, struct parallel_layers layers, uint64_t stream, struct chunk_memory *m)
 {
@@ -131,12 +138,30 @@ static void size_codes(const struct job *job, struct parallel_layers layers, uin
     m->encodes_in = layers.first > 0 && parallel_compresses(job, layers.first - 1);
     m->encodes_out = end < job->network.layer_count && parallel_compresses(job, end - 1);
     if (!m->encodes_in && !m->encodes_out) return;
-    m->boundary_numbers = memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) /
-                          sizeof(float);
+    m->boundary_numbers = stream_numbers(job);
     m->plain_in_offset = aligned(m->workspace_bytes);
     m->plain_gradient_offset = m->plain_in_offset + (m->encodes_in ? stream : 0);
     m->plain_out_offset = m->plain_gradient_offset + (m->encodes_in ? stream : 0);
     m->workspace_bytes = m->plain_out_offset + (m->encodes_out ? stream : 0);
+}
+
+/* Sizes encoded activations, and their plain place after the workspace so far. */
+static void size_kept_code(const struct job *job, struct chunk_memory *m)
+{
+    const struct compression *const compression = &job->compression[COMPRESSION_ACTIVATIONS];
+    const struct parallel_layers *const last = &m->pieces[m->piece_count - 1];
+    if (!compression_is_set(compression) || m->activation_bytes == 0) return;
+    m->kept_code = compression_code(compression);
+    if (m->kept_code == COMPRESSION_PLAIN) return;
+    m->boundary_numbers = stream_numbers(job);
+    m->plain_kept_bytes = m->activation_bytes;
+    m->plain_kept_offset = aligned(m->workspace_bytes);
+    m->workspace_bytes = m->plain_kept_offset + m->plain_kept_bytes;
+    if (m->kept_offset > 0) m->coded_layers_offset = aligned(compression_code_bytes(m->kept_code, m->boundary_numbers));
+    m->activation_bytes = m->coded_layers_offset +
+                          memory_coded_bytes(&job->network, last->first, last->count,
+                                             m->inputs_only ? UNIT_INPUTS : 0, job->microbatch, job->sequence,
+                                             m->kept_code);
 }
 
 /* Takes the largest buffers of all slices. */
@@ -187,5 +212,6 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
         m.workspace_bytes = max_u64(m.workspace_bytes, m.scratch_offset + piece_scratch(job, &m.pieces[i], kept));
     if (job->parallel.slice_length > 0) size_context(job, layers, &m);
     size_codes(job, layers, stream, &m);
+    size_kept_code(job, &m);
     return m;
 }

@@ -39,6 +39,11 @@
  *
  *     workspace    [ ... | boundary in | gradient out | boundary out, or gradient in ]
  *
+ * So are compressed activations, but for statistics of norms and attention and for routes of experts. A pass forward
+ * makes them plain at the end of the workspace, and encodes them; a pass back decodes them there.
+ *
+ *     workspace    [ ... | activations, plain ]
+ *
  * Devices of a tensor group have equal buffers, of the network's slice (network_slice()); boundaries are whole, or
  * a device's own rows (sequence parallelism). Their
  * head exchanges statistics of the loss.
@@ -101,8 +106,12 @@ struct chunk_memory {
     struct chunk_section sections[CHUNK_SECTIONS_MAX];
     uint32_t section_count;
     bool encodes_in, encodes_out; /* the boundaries before and after the chunk are encoded, ... */
-    uint64_t boundary_numbers;    /* ... of these numbers, whose plain places in the workspace are: */
+    uint64_t boundary_numbers;    /* ... of these numbers (so is the embedding's output), whose plain places in the
+                                     workspace are: */
     uint64_t plain_in_offset, plain_gradient_offset, plain_out_offset;
+    enum compression_code kept_code; /* of activations; if it is not plain, these are plain in the workspace, ... */
+    uint64_t plain_kept_offset, plain_kept_bytes;
+    uint64_t coded_layers_offset; /* ... and the layers' code follows that of the embedding's output */
     uint64_t version_bytes;       /* of an asynchronous schedule's weights */
 };
 

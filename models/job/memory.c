@@ -410,6 +410,33 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
     return memory_range_bytes(&range);
 }
 
+/* --- encoded -------------------------------------------------------------------------------- */
+
+static struct memory_range coded_range(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
+                                       uint64_t microbatch, uint64_t sequence, enum compression_code code)
+{
+    struct memory_range range =
+        memory_pass_range(network, first, count, microbatch, sequence, precision_bytes(PRECISION_FP32),
+                          how & UNIT_INPUTS ? lay_inputs : memory_lay_activations);
+    range.code = code;
+    return range;
+}
+
+enum status memory_coded(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                         uint64_t microbatch, uint64_t sequence, enum compression_code code, struct arena *arena,
+                         struct memory_table *out, struct error *err)
+{
+    const struct memory_range range = coded_range(network, first_layer, layer_count, how, microbatch, sequence, code);
+    return memory_range_table(&range, arena, out, err);
+}
+
+uint64_t memory_coded_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                            uint64_t microbatch, uint64_t sequence, enum compression_code code)
+{
+    const struct memory_range range = coded_range(network, first_layer, layer_count, how, microbatch, sequence, code);
+    return memory_range_bytes(&range);
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *name, const char *end)

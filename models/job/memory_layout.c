@@ -38,7 +38,9 @@ static void put_named(struct memory_layout *layout, const char *what, uint64_t b
 
 void memory_put_kept(struct memory_layout *layout, const char *what, uint64_t elements)
 {
-    put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
+    const uint64_t plain = elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float));
+    put_named(layout, what,
+              layout->code == COMPRESSION_PLAIN ? plain : compression_code_bytes(layout->code, elements));
 }
 
 void memory_put_statistics(struct memory_layout *layout, const char *what, uint64_t elements)
@@ -72,6 +74,7 @@ void memory_lay_layer(const struct memory_range *range, uint64_t layer, struct m
     layout->layer = layer;
     layout->alignment = MEMORY_ALIGNMENT;
     layout->number_bytes = range->number_bytes;
+    layout->code = range->code;
     layout->bytes = memory_layout_end(layout);
     range->lay(range, layer, layout);
 }

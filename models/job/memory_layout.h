@@ -5,6 +5,7 @@
 #ifndef SPILLWAY_MODELS_JOB_MEMORY_LAYOUT_H
 #define SPILLWAY_MODELS_JOB_MEMORY_LAYOUT_H
 
+#include "models/cost/compression.h"
 #include "models/job/memory.h"
 
 /* What was put: counts and bytes, and the entries where a table is filled. */
@@ -15,6 +16,7 @@ struct memory_layout {
     uint64_t layer;
     uint64_t alignment;
     uint64_t number_bytes; /* of activations; 0: fp32 */
+    enum compression_code code; /* of activations */
     bool rounded;          /* what is put has 16 bits */
 };
 
@@ -23,7 +25,8 @@ struct memory_range {
     const struct network *network;
     uint64_t first, count;
     uint64_t microbatch, sequence;
-    uint64_t number_bytes;      /* of activations; 0: fp32 */
+    uint64_t number_bytes;      /* of activations; 0: fp32 ... */
+    enum compression_code code; /* ... and how these are encoded */
     uint32_t part;              /* enum state_part */
     struct state_format format; /* of the state */
     void (*lay)(const struct memory_range *range, uint64_t layer, struct memory_layout *layout);
@@ -45,7 +48,7 @@ void memory_put_bytes(struct memory_layout *layout, const char *name, uint64_t b
 /* Puts fp32 numbers. */
 void memory_put(struct memory_layout *layout, const char *name, uint64_t elements);
 
-/* Puts activations in their precision. */
+/* Puts activations in their precision, or encoded. */
 void memory_put_kept(struct memory_layout *layout, const char *what, uint64_t elements);
 
 /* Puts statistics, fp32 in any precision. */
@@ -74,6 +77,16 @@ struct memory_range memory_range_of(const struct network *network, uint64_t firs
 struct memory_range memory_pass_range(const struct network *network, uint64_t first, uint64_t count,
                                       uint64_t microbatch, uint64_t sequence, uint64_t number_bytes,
                                       void (*lay)(const struct memory_range *, uint64_t, struct memory_layout *));
+
+/*
+ * Lists as memory_activations(), or with UNIT_INPUTS as memory_inputs(), fp32 numbers that are encoded, each entry by
+ * itself. Statistics of norms and attention, and the routes of experts, are as they are.
+ */
+MUST_CHECK enum status memory_coded(const struct network *network, uint64_t first_layer, uint64_t layer_count,
+                                    uint32_t how, uint64_t microbatch, uint64_t sequence, enum compression_code code,
+                                    struct arena *arena, struct memory_table *out, struct error *err);
+uint64_t memory_coded_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                            uint64_t microbatch, uint64_t sequence, enum compression_code code);
 
 /* Returns how many fp32 numbers hold `bytes`. */
 uint64_t memory_words(uint64_t bytes);

@@ -272,6 +272,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     const bool half = job->precision == PRECISION_BF16;
     const struct compression *const boundaries = &job->compression[COMPRESSION_BOUNDARIES];
     const struct compression *const gradients = &job->compression[COMPRESSION_GRADIENTS];
+    const struct compression *const activations = &job->compression[COMPRESSION_ACTIVATIONS];
     const struct {
         bool is;
         const char *why;
@@ -286,7 +287,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {sliced && !job->network.causal, "its network"},
         {p->tensor_pieces > 0 && network_drops(&job->network), "tensor pieces with dropout"},
         {job->network.auxiliary_loss, "an auxiliary loss of routers"},
-        {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "compression of activations"},
+        {has_other_factor(activations),
+         "compression of activations by another factor than 2 (bf16) and 3.75 (int8)"},
         {has_other_factor(boundaries), "compression of boundaries by another factor than 2 (bf16) and 3.75 (int8)"},
         {compression_is_set(boundaries) && p->scatter, "compression of scattered boundaries"},
         {compression_is_set(boundaries) && p->sequence, "compression of boundaries with cut rows"},
@@ -305,6 +307,7 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {half && hardware && !hardware_is_host(hardware), "precision bf16 on GPUs"},
         {half && job->network.experts > 0, "experts in precision bf16"},
         {half && compression_is_set(boundaries), "compression of boundaries of 16 bits"},
+        {half && compression_is_set(activations), "compression of activations of 16 bits"},
         {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm ||
              job->network.word_width > 0,
          "its network"},

@@ -341,6 +341,7 @@ static const char *without_pieces(const struct job *job)
         {job->gradients != PRECISION_FP32, "encoded gradients"},
         {compression_is_set(&job->compression[COMPRESSION_GRADIENTS]), "encoded gradients"},
         {compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]), "encoded boundaries"},
+        {compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]), "encoded activations"},
         {job_clips(job) && splits, "'clip' of split or offloaded states"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++)

@@ -170,11 +170,28 @@ static void add_boundary_codec(struct work_list *list, const struct job *job, ui
     add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
 }
 
+/* Returns the bytes that the executor encodes: of the embedding's output and the other layers' activations. */
+static uint64_t carried_out_kept(const struct job *whole, struct parallel_layers layers)
+{
+    struct job room;
+    const struct job *const job = parallel_share_in(whole, &room);
+    const uint32_t recompute = parallel_recompute(whole, layers), embedding = layers.first == 0;
+    const uint64_t first = layers.first + embedding, count = layers.count - embedding;
+    if (recompute == RECOMPUTE_STAGE || count == 0) return 0;
+    const uint64_t stream =
+        embedding ? memory_boundary_bytes(&job->network, 0, job->microbatch, job->sequence, PRECISION_FP32) : 0;
+    return stream + (recompute == RECOMPUTE_FULL ? memory_input_bytes : memory_activation_bytes)(
+                        &job->network, first, count, job->microbatch, job->sequence, PRECISION_FP32);
+}
+
 static void add_activation_codec(struct work_list *list, const struct job *job, struct parallel_layers layers,
                                  bool encodes, bool decodes)
 {
     const struct compression *compression = &job->compression[COMPRESSION_ACTIVATIONS];
-    uint64_t bytes = compression_is_set(compression) ? parallel_plain_kept_bytes(job, layers, false) : 0;
+    uint64_t bytes = 0;
+    if (compression_is_set(compression))
+        bytes = parallel_is_carried_out(&job->parallel) ? carried_out_kept(job, layers)
+                                                        : parallel_plain_kept_bytes(job, layers, false);
     if (encodes) add_codec(list, compression_encode_ns(compression, bytes));
     if (decodes) add_codec(list, compression_decode_ns(compression, bytes));
 }

@@ -1,6 +1,6 @@
 /* label: medium
- * Compressed boundaries and encoded gradients have the bits of a slow reference (support_reference_run.h), which rounds
- * them with other arithmetic.
+ * Compressed boundaries and activations, and encoded gradients, have the bits of a slow reference
+ * (support_reference_run.h), which rounds them with other arithmetic.
  *
  * For every family, random cuts, schedules, replicas, levels of ZeRO, ways to recompute, evaluations and codes, with
  * random pauses on every stream and NaN in all memory that was released: the plan passes its check, and losses,
@@ -114,8 +114,13 @@ static struct job draw_codes(uint64_t seed, uint64_t n, const struct job *from)
             .ratio = ratios[random_below(seed, at + 6, 3)], .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     if (job.compression[COMPRESSION_BOUNDARIES].ratio > 0 && random_below(seed, at + 7, 3) == 0)
         job.compression[COMPRESSION_BOUNDARIES].from = random_below(seed, at + 8, 6);
-    if (job.compression[COMPRESSION_BOUNDARIES].ratio > 0 && job.precision == PRECISION_BF16)
-        job.precision = PRECISION_BF16_WEIGHTS; /* boundaries of 16 bits are not compressed */
+    if (random_below(seed, at + 11, 2))
+        job.compression[COMPRESSION_ACTIVATIONS] = (struct compression){
+            .ratio = ratios[1 + random_below(seed, at + 12, 2)], .encode_bytes_per_s = 1e11,
+            .decode_bytes_per_s = 1e11};
+    const bool codes = job.compression[COMPRESSION_BOUNDARIES].ratio > 0 ||
+                       job.compression[COMPRESSION_ACTIVATIONS].ratio > 0;
+    if (codes && job.precision == PRECISION_BF16) job.precision = PRECISION_BF16_WEIGHTS; /* 16 bits have no code */
     const bool bits = job.precision != PRECISION_FP32 && random_below(seed, at + 9, 4) > 0;
     if (bits) job.gradients = PRECISION_BF16;
     if (!bits && job.parallel.data > 1 && job.parallel.zero < ZERO_GRADIENTS && job.parallel.offload == OFFLOAD_NOTHING)
@@ -134,9 +139,11 @@ static void test_bits_of_codes(void **state)
             struct job_set jobs;
             test_network_jobs(&jobs, 1, reference_configs[c], 1);
             const struct job job = draw_codes(seed, c * CASES + n, &jobs.jobs[0]);
-            print_message("  boundaries %g from %u, gradients %g, %s\n", job.compression[COMPRESSION_BOUNDARIES].ratio,
+            print_message("  boundaries %g from %u, gradients %g, activations %g, %s\n",
+                          job.compression[COMPRESSION_BOUNDARIES].ratio,
                           (unsigned)job.compression[COMPRESSION_BOUNDARIES].from,
-                          job.compression[COMPRESSION_GRADIENTS].ratio, precision_names[job.gradients]);
+                          job.compression[COMPRESSION_GRADIENTS].ratio,
+                          job.compression[COMPRESSION_ACTIVATIONS].ratio, precision_names[job.gradients]);
             reference_compare(&job, reference_configs[c], n % 3 == 0 ? 0 : seed + n);
             job_set_release(&jobs);
         }

@@ -240,8 +240,8 @@ static void count_ways(const struct plan *plan, uint32_t *swapped, uint32_t *rec
     }
 }
 
-/* Activations that leave for the host and come back, on devices too small for all, and chunks that are recomputed
- * instead by the planner's choice, change nothing. */
+/* Activations that leave for the host and come back, encoded or not, on devices too small for all, and chunks that are
+ * recomputed instead by the planner's choice, change nothing. */
 static void test_bits_of_swapping(void **state)
 {
     (void)state;
@@ -264,18 +264,23 @@ static void test_bits_of_swapping(void **state)
             s.held_out = s.every > 0 ? 1 : 0;
             if (cut_job_clips(s.config) && random_below(seed, at + 6, 3) == 0)
                 s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
+            const uint32_t recompute = random_below(seed, at + 9, 3) == 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            const bool coded = random_below(seed, 2000000 + at, 3) == 0; /* what is kept is rounded */
+            if (coded) s.kept_ratio = random_below(seed, 2000001 + at, 2) ? 2 : 3.75;
+            if (coded) s.recompute = recompute;
+            if (coded && s.precision == PRECISION_BF16) s.precision = PRECISION_BF16_WEIGHTS; /* 16 bits have no code */
             cut_job_plan(&s, &plan);
             cut_job_run(&plan, &(struct run_options){.poison = true}, &wanted);
             s.swaps = true;
             s.stored = random_below(seed, 1000000 + at, 3) == 0;
             s.prefetch = (uint32_t)random_below(seed, at + 8, 2);
-            s.recompute = random_below(seed, at + 9, 3) == 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            s.recompute = recompute;
             cut_job_plan(&s, &plan);
             const struct places places = places_of(&plan.jobs.jobs[0]); /* the last one may not be used to its end */
             const uint32_t least = s.prefetch + 2, fewer = places.count > least ? places.count - least : 0;
             s.device_bytes = plan_device_bytes(&plan, 0) + places.each * (1 - random_below(seed, at + 10, fewer + 1));
             plan_release(&plan);
-            s.chooses = s.recompute == RECOMPUTE_NONE && random_below(seed, at + 11, 2);
+            s.chooses = !coded && s.recompute == RECOMPUTE_NONE && random_below(seed, at + 11, 2);
             cut_job_plan(&s, &plan);
             count_ways(&plan, &swapped, &recomputed);
             cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n,

@@ -17,8 +17,8 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "tests/support/exec/support_cut_job.h"
-#include "tests/support/planner/support_planner.h"
 #include "tests/support/exec/support_rough_job.h"
+#include "tests/support/planner/support_planner.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 

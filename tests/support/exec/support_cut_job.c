@@ -104,6 +104,9 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     if (s->ratio > 0)
         job->compression[COMPRESSION_GRADIENTS] =
             (struct compression){.ratio = s->ratio, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
+    if (s->kept_ratio > 0)
+        job->compression[COMPRESSION_ACTIVATIONS] =
+            (struct compression){.ratio = s->kept_ratio, .encode_bytes_per_s = 1e11, .decode_bytes_per_s = 1e11};
     job->optimizer.learning_rate = s->rate > 0 ? s->rate : 0.01;
     job->optimizer.moments = s->moments;
     job->optimizer.kind = s->optimizer;

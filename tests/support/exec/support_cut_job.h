@@ -40,7 +40,7 @@ struct cut_job {
     uint32_t recompute, zero, prefetch, moments, optimizer;
     uint32_t tensor;              /* devices of a tensor group; 0: 1 */
     uint32_t gradients;           /* PRECISION_BF16: replicas exchange 16 bits */
-    double ratio;                 /* of compressed gradients; 0: none */
+    double ratio, kept_ratio;     /* of compressed gradients, and of activations; 0: none */
     bool blocking, tree, offload; /* offload: the host updates ... */
     bool weights_below;           /* ... and weights come up for each pass ... */
     bool stored;                  /* ... from storage ... */

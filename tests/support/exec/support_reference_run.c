@@ -215,6 +215,25 @@ static struct turn turn_of(const struct job *job, uint32_t chunk, uint64_t minib
     return (struct turn){(uint32_t)(microbatch / each), microbatch % each};
 }
 
+/* Rounds what a chunk keeps for the pass back, but for statistics and routes. */
+static void round_kept(struct reference *r, const struct stage *s)
+{
+    const struct chunk_memory *m = &s->tables.memory;
+    const struct unit_tables *unit = &s->tables.units[m->piece_count - 1];
+    const struct memory_table *kept = m->inputs_only ? &unit->inputs : &unit->activations;
+    const enum compression_code code = code_of(r->job->compression[COMPRESSION_ACTIVATIONS].ratio);
+    const uint64_t stream = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence,
+                                                  PRECISION_FP32) / sizeof(float);
+    if (!s->kept || code == COMPRESSION_PLAIN) return;
+    if (m->kept_offset > 0) reference_round(code, s->kept, stream);
+    for (uint32_t i = 0; i < kept->count; i++) {
+        const struct memory_entry *entry = &kept->entries[i];
+        if (strstr(entry->name, "stats") || strstr(entry->name, "routes")) continue;
+        reference_round(code, s->kept + (m->kept_offset + entry->offset_bytes) / sizeof(float),
+                        entry->bytes / sizeof(float));
+    }
+}
+
 /* Passes a microbatch over a chunk; for an evaluation, after `minibatch` updates. `losses`: by replica of the last
  * stage. */
 static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t minibatch, uint64_t microbatch,
@@ -240,6 +259,7 @@ static void pass_over(struct reference *r, uint32_t c, uint32_t pass, uint64_t m
     const uint64_t numbers = memory_boundary_bytes(&r->job->network, 0, r->job->microbatch, r->job->sequence,
                                                    PRECISION_FP32) /
                              sizeof(float);
+    if (pass == PLAN_FORWARD) round_kept(r, s);
     if (back && c > 0) reference_round(s->enters, s->d_boundary, numbers);
     if (!back && next) reference_round(next->enters, next->boundary, numbers);
 }

@@ -9,8 +9,8 @@
  * gradients; the numbers of replicas of stages may be unequal. Evaluations, which follow flushes, pass forward with the
  * newest weights.
  *
- * Compressed boundaries, and gradients that replicas exchange in a code (exec/kernels/kernels_code.h), are rounded by
- * frexp() and ldexp() in double.
+ * Compressed boundaries and activations, and gradients that replicas exchange in a code (exec/kernels/kernels_code.h),
+ * are rounded by frexp() and ldexp() in double.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_REFERENCE_RUN_H
 #define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_REFERENCE_RUN_H
