@@ -1,18 +1,7 @@
 /*
- * Seconds span seven orders of magnitude over sizes; seconds per FLOP (or byte) rarely one. The code therefore
- * interpolates the logarithm of seconds per unit of work (models/kernel/work.h). Outside the measured sizes the
- * nearest rate applies.
- *
- *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
- *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2
- *     all others           in log bytes, per byte: linear between the two neighbours
- *
- * Worked example: a norm measured at 1 MB in 0.1 ms and at 16 MB in 3.2 ms has 0.1 and 0.2 ns per
- * byte. 4 MB is half way in the logarithm: sqrt(0.1 * 0.2) = 0.141 ns per byte, 0.566 ms.
+ * Measured kernels have their rates (models/cost/measured_rate.h), others a data sheet's.
  *
  * Spreads are added within a kernel, whose items err together, and squared between kernels.
- *
- * Tried and dropped: bilinear interpolation of seconds overshoots between powers of two by a third.
  */
 #include "models/cost/cost.h"
 
@@ -23,170 +12,10 @@
 
 #include "models/cost/convolution_model.h"
 #include "models/cost/kernel_model.h"
+#include "models/cost/measured_rate.h"
 #include "models/hardware/software_stack.h"
 
-/* The log of the seconds per FLOP or byte. */
-struct rate {
-    double log_s, spread;
-};
-
-enum { ELEMENT_BYTES = 4 };
-
-/* --- points in m, n, k ---------------------------------------------------------------------- */
-
-static double point_flops(uint32_t kernel, const struct rate_point *p)
-{
-    return work_item_flops(&(struct work_item){kernel, 1, p->m, p->n, p->k});
-}
-
-static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
-{
-    return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
-}
-
-/* Lengths of a full grid. find_grid() returns true when points sorted by (m, n, k) form one. */
-struct grid {
-    uint32_t count[3];
-};
-
-static bool find_grid(const struct kernel_rate *rate, struct grid *out)
-{
-    const struct rate_point *p = rate->points;
-    uint32_t total = rate->point_count, k_count = 1, m_run = 1;
-    while (k_count < total && p[k_count].m == p[0].m && p[k_count].n == p[0].n) k_count++;
-    while (m_run < total && p[m_run].m == p[0].m) m_run++;
-    if (m_run % k_count != 0 || total % m_run != 0) return false;
-    *out = (struct grid){{total / m_run, m_run / k_count, k_count}};
-    for (uint32_t i = 0; i < total; i++) {
-        uint32_t n_index = i / k_count % out->count[1], k_index = i % k_count;
-        if (p[i].m != p[i / m_run * m_run].m || p[i].n != p[n_index * k_count].n ||
-            p[i].k != p[k_index].k)
-            return false;
-    }
-    return true;
-}
-
-/* A place between entries `low` and `low` + 1, or exactly on `low`. */
-struct axis_place {
-    uint32_t low, high;
-    double part; /* from low to high, in the logarithm */
-};
-
-static uint64_t coordinate(const struct rate_point *p, int axis)
-{
-    return axis == 0 ? p->m : axis == 1 ? p->n : p->k;
-}
-
-static struct axis_place place_on_axis(const struct kernel_rate *rate, uint32_t stride,
-                                       uint32_t count, int axis, double size)
-{
-    uint32_t high = 0;
-    while (high < count && (double)coordinate(&rate->points[high * stride], axis) < size) high++;
-    if (high == 0) return (struct axis_place){0, 0, 0};
-    if (high == count) return (struct axis_place){count - 1, count - 1, 0};
-    double below = (double)coordinate(&rate->points[(high - 1) * stride], axis);
-    double above = (double)coordinate(&rate->points[high * stride], axis);
-    return (struct axis_place){high - 1, high, log(size / below) / log(above / below)};
-}
-
-static struct rate interpolate_grid(uint32_t kernel, const struct kernel_rate *rate,
-                                    const struct grid *grid, const struct work_item *item)
-{
-    uint32_t strides[3] = {grid->count[1] * grid->count[2], grid->count[2], 1};
-    double sizes[3] = {(double)item->m, (double)item->n, (double)item->k};
-    struct axis_place places[3];
-    for (int axis = 0; axis < 3; axis++)
-        places[axis] = place_on_axis(rate, strides[axis], grid->count[axis], axis, sizes[axis]);
-    struct rate sum = {0};
-    for (unsigned corner = 0; corner < 8; corner++) {
-        double weight = 1;
-        uint32_t index = 0;
-        for (int axis = 0; axis < 3; axis++) {
-            const struct axis_place *place = &places[axis];
-            bool upper = corner >> axis & 1;
-            weight *= upper ? place->part : 1 - place->part;
-            index += strides[axis] * (upper ? place->high : place->low);
-        }
-        if (weight == 0) continue;
-        struct rate at = point_rate(kernel, &rate->points[index]);
-        sum.log_s += weight * at.log_s;
-        sum.spread += weight * at.spread;
-    }
-    return sum;
-}
-
-static double distance_squared(const struct rate_point *p, const struct work_item *item)
-{
-    double m = log((double)item->m / (double)p->m);
-    double n = log((double)item->n / (double)p->n);
-    double k = log((double)item->k / (double)p->k);
-    return m * m + n * n + k * k;
-}
-
-enum { NEAREST = 4 };
-
-/* Nearest points first. */
-struct neighbour {
-    const struct rate_point *point;
-    double distance; /* squared */
-};
-static uint32_t find_nearest(const struct kernel_rate *rate, const struct work_item *item,
-                             struct neighbour out[NEAREST])
-{
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < rate->point_count; i++) {
-        struct neighbour next = {&rate->points[i], distance_squared(&rate->points[i], item)};
-        if (found == NEAREST && next.distance >= out[NEAREST - 1].distance) continue;
-        uint32_t at = found < NEAREST ? found++ : NEAREST - 1;
-        for (; at > 0 && out[at - 1].distance > next.distance; at--) out[at] = out[at - 1];
-        out[at] = next;
-    }
-    return found;
-}
-
-static struct rate interpolate_scattered(uint32_t kernel, const struct kernel_rate *rate,
-                                         const struct work_item *item)
-{
-    struct neighbour nearest[NEAREST] = {{0}};
-    uint32_t found = find_nearest(rate, item, nearest);
-    if (nearest[0].distance == 0) return point_rate(kernel, nearest[0].point);
-    struct rate sum = {0};
-    double weights = 0;
-    for (uint32_t i = 0; i < found; i++) {
-        double weight = nearest[0].distance / nearest[i].distance;
-        struct rate at = point_rate(kernel, nearest[i].point);
-        sum.log_s += weight * at.log_s;
-        sum.spread += weight * at.spread;
-        weights += weight;
-    }
-    return (struct rate){sum.log_s / weights, sum.spread / weights};
-}
-
-/* --- points in bytes ------------------------------------------------------------------------ */
-
-static double point_bytes(uint32_t kernel, const struct rate_point *p)
-{
-    return work_item_bytes(&(struct work_item){kernel, 1, p->m, p->n, p->k}, ELEMENT_BYTES);
-}
-
-static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *rate, double bytes)
-{
-    const struct rate_point *low = NULL, *high = NULL;
-    double low_bytes = 0, high_bytes = 0;
-    for (uint32_t i = 0; i < rate->point_count; i++) {
-        const struct rate_point *p = &rate->points[i];
-        double at = point_bytes(kernel, p);
-        if (at <= bytes && (!low || at > low_bytes)) low = p, low_bytes = at;
-        if (at >= bytes && (!high || at < high_bytes)) high = p, high_bytes = at;
-    }
-    if (!low) low = high, low_bytes = high_bytes;
-    struct rate below = {log(low->seconds / low_bytes), low->spread};
-    if (!high || high_bytes == low_bytes) return below;
-    struct rate above = {log(high->seconds / high_bytes), high->spread};
-    double part = log(bytes / low_bytes) / log(high_bytes / low_bytes);
-    return (struct rate){(1 - part) * below.log_s + part * above.log_s,
-                         (1 - part) * below.spread + part * above.spread};
-}
+enum { ELEMENT_BYTES = MEASURED_ELEMENT_BYTES };
 
 /* --- one item ------------------------------------------------------------------------------- */
 
@@ -195,22 +24,10 @@ struct cost {
     double seconds, spread, host_s, hiding_s;
 };
 
-static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate,
-                                 const struct work_item *item)
+static struct cost cost_by_points(uint32_t kernel, const struct kernel_rate *rate, const struct work_item *item)
 {
-    double flops = work_item_flops(item), bytes = work_item_bytes(item, ELEMENT_BYTES);
-    struct work_item one = *item;
-    struct grid grid;
-    struct rate at;
-    one.count = 1;
-    if (flops == 0 && bytes == 0) return (struct cost){0};
-    if (flops == 0)
-        at = interpolate_bytes(kernel, rate, work_item_bytes(&one, ELEMENT_BYTES));
-    else if (find_grid(rate, &grid))
-        at = interpolate_grid(kernel, rate, &grid, &one);
-    else
-        at = interpolate_scattered(kernel, rate, &one);
-    return (struct cost){.seconds = exp(at.log_s) * (flops > 0 ? flops : bytes), .spread = at.spread};
+    const struct measured_cost cost = measured_cost(kernel, rate, item);
+    return (struct cost){.seconds = cost.seconds, .spread = cost.spread};
 }
 
 double cost_host_share(const struct hardware *hardware, uint32_t device)
@@ -342,7 +159,7 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
 static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
                                 const struct kernel_rate *fp32, const struct work_item *item)
 {
-    struct cost product = measured_cost(kernel, fp32, item);
+    struct cost product = cost_by_points(kernel, fp32, item);
     const struct work_item widened = {.kernel = KERNEL_ROUND, .count = item->count,
                                       .m = item->m * item->k + item->k * item->n};
     product.seconds += item_cost(hardware, device, &widened).seconds;
@@ -375,7 +192,7 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
         !work_is_bf16_matmul(kernel))
         return widened_cost(hardware, device, kernel, &profile->kernels[kernel], item);
     if (profile && profile->kernels[kernel].point_count > 0)
-        return measured_cost(kernel, &profile->kernels[kernel], item);
+        return cost_by_points(kernel, &profile->kernels[kernel], item);
     if (device == hardware_cpu(hardware) && hardware->host_bandwidth.value > 0)
         return host_memory_cost(hardware, item);
     return datasheet_cost(hardware, device, item);

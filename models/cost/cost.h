@@ -1,10 +1,10 @@
 /*
  * Seconds of kernels and copies on a machine: all costs are computed here.
  *
- * Measured points are interpolated in the logarithms of sizes; rates are constant outside them. Without points a
- * kernel takes the launch latency plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency).
- * Some device types use models/cost/kernel_model.h, 3 x 3 convolutions in fp32 models/cost/convolution_model.h. A copy
- * takes latency plus bytes over bandwidth, or its measured time, and is never faster than a paced link of its path.
+ * Measured kernels have the seconds of models/cost/measured_rate.h. Without points a kernel takes the launch latency
+ * plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency). Some device types use
+ * models/cost/kernel_model.h, 3 x 3 convolutions in fp32 models/cost/convolution_model.h. A copy takes latency plus
+ * bytes over bandwidth, or its measured time, and is never faster than a paced link of its path.
  *
  * A product's peak is TF32's if the device has one, else fp32's. A host device has its share (threads / cores) of the
  * machine's peak and bandwidth. Results are finite and at least 0.

@@ -231,6 +231,42 @@ static void more_of_anything_never_takes_less(void **state)
     hardware_release(&h);
 }
 
+/* Below the smallest size a part of the seconds stays: 3 us of 3 us + 1 ps for each FLOP. Where other sizes are between
+ * measured ones, more never takes less but for the error between these. */
+static void small_products_keep_a_part(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {16, 64};
+    const double stays = 3e-6, each = 1e-12;
+    struct rate_point points[8];
+    struct hardware h;
+    uint32_t count = 0;
+    for (int m = 0; m < 2; m++)
+        for (int n = 0; n < 2; n++)
+            for (int k = 0; k < 2; k++, count++) {
+                points[count] = (struct rate_point){sizes[m], sizes[n], sizes[k], 0, 0};
+                points[count].seconds = stays + each * 2 * (double)(sizes[m] * sizes[n] * sizes[k]);
+            }
+    with_points(&h, KERNEL_MATMUL_INPUT, points, count);
+    for (uint64_t small = 1; small <= 16; small++) {
+        const struct work_item items[] = {{KERNEL_MATMUL_INPUT, 1, small, 64, 16},
+                                          {KERNEL_MATMUL_INPUT, 1, 16, small, 64},
+                                          {KERNEL_MATMUL_INPUT, 1, 16, 16, small}};
+        for (int i = 0; i < 3; i++)
+            check_close(cost_item_s(&h, 0, &items[i]), stays + each * work_item_flops(&items[i]));
+    }
+    const uint64_t seed = support_seed("small_products_keep_a_part");
+    for (uint64_t i = 0; i < 2000; i++) {
+        uint64_t size[3];
+        for (uint64_t d = 0; d < 3; d++) size[d] = 1 + random_below(seed, 4 * i + d, 70);
+        const struct work_item small = {KERNEL_MATMUL_INPUT, 1, size[0], size[1], size[2]};
+        size[random_below(seed, 4 * i + 3, 3)]++;
+        const struct work_item large = {KERNEL_MATMUL_INPUT, 1, size[0], size[1], size[2]};
+        assert_true(cost_item_s(&h, 0, &large) > 0.99 * cost_item_s(&h, 0, &small));
+    }
+    hardware_release(&h);
+}
+
 /* With a missing point it is no grid, and the nearest four points count. */
 static void scattered_points_are_given_back_and_bound_what_is_between(void **state)
 {
@@ -269,7 +305,7 @@ static void scattered_points_are_given_back_and_bound_what_is_between(void **sta
 
 /* --- kernels bound by memory ---------------------------------------------------------------- */
 
-/* The example of cost.c: 1 MB in 0.1 ms, 16 MB in 3.2 ms; 4 MB takes 4 MB * sqrt(0.1 * 0.2) ns. */
+/* The example of measured_rate.c: 1 MB in 0.1 ms, 16 MB in 3.2 ms; 4 MB takes 4 MB * sqrt(0.1 * 0.2) ns. */
 static void bytes_are_interpolated_in_the_logarithm(void **state)
 {
     (void)state;
@@ -291,6 +327,21 @@ static void bytes_are_interpolated_in_the_logarithm(void **state)
     check_close(spread, 0.04);
     check_close(cost_item_s(&h, 0, &below), 8 * 0.1e-9);
     check_close(cost_item_s(&h, 0, &above), 8e3 * (1 << 20) * 0.2e-9);
+    hardware_release(&h);
+}
+
+/* As with products: 2 us stay, and 0.1 ns for each byte, of which a number has eight. */
+static void few_bytes_keep_a_part(void **state)
+{
+    (void)state;
+    static const struct rate_point points[] = {{16, 100, 0, 2e-6 + 12800 * 1e-10, 0},
+                                               {64, 100, 0, 2e-6 + 51200 * 1e-10, 0}};
+    struct hardware h;
+    with_points(&h, KERNEL_GELU_FORWARD, points, 2);
+    for (uint64_t rows = 1; rows <= 16; rows++) {
+        const struct work_item item = {KERNEL_GELU_FORWARD, 3, rows, 100, 0};
+        check_close(cost_item_s(&h, 0, &item), 3 * (2e-6 + (double)(rows * 800) * 1e-10));
+    }
     hardware_release(&h);
 }
 
@@ -494,6 +545,8 @@ int main(void)
         cmocka_unit_test(more_of_anything_never_takes_less),
         cmocka_unit_test(scattered_points_are_given_back_and_bound_what_is_between),
         cmocka_unit_test(bytes_are_interpolated_in_the_logarithm),
+        cmocka_unit_test(few_bytes_keep_a_part),
+        cmocka_unit_test(small_products_keep_a_part),
         cmocka_unit_test(full_attention_borrows_the_causal_rate),
         cmocka_unit_test(spreads_add_within_a_kernel_and_square_between),
         cmocka_unit_test(a_datasheet_copy_is_latency_and_bandwidth),
