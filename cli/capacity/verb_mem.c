@@ -114,8 +114,17 @@ static void write_jobs(const struct mem_request *request, uint64_t microbatches,
     json_out_object_end(json);
 }
 
+/* Takes what was not asked for from the network. */
+static void choose_defaults(const struct network *network, struct mem_request *request)
+{
+    const uint64_t usual = network_usual_sequence(network);
+    if (request->sequence == 0 && usual < network->positions) request->sequence = usual;
+    if (request->precision == PRECISION_COUNT)
+        request->precision = network->in_bf16 ? PRECISION_BF16 : PRECISION_FP32;
+}
+
 /* Checks the network first, so that its error has no place in the command line's JSON. */
-static enum status check_network(const struct mem_request *request, struct error *err)
+static enum status check_network(struct mem_request *request, struct error *err)
 {
     struct arena arena = {0};
     struct network network = {0};
@@ -128,18 +137,9 @@ static enum status check_network(const struct mem_request *request, struct error
         status = network_set_decoder(&network, request->sequence, request->decoder_sequence, err);
     if (!status && request->image > 0 && request->image != network.image)
         status = network_for_image(&network, request->image, &arena, &network, err);
+    if (!status) choose_defaults(&network, request);
     arena_release(&arena);
     return status;
-}
-
-/* First trainings use fewer positions than networks have. */
-enum { LONG_SEQUENCE = 8192 };
-
-static void warn_of_length(struct cli *cli, const struct mem_request *request, const struct job *job)
-{
-    if (request->sequence > 0 || job->sequence <= LONG_SEQUENCE) return;
-    cli_warn(cli, "samples are of %" PRIu64 " tokens, all positions of the network (--sequence 4096 for shorter ones)",
-             job->sequence);
 }
 
 /* Removes "the command line:1:128: " from an error. */
@@ -384,7 +384,7 @@ static enum status answer(struct cli *cli, const struct mem_request *request, st
                      found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
 }
 
-static enum status run(struct cli *cli, const struct mem_request *request, struct error *err)
+static enum status run(struct cli *cli, struct mem_request *request, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
@@ -394,7 +394,6 @@ static enum status run(struct cli *cli, const struct mem_request *request, struc
     if (!status) status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = make_job(request, &hardware, 1, &jobs, err);
     if (!status) {
-        warn_of_length(cli, request, &jobs.jobs[0]);
         struct next_words job = {.count = 0}, machine = {.count = 0};
         next_job(request, jobs.jobs[0].microbatches, &job);
         next_machine(&request->machine, &machine);
@@ -412,7 +411,7 @@ static enum status run(struct cli *cli, const struct mem_request *request, struc
 
 enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct mem_request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1};
+    struct mem_request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1, .precision = PRECISION_COUNT};
     const struct option_spec specs[] = {
         CLI_MACHINE_NAME(&request.machine),
         CLI_MACHINE_SIZES(&request.machine),
@@ -426,10 +425,10 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples,
                    "samples per minibatch, over all replicas"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
-                   "tokens per sample (default: all positions of the network)"),
+                   "tokens per sample (default: the network's, at most 2048)"),
         CLI_OTHER_SIZES(&request.decoder_sequence, &request.image),
         OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
-                      "precision of training (default fp32)"),
+                      "precision of training (default: bf16 for networks published in it, else fp32)"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
                       "precision of weight gradients on several devices (default fp32)"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
@@ -444,10 +443,10 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         OPTIONS_TABLE(specs, 1, 1),
         .examples =
             (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
-                                  "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
+                                  "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --sequence 4096",
                                   "spillway mem ./my-network/config.json --way spilled-cpu --json",
                                   "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
-                                  "spillway mem llama-3.1-8b --hw rtx-3090-24gb --lora-rank 16 --sequence 2048", NULL},
+                                  "spillway mem llama-3.1-8b --hw rtx-3090-24gb --lora-rank 16", NULL},
         .details = "Prints the memory of devices, host and storage for every way to train the network on the "
                    "machine: resident, recomputed, spilled, or over all of its devices. Exit code 1 if no way fits; "
                    "with --largest, if not even one block fits.",

@@ -20,7 +20,7 @@
 #include "models/kernel/precision.h"
 #include "models/network/network.h"
 
-enum { HARDWARE_NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
+enum { HARDWARE_NETWORKS_MAX = 64 };
 
 static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL}, *const gradients_choices[] = {"fp32",
                                                                                                                  "bf16",
@@ -31,7 +31,7 @@ struct jobs_request {
     const char *data;   /* NULL: random samples */
     size_t precision;   /* index into precision_names */
     size_t optimizer, gradients; /* indices into the choices below */
-    uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
+    uint64_t minibatches, microbatch, sequence; /* sequence 0: network_usual_sequence() */
     uint64_t microbatches, decoder_sequence, image; /* 0: the key is left out */
     struct cli_adapter adapter;
 };
@@ -99,13 +99,6 @@ static void number_job(struct new_job *jobs, size_t index)
     }
 }
 
-static uint64_t usual_sequence(const struct network *network)
-{
-    if (network->family == NETWORK_VIT || network->family == NETWORK_CNN || network->family == NETWORK_PROFILE)
-        return 0;
-    return network->positions > 0 && network->positions < SEQUENCE_USUAL ? network->positions : SEQUENCE_USUAL;
-}
-
 static enum status make_jobs(const struct jobs_request *request, const struct options *options, const char *folder,
                              struct arena *arena, struct new_job *jobs, struct error *err)
 {
@@ -115,7 +108,7 @@ static enum status make_jobs(const struct jobs_request *request, const struct op
         TRY(network_find(options->operands[i], arena, &network, err));
         if (network_is_file(options->operands[i], options->operands[i]))
             TRY(place(options->operands[i], folder, arena, &jobs[i].network, err));
-        if (request->sequence == 0) jobs[i].sequence = usual_sequence(&network);
+        if (request->sequence == 0) jobs[i].sequence = network_usual_sequence(&network);
         name_job(options->operands[i], jobs[i].name);
         number_job(jobs, i);
     }
@@ -258,7 +251,7 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
                    "microbatches per minibatch, over all replicas (default 1)"),
         OPTION_U64("sequence", 0, "N", 1, UINT32_MAX, &request.sequence,
-                   "tokens per sample (default: the network's, at most 1024)"),
+                   "tokens per sample (default: the network's, at most 2048)"),
         CLI_OTHER_SIZES(&request.decoder_sequence, &request.image),
         OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision,
                       "precision of training (default fp32)"),

@@ -138,6 +138,7 @@ struct network {
     bool gated;         /* t5: a gate in the feed-forward part */
     bool gelu_tanh;     /* "gelu_new"; false: exact */
     double initializer_range;
+    bool in_bf16;       /* published with weights of bf16; a plan's networks do not say */
     struct network_rope rope; /* llama */
     bool has_padding;   /* bert, llama: lookups of `padding_token` add no gradient, as in torch.nn.Embedding */
     uint64_t padding_token; /* padding_idx; a tied head still adds gradients */
@@ -331,6 +332,11 @@ static inline bool network_joins(const struct network *network, uint64_t layer)
 {
     return network_crosses(network, layer) && layer == network->encoder_blocks + 1;
 }
+
+/* Returns the tokens per sample of a training that does not say: its positions, at most NETWORK_SEQUENCE_USUAL, since
+ * first trainings use fewer than networks have; 0: its samples have a length of their own. */
+enum { NETWORK_SEQUENCE_USUAL = 2048 };
+uint64_t network_usual_sequence(const struct network *network);
 
 /* Returns true if sequences are at most its positions. */
 static inline bool network_is_limited(const struct network *network)

@@ -46,6 +46,14 @@ const struct network_traits *network_traits(const struct network *network)
     return network->gated ? &gated_t5 : &traits[network->family];
 }
 
+uint64_t network_usual_sequence(const struct network *network)
+{
+    if (network->family == NETWORK_VIT || network->family == NETWORK_CNN || network->family == NETWORK_PROFILE)
+        return 0;
+    const bool fewer = network->positions > 0 && network->positions < NETWORK_SEQUENCE_USUAL;
+    return fewer ? network->positions : NETWORK_SEQUENCE_USUAL;
+}
+
 uint64_t network_tokens(const struct network *network, uint64_t sequence)
 {
     if (network->encoder_blocks > 0)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/json/json_rows.h"
+#include "base/size.h"
 #include "base/try.h"
 #include "models/network/config/network_config_parts.h"
 #include "models/network/config/network_foreign.h"
@@ -107,6 +108,17 @@ static enum status read_family(struct json_object *object, uint32_t *out, struct
                          network_foreign_ending(name, ending));
 }
 
+/* Both spellings of the weights' type. */
+static bool is_in_bf16(const json_t *config)
+{
+    static const char *const keys[] = {"dtype", "torch_dtype"};
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        const char *const type = json_string_value(json_object_get(config, keys[i]));
+        if (type) return strcmp(type, "bfloat16") == 0;
+    }
+    return false;
+}
+
 enum status network_parse(const struct json_input *in, const json_t *value, const char *name,
                           struct arena *arena, struct network *out, struct error *err)
 {
@@ -129,6 +141,7 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
     }
     snprintf(n.name, sizeof n.name, "%s", name);
     TRY(parse_family(&object, arena, &n, err));
+    n.in_bf16 = is_in_bf16(value);
     *out = n;
     return STATUS_OK;
 }
