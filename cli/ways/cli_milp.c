@@ -40,9 +40,19 @@ static enum status improve(const struct cli_source *source, const struct planner
     return STATUS_OK;
 }
 
+/* The cuts would refuse them by the name of another policy. */
+static enum status refuse_parallel(const struct cli_source *source, struct error *err)
+{
+    bool parallel = source->way || cli_parallel_given(&source->parallel);
+    for (uint32_t j = 0; j < source->jobs->count; j++) parallel |= parallel_is_set(&source->jobs->jobs[j].parallel);
+    if (!parallel) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "policy '%s' for parallel jobs (they have none)", policy_milp.name);
+}
+
 enum status cli_milp(const struct cli_source *source, const struct planner_options *options, struct cli_field *field,
                      struct error *err)
 {
+    TRY(refuse_parallel(source, err));
     double until_s = clock_s() + options->time_limit_s;
     struct cli_field *cuts = alloc_zeroed(1, sizeof *cuts);
     if (!cuts) return error_memory(err, "plans", sizeof *cuts);
