@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  *
  * The contract of training: a plan changes the time and the place of a computation, never its result.
  *
@@ -13,7 +13,9 @@
  * bf16, next to each other, of a width that leaves rows unaligned; for jobs with frozen layers, embeddings and
  * tensors, and for adapters of frozen networks; and for jobs that clip, which can only be spilled: in a run of its
  * own, each is one shard and its embedding. A job that clips at a norm no gradient has ends with the same bits as a job
- * that does not clip at all. */
+ * that does not clip at all.
+ *
+ * A part of the grid of policies, devices and sizes is drawn; all rounds take the whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -321,6 +323,12 @@ static void check_clipping(const struct subject *subject, const struct planner_o
     }
 }
 
+/* Returns true for cases of the grid that are carried out. */
+static bool is_drawn(uint64_t draw)
+{
+    return random_below(draw, 99, support_rounds(3, 1)) == 0;
+}
+
 /* Counts the cases that the draws of all subjects covered. */
 static struct coverage {
     uint32_t place[PLANNER_PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
@@ -334,6 +342,7 @@ static uint32_t check_turns(const struct subject *subject, const struct outcome 
     uint32_t ran = 0;
     for (uint64_t host_bytes = 500000; host_bytes < 3000000; host_bytes = host_bytes * 8 / 7) {
         uint64_t draw = random_mix(seed ^ host_bytes);
+        if (!is_drawn(draw)) continue;
         const struct policy *policy = policy_at((uint32_t)random_below(draw, 0, 9));
         struct planner_options options = {.policy = policy->name,
                                           .seed = draw >> 1,
@@ -426,8 +435,10 @@ static void check_policies(struct same_bits *s, size_t size_step)
     for (uint32_t p = 0; policy_at(p); p++) {
         if (s->clips && policy_at(p)->resident) continue;
         for (uint32_t devices = 1; devices <= 2; devices++)
-            for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step)
-                check_drawn(s, p, devices, sizes[m], random_mix(s->seed + p * 100 + devices * 10 + m));
+            for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step) {
+                const uint64_t draw = random_mix(s->seed + p * 100 + devices * 10 + m);
+                if (is_drawn(draw)) check_drawn(s, p, devices, sizes[m], draw);
+            }
     }
 }
 
@@ -435,6 +446,7 @@ static void check_policies(struct same_bits *s, size_t size_step)
 static void check_whole_jobs(struct same_bits *s, const struct planner_options *resident)
 {
     for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
+        if (!is_drawn(random_mix(s->seed + memory))) continue;
         struct outcome outcome;
         struct shape shape;
         if (!outcome_of(s->subject, 1, memory, 0, resident, 0, &outcome, &shape)) break;

@@ -10,6 +10,11 @@
 
 #include "base/random.h"
 
+uint64_t support_rounds(uint64_t few, uint64_t all)
+{
+    return getenv("SPILLWAY_ROUNDS") ? SUPPORT_ROUNDS(all) : SUPPORT_ROUNDS(few);
+}
+
 uint64_t support_seed(const char *test_name)
 {
     const char *wanted = getenv("SPILLWAY_SEED");

@@ -20,4 +20,8 @@ uint64_t support_seed(const char *test_name);
 /* Rounds of a long property test: a quarter of them under the sanitizers. */
 #define SUPPORT_ROUNDS(all) (SUPPORT_SANITIZED ? ((all) + 3) / 4 : (all))
 
+/* Returns SUPPORT_ROUNDS(few), or in the slow set, whose environment has SPILLWAY_ROUNDS, SUPPORT_ROUNDS(all). A test
+ * with "all rounds: slow" in its first line is in both sets. */
+uint64_t support_rounds(uint64_t few, uint64_t all);
+
 #endif

@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  * Asynchronous pipelines have the bits of a slow reference that keeps every version of the weights
  * (tests/support/exec/support_reference_run.h).
  *
@@ -22,7 +22,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 12 };
+#define CASES support_rounds(6, 24)
 
 static struct job draw(uint64_t seed, uint64_t n, const struct job *from, const char *config)
 {

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Tensor groups that are carried out have one device's losses and weights to rounding, and stop at any time.
  *
  * Groups that cut the rows of norms and sums (sequence parallelism) have the bits of those that do not.
@@ -27,7 +27,8 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX, CASES = SUPPORT_ROUNDS(5) };
+enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX };
+#define CASES support_rounds(3, 10)
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

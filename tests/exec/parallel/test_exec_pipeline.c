@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  * Pipelines that are carried out have the bits of one device.
  *
  * For every family, random cuts, schedules, microbatches and ways to recompute, with random pauses on every stream and
@@ -23,7 +23,9 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = 16, FAMILY_CASES = 4, TREES = 8 };
+enum { TREES = 8 };
+#define CASES support_rounds(8, 32)
+#define FAMILY_CASES support_rounds(2, 8)
 
 /* Runs case n of a network spilled on one device, and as a pipeline. */
 static void check_bits(uint64_t seed, uint64_t n, const char *config)

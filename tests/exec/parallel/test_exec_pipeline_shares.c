@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  * Replicas that split states, gradients or weights, and hosts that update them, change where a job is computed, not
  * what.
  *
@@ -25,7 +25,10 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { SHARE_CASES = 16, CLIPPED = 8, BELOW = 16, SWAPPED = 10 };
+#define SHARE_CASES support_rounds(8, 32)
+#define CLIPPED support_rounds(4, 16)
+#define BELOW support_rounds(8, 32)
+#define SWAPPED support_rounds(5, 20)
 
 /* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if
  * `halves`. */

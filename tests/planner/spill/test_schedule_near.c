@@ -1,6 +1,7 @@
-/* Rounds of a schedule that nearly repeat (planner/spill/order/schedule_near.h; label: long): long plans of unequal
- * jobs end about when they do with all units placed by the policy, and do not grow with the number of minibatches. For
- * that the test puts a schedule_near_begin() in place of the library's that can be switched off. */
+/* label: long, all rounds: slow
+ * Rounds of a schedule that nearly repeat (planner/spill/order/schedule_near.h): long plans of unequal jobs end about
+ * when they do with all units placed by the policy, and do not grow with the number of minibatches. For that the test
+ * puts a schedule_near_begin() in place of the library's that can be switched off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,8 @@ void schedule_near_skip(struct schedule_near *near, struct schedule_cycle *cycle
     skipped += cycle->times;
 }
 
-enum { PLANS = 24 };
+enum { PLANS_MAX = 24 };
+#define PLANS support_rounds(8, PLANS_MAX)
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
@@ -143,7 +145,7 @@ static void print_shares(const char *text, double *shares, uint32_t count)
 static void about_the_same_time(void **state)
 {
     const uint64_t seed = support_seed("near schedules");
-    double shares[PLANS], own[PLANS], sum = 0;
+    double shares[PLANS_MAX], own[PLANS_MAX], sum = 0;
     uint32_t count = 0;
     (void)state;
     for (uint32_t round = 0; count < PLANS && round < 8 * PLANS; round++) {
