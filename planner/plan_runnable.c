@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "models/job/parallel_memory.h"
 
 enum status plan_runnable(const struct plan *plan, struct error *err)
 {
@@ -24,26 +23,18 @@ static enum status goes_on_runnably(const struct plan *plan, uint32_t job, uint3
 }
 
 /* Returns what of a parallel job only the host's devices do; or NULL. */
-static const char *only_on_host(const struct plan *plan, uint32_t job)
+static const char *only_on_host(const struct job *job)
 {
-    const struct parallel *const p = &plan->jobs.jobs[job].parallel;
-    if (!parallel_is_set(p)) return NULL;
-    if (plan_goes_on_from(plan, job) != PLAN_NONE) return "states that move";
-    if (parallel_encodes_gradients(&plan->jobs.jobs[job])) return "encoded gradients";
-    if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_BOUNDARIES])) return "compressed boundaries";
-    if (compression_is_set(&plan->jobs.jobs[job].compression[COMPRESSION_ACTIVATIONS])) return "compressed activations";
-    if (p->sequence) return "sequence parallelism";
-    if (p->tensor_pieces > 0) return "products in pieces ('tensor_pieces')";
-    if (parallel_waits_for_first(&plan->jobs.jobs[job], parallel_chunks(p) - 1))
-        return "a tied table or clipping in an asynchronous schedule";
-    return p->storage ? "states in storage" : p->delayed ? "delayed updates" : NULL;
+    if (!parallel_is_set(&job->parallel)) return NULL;
+    if (compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS])) return "compressed activations";
+    return job->parallel.tensor_pieces > 0 ? "products in pieces ('tensor_pieces')" : NULL;
 }
 
 static enum status check_backend(const struct plan *plan, struct error *err)
 {
     if (strcmp(plan->hardware.backend, "host") == 0) return STATUS_OK;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const char *const what = only_on_host(plan, j);
+        const char *const what = only_on_host(&plan->jobs.jobs[j]);
         if (what)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' is parallel with %s on devices of backend '%s', which can be simulated, not run "

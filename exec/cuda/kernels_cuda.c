@@ -595,6 +595,18 @@ static void zero(const struct kernels *kernels, void *at, uint64_t bytes)
     check(context, "cudaMemsetAsync", cudaMemsetAsync(at, 0, bytes, context->stream));
 }
 
+static void encode(const struct kernels *kernels, enum compression_code code, void *out, const float *x, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_encode, code == COMPRESSION_BF16, out, x, n);
+}
+
+static void decode(const struct kernels *kernels, enum compression_code code, float *out, const void *from, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_decode, code == COMPRESSION_BF16, out, from, n);
+}
+
 static void to_host(const struct kernels *kernels, void *host, const void *at, uint64_t bytes)
 {
     struct cuda_context *const context = context_of(kernels);
@@ -657,6 +669,8 @@ static const struct kernels table = {
     .swiglu_forward = swiglu_forward,
     .swiglu_backward = swiglu_backward,
     .loss_labels = loss_labels,
+    .encode = encode,
+    .decode = decode,
     .to_host = to_host,
     .to_device = to_device,
     .loss_largest = loss_largest,
@@ -683,6 +697,7 @@ static cudaError_t load_kernels(void)
     if (failed == cudaSuccess) failed = cuda_attention_load();
     if (failed == cudaSuccess) failed = cuda_rope_load();
     if (failed == cudaSuccess) failed = cuda_images_load();
+    if (failed == cudaSuccess) failed = cuda_code_load();
     return failed;
 }
 

@@ -34,6 +34,7 @@ cudaError_t cuda_embed_load(void);
 cudaError_t cuda_attention_load(void);
 cudaError_t cuda_rope_load(void);
 cudaError_t cuda_images_load(void);
+cudaError_t cuda_code_load(void);
 
 /* --- kernels_cuda_elementwise.cu ---------------------------------------------------------------- */
 
@@ -176,6 +177,13 @@ cudaError_t cuda_first_forward(cudaStream_t stream, float *out, const float *x, 
                                int64_t t, int64_t c);
 cudaError_t cuda_first_backward(cudaStream_t stream, float *dx, const float *dout, int64_t b,
                                 int64_t t, int64_t c);
+
+/* --- kernels_cuda_code.cu ------------------------------------------------------------------------- */
+
+/* kernels_encode() and kernels_decode(); `halves`: bf16, else int8. Both ends are aligned to four bytes, and are the
+ * same or apart. */
+cudaError_t cuda_encode(cudaStream_t stream, bool halves, void *out, const float *x, int64_t count);
+cudaError_t cuda_decode(cudaStream_t stream, bool halves, float *out, const void *from, int64_t count);
 
 #ifdef __cplusplus
 }

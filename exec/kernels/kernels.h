@@ -262,7 +262,11 @@ struct kernels {
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v, struct kernel_loss_rows rows);
 
-    /* --- tensor groups -------------------------------------------------------------------- */
+    /* --- several devices ------------------------------------------------------------------ */
+
+    /* Codes of fp32 numbers (exec/kernels/kernels_code.h), in place or apart. */
+    void (*encode)(const struct kernels *kernels, enum compression_code code, void *out, const float *x, int64_t n);
+    void (*decode)(const struct kernels *kernels, enum compression_code code, float *out, const void *from, int64_t n);
 
     /* Copy between host memory and the device's. to_host() waits for all calls so far and the copy; the caller keeps
      * what to_device() reads until the next to_host(). NULL: the host reads and writes the device's memory. */

@@ -150,6 +150,8 @@ void host_zero(const struct kernels *kernels, void *at, uint64_t bytes);
 void HOST(copy_rows)(const struct kernels *kernels, kernel_number *to, int64_t to_row, const kernel_number *from,
                      int64_t from_row, int64_t rows, int64_t width);
 void host_add_double(const struct kernels *kernels, double *sum, const double *x);
+void host_encode(const struct kernels *kernels, enum compression_code code, void *out, const float *x, int64_t n);
+void host_decode(const struct kernels *kernels, enum compression_code code, float *out, const void *from, int64_t n);
 void HOST(squares)(const struct kernels *kernels, double *sum, const kernel_number *g, int64_t n, bool adds);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "exec/kernels/kernels_code.h"
 #include "exec/network/sum_tree.h"
 #include "exec/network/transformer.h"
 #include "models/job/memory_layout.h"
@@ -341,13 +340,13 @@ static void update(const struct kernels *kernels, const struct chunk_arguments *
 
 /* --- codes -------------------------------------------------------------------------------------- */
 
-static void clear_between(float *gradient, uint64_t begin, uint64_t end)
+static void clear_between(const struct kernels *kernels, float *gradient, uint64_t begin, uint64_t end)
 {
-    memset(transformer_at(gradient, begin), 0, end - begin);
+    if (begin < end) kernels->zero(kernels, transformer_at(gradient, begin), end - begin);
 }
 
 /* Encodes a gradient. What is between its tensors becomes zero: blocks of a code reach there. */
-static void encode_gradient(const struct chunk_arguments *a)
+static void encode_gradient(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
     const struct memory_table *own = &a->tables->parameters;
@@ -355,64 +354,70 @@ static void encode_gradient(const struct chunk_arguments *a)
     const uint64_t table_bytes = m->has_head ? m->table_rows * a->tables->job->network.width * sizeof(float) : 0;
     uint64_t at = 0;
     for (uint32_t i = 0; i < own->count; i++) {
-        clear_between(a->gradient, at, own->entries[i].offset_bytes);
+        clear_between(kernels, a->gradient, at, own->entries[i].offset_bytes);
         at = own->entries[i].offset_bytes + own->entries[i].bytes;
     }
-    clear_between(a->gradient, at, m->table_gradient_offset);
-    clear_between(a->gradient, m->table_gradient_offset + table_bytes, bytes);
-    kernels_encode(parallel_gradient_code(a->tables->job), a->gradient, a->gradient, bytes / sizeof(float));
+    clear_between(kernels, a->gradient, at, m->table_gradient_offset);
+    clear_between(kernels, a->gradient, m->table_gradient_offset + table_bytes, bytes);
+    kernels->encode(kernels, parallel_gradient_code(a->tables->job), a->gradient, a->gradient,
+                    (int64_t)(bytes / sizeof(float)));
 }
 
 /* Decodes the boundaries that a pass reads, and has it make others plain. */
-static void decode_boundaries(const struct chunk_arguments *a, struct chunk_arguments *plain)
+static void decode_boundaries(const struct kernels *kernels, const struct chunk_arguments *a,
+                              struct chunk_arguments *plain)
 {
     const struct chunk_memory *m = &a->tables->memory;
+    const int64_t numbers = (int64_t)m->boundary_numbers;
     const enum compression_code code = compression_code(&a->tables->job->compression[COMPRESSION_BOUNDARIES]);
     if (m->encodes_in && a->boundary_in) {
         plain->boundary_in = transformer_at(a->workspace, m->plain_in_offset);
-        kernels_decode(code, plain->boundary_in, a->boundary_in, m->boundary_numbers);
+        kernels->decode(kernels, code, plain->boundary_in, a->boundary_in, numbers);
     }
     if (m->encodes_in && a->gradient_out) plain->gradient_out = transformer_at(a->workspace, m->plain_gradient_offset);
     if (m->encodes_out && a->boundary_out) plain->boundary_out = transformer_at(a->workspace, m->plain_out_offset);
     if (m->encodes_out && a->gradient_in) {
         float *const gradient = transformer_at(a->workspace, m->plain_out_offset);
-        kernels_decode(code, gradient, a->gradient_in, m->boundary_numbers);
+        kernels->decode(kernels, code, gradient, a->gradient_in, numbers);
         plain->gradient_in = gradient;
     }
 }
 
 /* Encodes the boundaries that a pass made. */
-static void encode_boundaries(const struct chunk_arguments *a, const struct chunk_arguments *plain)
+static void encode_boundaries(const struct kernels *kernels, const struct chunk_arguments *a,
+                              const struct chunk_arguments *plain)
 {
     const struct chunk_memory *m = &a->tables->memory;
+    const int64_t numbers = (int64_t)m->boundary_numbers;
     const enum compression_code code = compression_code(&a->tables->job->compression[COMPRESSION_BOUNDARIES]);
     if (m->encodes_in && a->gradient_out)
-        kernels_encode(code, a->gradient_out, plain->gradient_out, m->boundary_numbers);
+        kernels->encode(kernels, code, a->gradient_out, plain->gradient_out, numbers);
     if (m->encodes_out && a->boundary_out)
-        kernels_encode(code, a->boundary_out, plain->boundary_out, m->boundary_numbers);
+        kernels->encode(kernels, code, a->boundary_out, plain->boundary_out, numbers);
 }
 
-static void recode(enum compression_code code, bool encodes, void *coded, void *plain, uint64_t numbers)
+static void recode(const struct kernels *kernels, enum compression_code code, bool encodes, void *coded, void *plain,
+                   uint64_t numbers)
 {
-    if (encodes) kernels_encode(code, coded, plain, numbers);
-    else kernels_decode(code, plain, coded, numbers);
+    if (encodes) kernels->encode(kernels, code, coded, plain, (int64_t)numbers);
+    else kernels->decode(kernels, code, plain, coded, (int64_t)numbers);
 }
 
 /* Encodes or decodes activations. Entries without a code are copied; the head's are left out, because it computes in
  * the backward pass. */
-static void recode_kept(const struct chunk_arguments *a, char *plain, bool encodes)
+static void recode_kept(const struct kernels *kernels, const struct chunk_arguments *a, char *plain, bool encodes)
 {
     const struct chunk_memory *const m = &a->tables->memory;
     const struct unit_tables *const unit = &a->tables->units[m->piece_count - 1];
     const struct memory_table *const kept = m->inputs_only ? &unit->inputs : &unit->activations;
     const uint64_t head = m->has_head && !m->inputs_only ? a->job->network.layer_count - 1 : UINT64_MAX;
-    if (m->kept_offset > 0) recode(m->kept_code, encodes, a->activations, plain, m->boundary_numbers);
+    if (m->kept_offset > 0) recode(kernels, m->kept_code, encodes, a->activations, plain, m->boundary_numbers);
     for (uint32_t i = 0; i < kept->count && kept->entries[i].layer < head; i++) {
         const struct memory_entry *const from = &kept->entries[i], *const to = &a->tables->coded.entries[i];
         char *const own = plain + m->kept_offset + from->offset_bytes;
         char *const coded = transformer_at(a->activations, m->coded_layers_offset + to->offset_bytes);
-        if (to->bytes < from->bytes) recode(m->kept_code, encodes, coded, own, from->bytes / sizeof(float));
-        else memcpy(encodes ? coded : own, encodes ? own : coded, to->bytes);
+        if (to->bytes < from->bytes) recode(kernels, m->kept_code, encodes, coded, own, from->bytes / sizeof(float));
+        else transformer_copy(kernels, encodes ? coded : own, encodes ? own : coded, to->bytes);
     }
 }
 
@@ -453,7 +458,7 @@ static void compute(const struct kernels *kernels, const struct chunk_arguments 
     case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: (a->tables->shares ? chunk_norm_share : norm)(kernels, a); break;
     case PLAN_LOAD: keep_version(kernels, a); break;
-    case PLAN_REDUCE: encode_gradient(a); break;
+    case PLAN_REDUCE: encode_gradient(kernels, a); break;
     case PLAN_UPDATE: (a->tables->shares ? chunk_update_share : update)(kernels, a); break;
     default: assert(!"a pass over a chunk");
     }
@@ -463,10 +468,10 @@ void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *
 {
     struct chunk_arguments plain = *a;
     char *const kept = plain_kept(a);
-    decode_boundaries(a, &plain);
+    decode_boundaries(kernels, a, &plain);
     if (kept) plain.activations = kept;
-    if (kept && a->pass == PLAN_BACKWARD) recode_kept(a, kept, false);
+    if (kept && a->pass == PLAN_BACKWARD) recode_kept(kernels, a, kept, false);
     compute(kernels, &plain);
-    encode_boundaries(a, &plain);
-    if (kept && a->pass == PLAN_FORWARD) recode_kept(a, kept, true);
+    encode_boundaries(kernels, a, &plain);
+    if (kept && a->pass == PLAN_FORWARD) recode_kept(kernels, a, kept, true);
 }

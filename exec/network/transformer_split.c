@@ -31,11 +31,42 @@ void transformer_exchange_sum(const struct kernels *kernels, const struct unit_s
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+/* Gathers the devices' own rows; those of GPUs in host memory. */
+static void gather_rows(const struct transformer_unit *unit, const kernel_number *own, kernel_number *all)
+{
+    const struct kernels *const k = unit->kernels;
+    const struct unit_split *const split = unit->split;
+    const uint64_t count = (uint64_t)(unit->r * unit->c), part = count / split->members * k->number_bytes;
+    if (!split->room) {
+        unit_group_gather(split->group, split->rank, own, all, count, k->number_bytes);
+        return;
+    }
+    char *const here = split->room, *const own_here = here + split->rank * part;
+    k->to_host(k, own_here, own, part);
+    unit_group_gather(split->group, split->rank, own_here, here, count, k->number_bytes);
+    k->to_device(k, all, here, count * k->number_bytes);
+}
+
+/* Adds up rows over the devices, and leaves each its own; those of GPUs in host memory. */
+static void scatter_sums(const struct transformer_unit *unit, kernel_number *sums, kernel_number *own)
+{
+    const struct kernels *const k = unit->kernels;
+    const struct unit_split *const split = unit->split;
+    const uint64_t count = (uint64_t)(unit->r * unit->c), part = count / split->members * k->number_bytes;
+    if (!split->room) {
+        unit_group_scatter(split->group, split->rank, sums, count, k->number_bytes, own);
+        return;
+    }
+    char *const here = split->room, *const own_here = here + split->rank * part;
+    k->to_host(k, here, sums, count * k->number_bytes);
+    unit_group_scatter(split->group, split->rank, here, count, k->number_bytes, own_here);
+    k->to_device(k, own, own_here, part);
+}
+
 const kernel_number *transformer_all_rows(const struct transformer_unit *unit, const kernel_number *own)
 {
     if (!unit->gathered) return own;
-    unit_group_gather(unit->split->group, unit->split->rank, own, unit->gathered, (uint64_t)(unit->r * unit->c),
-                      unit->kernels->number_bytes);
+    gather_rows(unit, own, unit->gathered);
     return unit->gathered;
 }
 
@@ -63,8 +94,7 @@ void transformer_complete_sum(const struct transformer_unit *unit, kernel_number
     const int64_t count = unit->r * unit->c;
     transformer_add_pieces(unit, own, sum, count);
     if (!unit->gathered) sum_numbers(unit, own, count);
-    else unit_group_scatter(unit->split->group, unit->split->rank, sum, (uint64_t)count, unit->kernels->number_bytes,
-                            own);
+    else scatter_sums(unit, sum, own);
 }
 
 static int64_t first_own(const struct transformer_unit *unit)

@@ -451,6 +451,22 @@ static void far_add_double(const struct kernels *k, double *sum, const double *x
     leave();
 }
 
+static void far_encode(const struct kernels *k, enum compression_code code, void *out, const float *x, int64_t n)
+{
+    (void)k;
+    enter();
+    inner->encode(inner, code, there(out), there(x), n);
+    leave();
+}
+
+static void far_decode(const struct kernels *k, enum compression_code code, float *out, const void *from, int64_t n)
+{
+    (void)k;
+    enter();
+    inner->decode(inner, code, there(out), there(from), n);
+    leave();
+}
+
 static struct kernel_loss_share far_share(const struct kernel_loss_share *share)
 {
     struct kernel_loss_share far = *share;
@@ -512,6 +528,8 @@ static const struct kernels far_table = {
     .squares = far_squares,
     .copy_rows = far_copy_rows,
     .add_double = far_add_double,
+    .encode = far_encode,
+    .decode = far_decode,
     .loss_largest = far_loss_largest,
     .loss_sums = far_loss_sums,
     .loss_gradient = far_loss_gradient,

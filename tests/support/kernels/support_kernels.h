@@ -24,7 +24,7 @@
 /* ... _share.c */
 #define KERNEL_CASES_SHARE(X)                                               \
     X(squares) X(update_scaled) X(embed_gradient) X(embed_gradient_continues) X(embed_gradient_parts) X(loss_share) \
-    X(copy_rows)
+    X(copy_rows) X(codes)
 
 /* ... _attention.c */
 #define KERNEL_CASES_ATTENTION(X)                                           \

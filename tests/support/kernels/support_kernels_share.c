@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "exec/kernels/kernels_code.h"
 #include "models/job/parallel.h"
 
 static const struct job_optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 0.013, .weight_decay = 0.07};
@@ -200,6 +201,39 @@ void test_kernel_copy_rows(void **state)
     kernels->copy_rows(kernels, to, TO, from, FROM, COPIED, WIDTH);
     for (int i = 0; i < COPIED * TO; i++)
         assert_true(to[i] == (i % TO < WIDTH ? from[i / TO * FROM + i % TO] : before[i]));
+}
+
+/* Codes apart and in place have the bytes of the host's, and so have numbers of the code. shape: code, numbers */
+static void codes_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out, bool check)
+{
+    const enum compression_code code = (enum compression_code)shape[0];
+    const uint64_t count = (uint64_t)shape[1];
+    const float *const x = random_array((int64_t)count, 82, 1);
+    float *const in_place = random_array((int64_t)count, 82, 1), *const numbers = empty_array((int64_t)count);
+    float *const apart = empty_array((int64_t)count), *const wanted = empty_array((int64_t)count);
+    const uint64_t bytes = compression_code_bytes(code, count);
+    kernels_encode(code, wanted, x, count);
+    kernels->encode(kernels, code, apart, x, (int64_t)count);
+    if (check) assert_memory_equal(apart, wanted, bytes);
+    kernels->encode(kernels, code, in_place, in_place, (int64_t)count);
+    if (check) assert_memory_equal(in_place, wanted, bytes);
+    kernels->decode(kernels, code, numbers, apart, (int64_t)count);
+    kernels->decode(kernels, code, in_place, in_place, (int64_t)count);
+    output(out, numbers, (int64_t)count);
+    if (!check) return;
+    kernels_decode(code, wanted, wanted, count);
+    assert_memory_equal(numbers, wanted, count * sizeof *wanted);
+    assert_memory_equal(in_place, wanted, count * sizeof *wanted);
+}
+
+void test_kernel_codes(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 15, 16, 480, 3839, 3841, 11521, 50003};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        run_case(codes_case, (int64_t[]){COMPRESSION_BF16, counts[i]});
+        run_case(codes_case, (int64_t[]){COMPRESSION_INT8, counts[i]});
+    }
 }
 
 /* --- losses of tensor groups ------------------------------------------------------------------ */
