@@ -53,7 +53,7 @@ bool run_library_takes(const struct run *run, uint32_t gang, const struct plan_u
     if (members < 2 || p->tensor > 1 || p->offload != OFFLOAD_NOTHING || unit->pass == PLAN_NORM) return false;
     if (run_collective_is_paced(&plan->hardware, 0) || has_device_twice(plan, &plan->gangs[gang])) return false;
     if (op->collective == COLLECTIVE_ALL_GATHER) return true;
-    if (unit->pass == PLAN_REDUCE && parallel_encodes_gradients(&plan->jobs.jobs[unit->job])) return false;
+    if (unit->pass == PLAN_REDUCE && parallel_encodes_gradients(job)) return false;
     if (op->collective != COLLECTIVE_ALL_REDUCE && op->collective != COLLECTIVE_REDUCE_SCATTER) return false;
     if (unit->pass == PLAN_JOIN && p->replicated > 0) return false; /* equal members are left out of the sum */
     return members == 2 || (run->options->nccl_sums && !job_sums_as_tree(job));
