@@ -96,6 +96,7 @@ enum status adapter_read(const struct job *job, const struct state_tables *table
     enum status status = open_weights(job, &arena, &path, &file, err);
     if (status == STATUS_OK && base) status = check_base(file, path, *base, err);
     if (status == STATUS_OK) status = fill(file, path, &walk, &count, err);
+    if (status == STATUS_OK) weights_round(job, tables, shard_count, states);
     safetensors_close(file);
     arena_release(&arena);
     if (status != STATUS_OK) error_add(err, "the adapter of job '%s'", job->name);

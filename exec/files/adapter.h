@@ -11,7 +11,7 @@
 #define ADAPTER_BASE_KEY "spillway_base_bf16"
 
 /*
- * Fills the shards' adapters from job->adapter.from; rounded weights are as they are. `base`: the network's
+ * Fills the shards' adapters from job->adapter.from, and what is rounded of them. `base`: the network's
  * weights_base_fingerprint(), compared with the file's if it has one; NULL: it is not compared.
  * Errors: STATUS_BAD_INPUT with the tensor and its fault, or for an adapter of another network; STATUS_IO.
  */

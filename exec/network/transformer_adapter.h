@@ -1,8 +1,9 @@
 /*
  * Low-rank adapters of linear layers (models/network/network_trained.h): y += scale B(A x).
  *
- * A and B are fp32 in any precision, and so are their products. x A is made again in the backward pass: nothing is
- * kept. Each layer's calls depend only on the layer, as all others do.
+ * A and B have the precision of activations, and so do their products: in bf16 the product with W is rounded before
+ * that with B is added. x A is made again in the backward pass: nothing is kept. Each layer's calls depend only on the
+ * layer, as all others do.
  */
 #ifndef SPILLWAY_EXEC_NETWORK_TRANSFORMER_ADAPTER_H
 #define SPILLWAY_EXEC_NETWORK_TRANSFORMER_ADAPTER_H

@@ -91,6 +91,5 @@ double job_adapter_scale(const struct job_adapter *adapter)
 const char *job_half_lacks(const struct job *job)
 {
     if (job->precision != PRECISION_BF16) return NULL;
-    if (job->network.experts > 0) return "experts";
-    return job->network.trained && job->network.trained->rank > 0 ? "adapters" : NULL;
+    return job->network.experts > 0 ? "experts" : NULL;
 }

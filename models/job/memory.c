@@ -22,7 +22,7 @@
 
 static bool is_rounded(struct state_format format, const struct tensor_spec *spec)
 {
-    return !spec->adapter && precision_halves_weight(format.weights, spec->matrix);
+    return precision_halves_tensor(format.weights, spec->matrix, spec->adapter);
 }
 
 /* Returns the bytes of a tensor's number; 0 if the part does not store it. */

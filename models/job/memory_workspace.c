@@ -273,7 +273,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put_numbers(layout, "d_qkv", w->d_qkv, how);
         put_numbers(layout, "d_wide", w->d_wide, how);
     }
-    if (w->adapter > 0) memory_put(layout, "adapter", (forward ? 1 : 2) * w->adapter);
+    if (w->adapter > 0) put_numbers(layout, "adapter", (forward ? 1 : 2) * w->adapter, how);
     if (w->gathered > 0) put_numbers(layout, "gathered", w->gathered, how);
     if (w->norm_parts > 0 && !forward) memory_put(layout, "norm_parts", w->norm_parts);
     if (w->pieces > 0) memory_put(layout, "pieces", w->pieces);

@@ -84,6 +84,12 @@ static inline bool precision_halves_weight(uint32_t precision, bool matrix)
     return precision == PRECISION_BF16 || (precision == PRECISION_BF16_WEIGHTS && matrix);
 }
 
+/* Returns true if passes read this tensor in 16 bits: adapters beside rounded weights are fp32. */
+static inline bool precision_halves_tensor(uint32_t precision, bool matrix, bool adapter)
+{
+    return precision_halves_weight(precision, matrix && !adapter);
+}
+
 /* Returns the bytes of a matrix's number as passes read it. */
 static inline uint64_t precision_weight_bytes(uint32_t precision)
 {

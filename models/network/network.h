@@ -174,7 +174,7 @@ struct tensor_spec {
                            (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
     bool frozen;        /* has no gradient and no step */
-    bool adapter;       /* of an adapter: fp32 in any precision, in files of its own */
+    bool adapter;       /* of an adapter: of activations' precision, in files of its own */
     const char *of_expert[2]; /* files have a matrix for each expert and for each of these names in place of one tensor
                                  (exec/files/weights.c); NULL: they do not */
 };

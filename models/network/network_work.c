@@ -114,7 +114,7 @@ struct network_work_linear {
     uint64_t times; /* how often */
     bool loss; /* makes a loss: fp32 among halves */
     bool frozen, frozen_bias; /* no gradient is made */
-    uint64_t rank; /* of its adapter, which is fp32 in any precision; 0: none */
+    uint64_t rank; /* of its adapter, whose products have the precision of activations; 0: none */
 };
 
 static struct network_work_linear product(uint64_t rows, uint64_t out, uint64_t in, bool bias, uint64_t times,

@@ -154,6 +154,12 @@ static const struct subject {
      {{.rank = 4, .alpha = 8, .all_linear = true},
       {.rank = 3, .alpha = 300, TARGETS(last_targets)},
       {.rank = 6, .alpha = 200, .all_linear = true}}, false},
+    /* adapters of 16 bits, next to frozen layers */
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, BF16}, {FP32, BF16, BF16}, {{0}, {0}, LAYERS(lowest_layers)},
+     {{.rank = 5, .alpha = 20, .all_linear = true}, {.rank = 3, .alpha = 300, TARGETS(last_targets)}, {0}}, false},
     /* frozen experts, of which some get no row */
     {"{\"model_type\": \"mixtral\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 24, \"num_local_experts\": 64, "

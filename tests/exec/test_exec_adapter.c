@@ -12,8 +12,10 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/json/json_in.h"
 #include "base/size.h"
 #include "exec/files/adapter.h"
@@ -277,16 +279,18 @@ static uint64_t base_of(const struct trainer *trainer)
 /* An adapter that was trained beside a network in one precision is read beside the same network in the other. */
 static void test_precisions(void **state)
 {
-    static const enum precision precisions[] = {PRECISION_FP32, PRECISION_BF16_WEIGHTS};
+    static const enum precision precisions[][2] = {
+        {PRECISION_FP32, PRECISION_BF16_WEIGHTS}, {PRECISION_BF16, PRECISION_FP32}};
     (void)state;
-    for (size_t f = 0; f < ARRAY_COUNT(folders); f++) {
+    for (size_t f = 0; f < 2 * ARRAY_COUNT(folders); f++) {
         const struct trainer_options options = {.blocks_per_shard = 2, .slices = 1};
+        const enum precision *const both = precisions[f / ARRAY_COUNT(folders)];
         struct trainer trainers[2];
         struct golden golden;
         struct error err = {0};
-        read_golden(folders[f], &golden);
+        read_golden(folders[f % ARRAY_COUNT(folders)], &golden);
         for (size_t p = 0; p < 2; p++) {
-            golden.job.precision = precisions[p];
+            golden.job.precision = both[p];
             begin(&trainers[p], &golden, &options, golden.before);
         }
         for (size_t p = 0; p < 2; p++) {
@@ -301,13 +305,125 @@ static void test_precisions(void **state)
                 fail_msg("%s", err.text);
             support_folder_remove(folder);
         }
-        struct weights_walk walk = {.job = &trainers[0].job, .tables = trainers[0].state_tables,
-                                    .shard_count = trainers[0].shard_count, .states = trainers[0].states};
+        struct trainer *const wide = &trainers[both[0] == PRECISION_FP32 ? 0 : 1];
+        struct weights_walk walk = {.job = &wide->job, .tables = wide->state_tables, .shard_count = wide->shard_count,
+                                    .states = wide->states};
         struct weights_tensor tensor = {0};
         while (weights_walk_next(&walk, &tensor) && !tensor.spec->frozen) {}
         tensor.values[tensor.spec->elements - 1] += 1; /* another network's */
         assert_true(base_of(&trainers[0]) != base_of(&trainers[1]));
         for (size_t p = 0; p < 2; p++) trainer_release(&trainers[p]);
+        release_golden(&golden);
+    }
+}
+
+/* --- 16 bits throughout ----------------------------------------------------------------------- */
+
+/* As those of whole networks (tests/support/planner/support_family_half.c). */
+static const double gradient_tolerance = 0.03, loss_tolerance = 0.01;
+
+/* Makes all values ones that bf16 has, so that each precision begins with the same ones. */
+static void round_all(struct trainer *trainer)
+{
+    struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables,
+                                .shard_count = trainer->shard_count, .states = trainer->states};
+    struct weights_tensor tensor;
+    while (weights_walk_next(&walk, &tensor))
+        for (uint64_t i = 0; i < tensor.spec->elements && !tensor.halves; i++)
+            tensor.values[i] = bf16_widen(bf16_nearest(tensor.values[i]));
+    weights_round(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states);
+}
+
+/* Lists the adapters' values. Returns their number. */
+static uint64_t list_adapters(const struct trainer *trainer, double *out)
+{
+    struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables,
+                                .shard_count = trainer->shard_count, .states = trainer->states};
+    struct weights_tensor tensor;
+    uint64_t count = 0;
+    while (weights_walk_next(&walk, &tensor))
+        for (uint64_t i = 0; i < tensor.spec->elements && tensor.spec->adapter; i++)
+            out[count++] = (double)tensor.values[i];
+    return count;
+}
+
+/* Steps once by sgd with rate 1; `gradient` gets the difference of the adapters. Returns the loss. */
+static double step_in(const struct golden *golden, enum precision precision, double *gradient, double *before)
+{
+    const struct trainer_options options = {.blocks_per_shard = 1, .slices = 1, .poison = true};
+    struct golden with = *golden;
+    struct trainer trainer;
+    with.job.precision = precision;
+    with.job.optimizer = family_optimizer(OPTIMIZER_SGD);
+    begin(&trainer, &with, &options, golden->before);
+    round_all(&trainer);
+    take_batch(&trainer, golden, 0);
+    const uint64_t count = list_adapters(&trainer, before);
+    trainer_step(&trainer, test.two, 0);
+    list_adapters(&trainer, gradient);
+    for (uint64_t i = 0; i < count; i++) gradient[i] = before[i] - gradient[i];
+    const double loss = trainer.loss;
+    trainer_release(&trainer);
+    return loss;
+}
+
+static double norm_of_difference(const double *a, const double *b, uint64_t count)
+{
+    double squares = 0;
+    for (uint64_t i = 0; i < count; i++) squares += (a[i] - b[i]) * (a[i] - b[i]);
+    return sqrt(squares);
+}
+
+static void check_gradients(const struct golden *golden, const char *name)
+{
+    const uint64_t count = network_trained_parameters(&golden->job.network);
+    double *const none = calloc(5 * count, sizeof *none), *const fp32 = none + count, *const weights = fp32 + count;
+    double *const half = weights + count, *const before = half + count;
+    assert_non_null(none);
+    const double expected = step_in(golden, PRECISION_FP32, fp32, before);
+    step_in(golden, PRECISION_BF16_WEIGHTS, weights, before);
+    const double loss = step_in(golden, PRECISION_BF16, half, before);
+    const double norm = norm_of_difference(fp32, none, count);
+    const double rough = norm_of_difference(weights, fp32, count) / norm;
+    const double error = norm_of_difference(half, fp32, count) / norm;
+    print_message("%s in bf16: loss %.6f (fp32: %.6f), gradient off by %.2f %% of its norm (bf16-weights: %.2f %%)\n",
+                  name, loss, expected, 100 * error, 100 * rough);
+    if (!(fabs(loss - expected) <= loss_tolerance * expected)) fail_msg("loss %.9g, expected %.9g", loss, expected);
+    if (!(error <= gradient_tolerance + 6 * rough)) fail_msg("gradient off by %.3g of its norm", error);
+    assert_true(error > 0);
+    free(none);
+}
+
+/* PEFT's run in fp32 has about the same losses. */
+static void check_losses(const struct golden *golden)
+{
+    const struct trainer_options options = {.blocks_per_shard = 2, .slices = 1, .poison = true};
+    const json_t *losses = json_object_get(json_input_root(golden->run), "losses");
+    struct trainer trainer;
+    begin(&trainer, golden, &options, golden->before);
+    for (size_t step = 0; step < STEPS; step++) {
+        const double expected = json_number_value(json_array_get(losses, step));
+        take_batch(&trainer, golden, step);
+        trainer_step(&trainer, test.two, step);
+        if (!(fabs(trainer.loss - expected) <= loss_tolerance * expected))
+            fail_msg("loss of step %zu: %.9g, expected %.9g", step, trainer.loss, expected);
+    }
+    trainer_release(&trainer);
+}
+
+/* An adapter in bf16, with a master in fp32, beside the same one in fp32, and in every cut. */
+static void test_half(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < ARRAY_COUNT(folders); f++) {
+        struct golden golden;
+        read_golden(folders[f], &golden);
+        check_gradients(&golden, strrchr(folders[f], '/') + 1);
+        golden.job.precision = PRECISION_BF16;
+        assert_null(unit_unsupported(&golden.job));
+        check_losses(&golden);
+        golden.job.optimizer = family_optimizer(OPTIMIZER_ADAMW);
+        family_check_cuts(&test, &golden.job, true);
         release_golden(&golden);
     }
 }
@@ -386,6 +502,7 @@ static void test_other_network(void **state)
 static int set_up(void **state)
 {
     (void)state;
+    test.fill_batch = family_fill_tokens;
     return family_set_up(&test, "tests/exec/test_exec_adapter.c");
 }
 
@@ -399,7 +516,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peft), cmocka_unit_test(test_new),
                                        cmocka_unit_test(test_round),
-                                       cmocka_unit_test(test_precisions), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_precisions), cmocka_unit_test(test_half),
+                                       cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_other_network)};
     return cmocka_run_group_tests_name("adapters", tests, set_up, tear_down);
 }

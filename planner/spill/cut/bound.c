@@ -143,7 +143,7 @@ static double layer_bytes(const struct job *job, uint64_t layer, enum bound_byte
                               precision_bytes(job->optimizer.moments));
     double bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        bool rounded = !specs[i].adapter && precision_halves_weight(job->precision, specs[i].matrix);
+        bool rounded = precision_halves_tensor(job->precision, specs[i].matrix, specs[i].adapter);
         bool whole = which != BOUND_WEIGHTS && !specs[i].frozen;
         if (which == BOUND_CHANGED && specs[i].frozen) continue;
         double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);

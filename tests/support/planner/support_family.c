@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/bf16.h"
 #include "base/json/json_in.h"
 #include "base/random.h"
 #include "exec/files/safetensors.h"
@@ -63,8 +64,11 @@ void family_fill_states(struct trainer *trainer, uint64_t seed)
         memset(trainer->states[s], 0, trainer->state_tables[s].layout.bytes);
     while (weights_walk_next(&walk, &tensor)) {
         float around = tensor.spec->init == INIT_ONE ? 1.0f : 0.0f;
-        for (uint64_t j = 0; j < tensor.spec->elements; j++)
-            tensor.values[j] = (float)((random_unit(seed, counter++) - 0.5) * 0.8) + around;
+        for (uint64_t j = 0; j < tensor.spec->elements; j++) {
+            const float value = (float)((random_unit(seed, counter++) - 0.5) * 0.8) + around;
+            if (tensor.halves) tensor.halves[j] = bf16_nearest(value); /* frozen */
+            else tensor.values[j] = value;
+        }
     }
     weights_round(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states);
 }
