@@ -91,6 +91,12 @@ static struct run_collective_data squared(const struct run *run, const struct pl
     return (struct run_collective_data){.from = own, .to = own, .count = op->op->bytes / sizeof(double)};
 }
 
+/* Returns the place of a range among all weights: in a state that has all, after what is frozen. */
+static uint64_t whole_place(const struct chunk_tables *tables, const struct chunk_share_part *part)
+{
+    return tables->memory.splits_weights ? part->whole : part->here;
+}
+
 static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
 {
     /* the first chunk's table, in place */
@@ -105,7 +111,8 @@ static struct run_collective_data gathered(const struct run *run, const struct p
         const struct chunk_share_part *const part =
             &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
         if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE)
-            add_range(&data, part->whole, op->use_count == 1 ? part->whole : part->here, part->bytes);
+            add_range(&data, whole_place(from, part), op->use_count == 1 ? whole_place(from, part) : part->here,
+                      part->bytes);
     }
     return data;
 }

@@ -8,6 +8,7 @@
 #include "exec/network/transformer.h"
 #include "models/job/memory_layout.h"
 #include "models/job/parallel_memory.h"
+#include "models/network/network_trained.h"
 #include "models/network/tensor_share.h"
 
 /* Returns the entries of a piece's layers. */
@@ -136,7 +137,8 @@ static const void *table_of(const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0 || !a->state) return NULL;
-    return m->copies_table || m->gathers_table ? transformer_at(a->state, m->table_weights_offset) : a->table;
+    if (m->copies_table || m->gathers_table) return transformer_at(a->state, m->table_weights_offset);
+    return (const char *)a->table + m->table_offset;
 }
 
 /* Returns the arguments of a pass over a piece, without the boundaries to other pieces. */
@@ -158,7 +160,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .gradient = a->gradient,
         .norms = a->norms,
         .table = head ? table_of(a) : NULL,
-        .table_gradient = head && a->gradient && m->table_rows > 0
+        .table_gradient = head && a->gradient && m->trains_table
                           ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
         .begins = a->begins,
@@ -204,6 +206,8 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
     const struct chunk_memory *m = &a->tables->memory;
     const uint32_t last = m->piece_count - 1;
     const bool both = m->piece_count == CHUNK_PIECES_MAX, second = a->pass == PLAN_BACKWARD_WEIGHT;
+    const uint64_t first_trained = network_first_trained(&a->tables->job->network);
+    if (m->pieces[last].first + m->pieces[last].count <= first_trained) return;
     if (!holds_embedding(m, last)) {
         struct unit_arguments unit = unit_of(a, last);
         if (both && !a->activations && !second) embed(kernels, a, between(a));
@@ -212,7 +216,7 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
         unit.gradient_out = both ? d_between(a) : a->gradient_out;
         unit_compute(kernels, &unit);
     }
-    if (!m->has_embedding || a->pass == PLAN_BACKWARD_INPUT) return;
+    if (!m->has_embedding || first_trained > 0 || a->pass == PLAN_BACKWARD_INPUT) return;
     struct unit_arguments unit = unit_of(a, 0);
     unit.pass = PLAN_BACKWARD;
     unit.gradient_in = both ? d_between(a) : a->gradient_in;
@@ -230,7 +234,8 @@ static struct sum_tree tree_of(const struct chunk_arguments *a)
 static float *gradient_at(const struct chunk_arguments *a, uint32_t level)
 {
     const struct chunk_memory *m = &a->tables->memory;
-    return level == m->levels ? a->gradient : transformer_at(a->levels, level * m->gradient_bytes);
+    if (level == m->levels || m->level_bytes == 0) return a->gradient; /* without bytes nothing is trained */
+    return transformer_at(a->levels, level * m->gradient_bytes);
 }
 
 static double *loss_at(const struct chunk_arguments *a, uint32_t level)
@@ -273,7 +278,8 @@ static void pass_in_tree(const struct kernels *kernels, const struct chunk_argum
     const struct chunk_sums sums = {kernels, a};
     struct chunk_arguments own = *a;
     const bool back = a->pass == PLAN_BACKWARD; /* from the last slice to the first */
-    assert(t.index < t.count && (t.levels == 0 || a->levels || a->pass == PLAN_EVALUATE));
+    assert(t.index < t.count);
+    assert(a->tables->memory.level_bytes == 0 || a->levels || a->pass == PLAN_EVALUATE);
     own.microbatch.adds = !(back ? is_last_slice(a) : is_first_slice(a));
     if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, sum_tree_level(&t));
     if (a->loss) own.loss = loss_at(a, sum_tree_level(&t));
@@ -287,7 +293,7 @@ static void pass_in_tree(const struct kernels *kernels, const struct chunk_argum
 static void add_table_gradient(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
-    if (m->table_rows == 0 || m->copies_table || !m->has_embedding) return;
+    if (!m->trains_table || m->copies_table || !m->has_embedding) return;
     kernels->add(kernels, a->gradient, a->gradient, a->table_gradient,
                  (int64_t)(m->table_rows * a->job->network.width));
 }
@@ -296,7 +302,7 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
 static void update_table(const struct kernels *kernels, const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
-    if (m->table_rows == 0 || !m->copies_table || !m->has_head) return;
+    if (!m->trains_table || !m->copies_table || !m->has_head) return;
     const struct unit_arguments unit = {.job = a->job, .minibatch = a->minibatch, .norms = a->norms, .guard = a->guard,
                                         .state = transformer_at(a->state, m->table_state_offset)};
     transformer_update_rows(kernels, &unit, chunk_table_gradient(a->tables, a->gradient), m->table_rows);
@@ -319,12 +325,13 @@ static void keep_version(const struct kernels *kernels, const struct chunk_argum
     const struct chunk_memory *m = &a->tables->memory;
     const struct kernels *const own = kernels_of(kernels, a->job);
     if (!a->version) return;
-    transformer_copy(own, a->version, a->state, state->parts[STATE_WEIGHTS].bytes);
+    transformer_copy(own, a->version, a->state, state_weight_bytes(state));
     if (!m->copies_table || !m->has_head) return;
     const struct state_layout *table = &m->table_rows_layout;
+    const enum state_part part = m->trains_table ? STATE_WEIGHTS : STATE_FROZEN;
     transformer_copy(own, transformer_at(a->version, m->table_weights_offset),
-                     transformer_at(a->state, m->table_state_offset + table->parts[STATE_WEIGHTS].offset_bytes),
-                     table->parts[STATE_WEIGHTS].bytes);
+                     transformer_at(a->state, m->table_state_offset + table->parts[part].offset_bytes),
+                     table->parts[part].bytes);
 }
 
 static void update(const struct kernels *kernels, const struct chunk_arguments *a)
@@ -351,7 +358,8 @@ static void encode_gradient(const struct kernels *kernels, const struct chunk_ar
     const struct chunk_memory *m = &a->tables->memory;
     const struct memory_table *own = &a->tables->parameters;
     const uint64_t bytes = m->splits_gradients ? m->whole_gradient_bytes : m->gradient_bytes;
-    const uint64_t table_bytes = m->has_head ? m->table_rows * a->tables->job->network.width * sizeof(float) : 0;
+    const uint64_t table_bytes = m->has_head && m->trains_table
+                                 ? m->table_rows * a->tables->job->network.width * sizeof(float) : 0;
     uint64_t at = 0;
     for (uint32_t i = 0; i < own->count; i++) {
         clear_between(kernels, a->gradient, at, own->entries[i].offset_bytes);

@@ -123,7 +123,7 @@ static void add_table_gradient(const struct kernels *kernels, const struct chunk
 /* Returns true for an embedding's table that the head of another chunk reads on the same device. */
 static bool has_table_gradient(const struct chunk_memory *m, uint32_t section)
 {
-    return m->sections[section].kind == CHUNK_SECTION_TABLE && !m->copies_table;
+    return m->trains_table && m->sections[section].kind == CHUNK_SECTION_TABLE && !m->copies_table;
 }
 
 void chunk_update_share(const struct kernels *kernels, const struct chunk_arguments *a)
@@ -148,11 +148,13 @@ static void square_range(const struct kernels *kernels, const struct chunk_argum
 {
     const struct memory_table *parameters = &a->tables->parameters;
     const float *const gradient = gradient_of(a->tables, a->gradient, own);
-    for (uint32_t i = 0; i < parameters->count; i++) {
+    for (uint32_t i = 0, trained = 0; i < parameters->count; i++) {
         const struct memory_entry *entry = &parameters->entries[i];
+        if (a->tables->state.parts[STATE_FROZEN].entries[i].bytes > 0) continue;
+        double *const sum = &sums[trained++];
         const uint64_t first = entry->offset_bytes / sizeof(float), end = first + entry->bytes / sizeof(float);
         const uint64_t from = max_u64(first, own->first), to = min_u64(end, own->first + own->count);
-        if (from < to) kernels->squares(kernels, &sums[i], gradient + (from - own->first), (int64_t)(to - from), true);
+        if (from < to) kernels->squares(kernels, sum, gradient + (from - own->first), (int64_t)(to - from), true);
     }
 }
 
@@ -162,9 +164,10 @@ void chunk_norm_share(const struct kernels *kernels, const struct chunk_argument
     const struct network *network = &a->tables->job->network;
     const struct chunk_share *share = &a->tables->shares[a->rank];
     const uint64_t first_layer = a->tables->shards[0].first_layer;
-    const uint32_t count = a->tables->parameters.count;
+    const struct parallel_layers *const last = &m->pieces[m->piece_count - 1];
     double *const sums = a->norms + memory_tensor_count(network, 0, first_layer);
-    kernels->zero(kernels, sums, count * sizeof *sums);
+    kernels->zero(kernels, sums, memory_tensor_count(network, first_layer, last->first + last->count - first_layer) *
+                                     sizeof *sums);
     for (uint32_t i = 0; i < m->section_count; i++) {
         const struct chunk_share_section *own = &share->sections[i];
         if (own->count == 0 || m->sections[i].kind == CHUNK_SECTION_HEAD) continue; /* a table counts once */

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "exec/network/transformer_adapter.h"
 #include "models/job/learning_rate.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 /* --- tensors ---------------------------------------------------------------------------------- */
@@ -361,9 +362,9 @@ void transformer_linear_backward(const struct transformer_unit *unit, kernel_num
             product_backward(unit, d_in, accumulate, w.g ? w.g + piece.weight : NULL, 0, d_bias, d_out,
                              transformer_read_number(unit, x, piece.x), &piece.product);
     }
-    if (unit->leaves_weights) return;
     if (l.part) return;
     transformer_adapter_backward(unit, dx, dy, x, layer, &l);
+    if (unit->leaves_weights) return;
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
 }
@@ -444,6 +445,15 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
+/* Returns the bytes before the tables' weights, which are frozen: of other layers in the same state. A pass that only
+ * reads rows has only their weights. */
+static uint64_t tables_offset(const struct transformer_unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const bool frozen = network_first_trained(unit->network) > 0;
+    return a->row_count > 0 || frozen ? 0 : a->tables->state.layout.parts[STATE_WEIGHTS].offset_bytes;
+}
+
 void transformer_gather(const struct transformer_unit *unit, kernel_number *x,
                         const struct transformer_table_rows *rows)
 {
@@ -452,9 +462,9 @@ void transformer_gather(const struct transformer_unit *unit, kernel_number *x,
         transformer_gather_split(unit, x, rows);
         return;
     }
-    /* A pass that only reads has only the weights. */
     const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
-    const void *const weights = transformer_at(unit->arguments->state, (uint64_t)rows->first * row_bytes);
+    const void *const weights = transformer_at(unit->arguments->state,
+                                               tables_offset(unit) + (uint64_t)rows->first * row_bytes);
     if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
         k->embed_forward_bf16(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t,
                               unit->c, rows->vocabulary, rows->first_row, rows->row_count);

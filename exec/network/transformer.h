@@ -213,6 +213,9 @@ static inline struct transformer_linear transformer_by_rows(struct transformer_l
 /* Adds up the devices' parts of a sum, if there is a tensor group. */
 void transformer_sum(const struct transformer_unit *unit, float *values, int64_t count);
 
+/* As transformer_sum(), of numbers. Those of 16 bits are in host memory. */
+void transformer_sum_numbers(const struct transformer_unit *unit, kernel_number *values, int64_t count);
+
 /* Returns room for all rows of a sum (R,C) whose own rows go to `own`, and completes that sum. */
 kernel_number *transformer_sum_room(const struct transformer_unit *unit, kernel_number *own);
 void transformer_complete_sum(const struct transformer_unit *unit, kernel_number *own, kernel_number *sum);

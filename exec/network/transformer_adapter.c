@@ -4,7 +4,12 @@
  *     h = s x A^T                 y  += h B^T                    2 R r (in + out) FLOPs
  *     g = s dy B                  dB  = dy^T h,  dA = g^T x,  dx += g A
  *
- * The gradients of A and B have one factor s each: h has it in dB, g in dA.
+ * The gradients of A and B have one factor s each: h has it in dB, g in dA. Where the gradients of weights come in a
+ * second unit, the first makes g for dx, and the second g again.
+ *
+ * A tensor group cuts A and B as it cuts W. By columns, B is cut and A is whole: g, of the device's columns of dy, is a
+ * part of a sum over the group, as dx is, and dA needs all of it. By rows, A is cut and B is whole: h is a part of a
+ * sum, as y is, and dB needs all of it.
  */
 #include "exec/network/transformer_adapter.h"
 
@@ -25,7 +30,7 @@ static bool find(const struct transformer_unit *unit, uint64_t layer, const stru
 {
     const struct network *n = unit->network;
     if (!network_is_adapted(n, layer, linear->weight)) return false;
-    assert(!unit->split && !unit->leaves_weights && unit->adapter);
+    assert(unit->pieces == 1 && unit->adapter);
     const struct network_trained *trained = n->trained;
     const uint32_t a = trained->layers[layer].tensors + network_adapters_before(n, layer, linear->weight);
     *out = (struct transformer_adapter){.a = transformer_tensor(unit, layer, a),
@@ -63,10 +68,12 @@ void transformer_adapter_backward(const struct transformer_unit *unit, kernel_nu
     struct transformer_adapter adapter;
     if (!find(unit, layer, l, &adapter)) return;
     const kernel_number *const a = adapter.a.weights.numbers, *const b = adapter.b.weights.numbers;
-    make_inner(unit, x, l, &adapter);
     k->linear_input(k, adapter.d_inner, dy, b, l->rows, l->out, adapter.rank, false, false);
     k->scale(k, adapter.d_inner, adapter.d_inner, l->rows * adapter.rank, adapter.scale);
     if (dx) k->linear_input(k, dx, adapter.d_inner, a, l->rows, adapter.rank, l->in, false, true);
+    if (unit->leaves_weights) return;
+    make_inner(unit, x, l, &adapter);
+    transformer_sum_numbers(unit, l->by_rows ? adapter.inner : adapter.d_inner, l->rows * adapter.rank);
     k->linear_weight(k, adapter.b.g, NULL, dy, adapter.inner, l->rows, l->out, adapter.rank, false, 0);
     k->linear_weight(k, adapter.a.g, NULL, adapter.d_inner, x, l->rows, adapter.rank, l->in, false, 0);
     transformer_step(unit, &adapter.a, true);

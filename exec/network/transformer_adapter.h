@@ -14,7 +14,8 @@
 void transformer_adapter_forward(const struct transformer_unit *unit, kernel_number *y, const kernel_number *x,
                                  uint64_t layer, const struct transformer_linear *linear);
 
-/* Adds its part to dx(rows,in), which may be NULL, and steps A and B, from dy(rows,out). */
+/* Adds its part to dx(rows,in), which may be NULL, and steps A and B, unless their gradients come later, from
+ * dy(rows,out). */
 void transformer_adapter_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
                                   const kernel_number *x, uint64_t layer, const struct transformer_linear *linear);
 

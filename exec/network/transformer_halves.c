@@ -50,7 +50,7 @@ void pass_input_half(const struct transformer_unit *unit, uint64_t end)
         pass_head(unit, end, kept, input_of_halves(unit, end), d_in);
         d_out = d_in;
     }
-    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+    for (uint64_t layer = end; layer-- > pass_lowest_layer(a);) {
         const struct transformer_unit half = half_of(unit, layer);
         const kernel_number *in = input_of_halves(unit, layer);
         kernel_number *d_in = d_input_of_half(unit, layer);
@@ -65,7 +65,7 @@ void pass_weight_half(const struct transformer_unit *unit, uint64_t end)
 {
     const struct unit_arguments *a = unit->arguments;
     const uint64_t last = a->shard->first_layer + a->shard->layer_count - 1;
-    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+    for (uint64_t layer = end; layer-- > pass_lowest_layer(a);) {
         const struct transformer_unit half = half_of(unit, layer);
         kernel_number *kept[TRANSFORMER_KEPT_MAX];
         (void)pass_kept(unit, activations_of_halves(a), layer, kept);

@@ -58,8 +58,7 @@ const kernel_number *pass_layer_input(const struct transformer_unit *unit, kerne
     return pass_kept(unit, all, layer - 1, kept);
 }
 
-/* Returns the first layer that goes back: below it all is frozen. */
-static uint64_t lowest_layer(const struct unit_arguments *a)
+uint64_t pass_lowest_layer(const struct unit_arguments *a)
 {
     return max_u64(a->shard->first_layer, network_first_trained(&a->job->network));
 }
@@ -69,7 +68,7 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, k
                             const kernel_number *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
-    for (uint64_t layer = end; layer-- > lowest_layer(a);) {
+    for (uint64_t layer = end; layer-- > pass_lowest_layer(a);) {
         kernel_number *kept[TRANSFORMER_KEPT_MAX];
         (void)pass_kept(unit, all, layer, kept);
         unit->transformer->block_backward(unit, layer, kept, pass_layer_input(unit, all, layer), d_out,
@@ -104,7 +103,7 @@ static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t 
                                   kernel_number *inputs, const kernel_number *d_out, bool fresh)
 {
     const struct unit_arguments *a = unit->arguments;
-    for (uint64_t layer = end; layer-- > lowest_layer(a);) {
+    for (uint64_t layer = end; layer-- > pass_lowest_layer(a);) {
         kernel_number *kept[TRANSFORMER_KEPT_MAX];
         pass_kept_alone(unit, alone, layer, kept);
         const kernel_number *in = pass_held_input(unit, inputs, layer);
@@ -241,8 +240,11 @@ void transformer_join_squares(const struct kernels *kernels, const struct unit_s
         struct tensor_spec whole[LAYER_TENSORS_MAX], parts[LAYER_TENSORS_MAX];
         const uint32_t count = network_layer_shapes(split->whole, layer, whole);
         (void)network_layer_shapes(&piece, layer, parts);
-        for (uint32_t i = 0; i < count; i++, index++)
+        for (uint32_t i = 0; i < count; i++) {
+            if (whole[i].frozen) continue;
             if (split->rank > 0 && !tensor_share_of(&whole[i], &parts[i], 0).cut) values[index] = 0;
+            index++;
+        }
     }
     unit_group_sum_doubles(split->group, split->rank, values, index);
     if (split->room) kernels->to_device(kernels, sums, values, index * sizeof *sums);

@@ -42,6 +42,9 @@ kernel_number *pass_held_input(const struct transformer_unit *unit, kernel_numbe
 void pass_head(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
                const kernel_number *in, kernel_number *d_in);
 
+/* Returns the first layer that goes back: below it all is frozen. */
+uint64_t pass_lowest_layer(const struct unit_arguments *a);
+
 /* Passes blocks forward and keeps all activations. The last output goes to `out`; NULL: nowhere. */
 void pass_blocks_forward(const struct transformer_unit *unit, uint64_t end, kernel_number *all, kernel_number *out);
 

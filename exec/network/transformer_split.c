@@ -80,8 +80,7 @@ kernel_number *transformer_sum_room(const struct transformer_unit *unit, kernel_
     return unit->gathered ? unit->gathered : unit->piece_sums ? unit->piece_sums : own;
 }
 
-/* As transformer_sum(), of numbers. Those of 16 bits are in host memory. */
-static void sum_numbers(const struct transformer_unit *unit, kernel_number *values, int64_t count)
+void transformer_sum_numbers(const struct transformer_unit *unit, kernel_number *values, int64_t count)
 {
     const uint32_t bytes = unit->kernels->number_bytes;
     if (!unit->split) return;
@@ -93,7 +92,7 @@ void transformer_complete_sum(const struct transformer_unit *unit, kernel_number
 {
     const int64_t count = unit->r * unit->c;
     transformer_add_pieces(unit, own, sum, count);
-    if (!unit->gathered) sum_numbers(unit, own, count);
+    if (!unit->gathered) transformer_sum_numbers(unit, own, count);
     else scatter_sums(unit, sum, own);
 }
 
@@ -226,7 +225,7 @@ void transformer_gather_split(const struct transformer_unit *unit, kernel_number
     const int64_t count = unit->r * unit->c;
     if (words.first_row > 0) unit->kernels->zero(unit->kernels, x, transformer_number_bytes(unit, count));
     if (words.row_count > 0) transformer_gather(unit, x, &words);
-    sum_numbers(unit, x, count);
+    transformer_sum_numbers(unit, x, count);
     if (rest.row_count > 0) transformer_gather(unit, x, &rest);
 }
 

@@ -264,7 +264,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
     if (unit.pass == PLAN_UPDATE || unit.pass == PLAN_NORM) {
         float *const of_head = shard == last ? unit.gradient : unit.table_gradient;
         const struct chunk_tables *const head = &loop->run->chunks[last];
-        if (of_head && head->memory.table_rows > 0)
+        if (of_head && head->memory.trains_table)
             arguments.table_gradient = head->shares
                                            ? chunk_share_gradient(head, of_head, CHUNK_SECTION_HEAD, arguments.rank)
                                            : chunk_table_gradient(head, of_head);
@@ -293,7 +293,8 @@ static bool is_idle(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     if (is_of_files(op)) return op->op->pass == PLAN_OPEN && op->rank > 0;
     if (op->op->pass == PLAN_STORE) return true; /* of a frozen state, which ends there */
-    if (op->op->pass == PLAN_LOAD && is_asynchronous(loop, op)) return false; /* makes the first version */
+    const bool makes_version = op->op->pass == PLAN_LOAD || op->op->pass == PLAN_UPDATE;
+    if (makes_version && is_asynchronous(loop, op)) return false; /* also where all is frozen */
     if (op->op->pass == PLAN_REDUCE) return false; /* encodes, perhaps in no time */
     return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && !is_of_host(op);
 }

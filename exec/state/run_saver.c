@@ -126,7 +126,7 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
         if (covered && covered[s]) continue;
         if (covered && run->peers && !run_peers_has_values(run, run->peers->own, s)) continue;
         if (run_is_split(run, s)) {
-            run_shares_gather(run, s, saver->copies[s], bytes); /* nothing is frozen */
+            run_shares_gather(run, s, saver->copies[s], run->tables[s].state.layout.bytes);
         } else if (!run_is_stored(run, s)) {
             memcpy(to, (const char *)run->states[s] + frozen, bytes);
         } else if (run_storage_load(run, s, to, frozen, bytes, &why) != STATUS_OK) {

@@ -37,7 +37,7 @@ void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const
         return;
     }
     for (uint32_t i = 0; i < tables->memory.section_count; i++)
-        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        for (uint32_t part = STATE_WEIGHTS; part < STATE_PARTS; part++) {
             const struct share_range range = range_of(tables, rank, i, part);
             if (range.whole >= bytes) continue;
             memcpy((char *)whole + range.whole, share + range.here, min_u64(range.bytes, bytes - range.whole));
@@ -51,7 +51,7 @@ void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const 
         run_slices_cut(run, shard, rank, whole, share);
         return;
     }
-    if (!tables->memory.splits_weights) memcpy(share, whole, tables->state.layout.parts[STATE_WEIGHTS].bytes);
+    if (!tables->memory.splits_weights) memcpy(share, whole, state_weight_bytes(&tables->state.layout));
     for (uint32_t i = 0; i < tables->memory.section_count; i++)
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
             const struct share_range range = range_of(tables, rank, i, part);
@@ -63,6 +63,12 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
 {
     for (uint32_t rank = 0; rank < run_shares_ranks(run, shard); rank++)
         run_shares_join(run, shard, rank, run_shares_at(run, shard, rank), whole, bytes);
+}
+
+void run_shares_copy_frozen(const struct run *run, uint32_t shard, void *whole)
+{
+    const struct chunk_tables *const tables = &run->chunks[shard];
+    memcpy(whole, run_shares_at(run, shard, 0), tables->state.layout.parts[STATE_FROZEN].bytes);
 }
 
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
@@ -82,14 +88,16 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
     const struct chunk_memory *const m = &to->memory;
     if (!m->copies_table || !m->has_head) return;
     const uint32_t table = 0, head = m->section_count - 1; /* the first chunk's section, and the copy's */
+    const enum state_part weights = m->trains_table ? STATE_WEIGHTS : STATE_FROZEN;
     for (uint32_t rank = 0; rank < replicas_of(run, last) * to->job->parallel.tensor; rank++) {
         const uint32_t replica = rank / to->job->parallel.tensor;
         const struct chunk_share_part *const source = from->shares[replica].sections[table].parts;
         const struct chunk_share_part *const target = to->shares[replica].sections[head].parts;
         char *const share = run_shares_at(run, last, rank);
         if (!m->splits_weights)
-            memcpy(share + m->table_weights_offset, run_shares_at(run, first, rank),
-                   m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
+            memcpy(share + m->table_weights_offset, run_shares_at(run, first, rank) + m->table_offset,
+                   m->table_rows_layout.parts[weights].bytes);
+        if (!m->trains_table) continue;
         for (uint32_t part = 0; part < STATE_PARTS; part++)
             memcpy(share + target[part].here, run_shares_at(run, first, rank) + source[part].here, target[part].bytes);
     }

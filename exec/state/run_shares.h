@@ -68,8 +68,12 @@ static inline char *run_shares_at(const struct run *run, uint32_t shard, uint32_
     return run_host_buffer_of(run, run->state_buffers[shard], rank);
 }
 
-/* Copies all shares to a whole state, or only its first `bytes`. */
+/* Copies all shares to a whole state, or only its first `bytes`. What is frozen, of which no rank has a share, stays as
+ * it is. */
 void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint64_t bytes);
+
+/* Copies the frozen weights to a whole state. */
+void run_shares_copy_frozen(const struct run *run, uint32_t shard, void *whole);
 
 /* Copy a rank's share, laid out as on its device, to a whole state of which only its first `bytes` are wanted, or back.
  * A copy of a tied table is left out. */

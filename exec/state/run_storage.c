@@ -283,6 +283,13 @@ static enum status find_room(struct run *run, uint64_t bytes, bool stored, struc
     return STATUS_OK;
 }
 
+/* Gathers a split state, with the frozen weights. */
+static void gather_whole(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+{
+    run_shares_copy_frozen(run, shard, whole);
+    run_shares_gather(run, shard, whole, bytes);
+}
+
 static enum status borrow(struct run *run, enum run_states_use use, struct run_states *out, struct error *err)
 {
     const uint32_t first = out->first, count = out->count;
@@ -305,7 +312,7 @@ static enum status borrow(struct run *run, enum run_states_use use, struct run_s
                                                         : value_bytes(run, s);
         if (run_is_split(run, s) && run_is_stored(run, s))
             TRY(gather_stored(run, s, out->states[s - first], wanted, err));
-        else if (run_is_split(run, s)) run_shares_gather(run, s, out->states[s - first], wanted);
+        else if (run_is_split(run, s)) gather_whole(run, s, out->states[s - first], wanted);
         else TRY(run_storage_load(run, s, out->states[s - first], 0, wanted, err));
     }
     return STATUS_OK;

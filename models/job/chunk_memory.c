@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "models/job/chunk_share.h"
 #include "models/job/memory_layout.h"
+#include "models/job/parallel_memory.h"
 #include "models/network/network_traits.h"
 
 /* Returns UNIT_KEEP and UNIT_INPUTS as the layers are kept. */
@@ -37,23 +38,30 @@ static uint64_t aligned(uint64_t bytes)
 static void size_values(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
     const struct state_layout state = job_state(job, layers.first, layers.count);
-    assert(state.parts[STATE_WEIGHTS].offset_bytes == 0);
+    const enum state_part table = m->trains_table ? STATE_WEIGHTS : STATE_FROZEN;
     m->state_bytes = aligned(state.bytes);
-    for (uint32_t part = STATE_WEIGHTS; part <= STATE_MASTER; part++)
+    for (uint32_t part = STATE_FROZEN; part <= STATE_MASTER; part++)
         if (state.parts[part].bytes > 0) m->value_bytes = state.parts[part].offset_bytes + state.parts[part].bytes;
-    if (pipeline_is_asynchronous(job->parallel.schedule)) m->version_bytes = aligned(state.parts[STATE_WEIGHTS].bytes);
+    if (pipeline_is_asynchronous(job->parallel.schedule)) m->version_bytes = aligned(state_weight_bytes(&state));
     m->gradient_bytes = aligned(memory_parameter_bytes(&job->network, layers.first, layers.count));
     m->table_state_offset = m->state_bytes;
     m->table_gradient_offset = m->gradient_bytes;
     if (!m->has_head) return;
-    m->gradient_bytes += aligned(m->table_rows * job->network.width * sizeof(float));
+    if (m->trains_table) m->gradient_bytes += aligned(m->table_rows * job->network.width * sizeof(float));
     if (!m->copies_table) return;
     m->table_rows_layout = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
-    m->table_weights_offset = m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes;
+    m->table_weights_offset = m->table_state_offset + m->table_rows_layout.parts[table].offset_bytes;
     m->state_bytes += aligned(m->table_rows_layout.bytes);
     if (m->version_bytes == 0) return;
     m->table_weights_offset = m->version_bytes; /* passes read a version */
-    m->version_bytes += aligned(m->table_rows_layout.parts[STATE_WEIGHTS].bytes);
+    m->version_bytes += aligned(m->table_rows_layout.parts[table].bytes);
+}
+
+/* Returns the bytes before the embedding's table, which is trained, in the state of the first chunk. */
+static uint64_t frozen_before_table(const struct job *job)
+{
+    const struct parallel_layers first = parallel_layers(job, 0);
+    return job_state(job, first.first, first.count).parts[STATE_WEIGHTS].offset_bytes;
 }
 
 static void size_levels(const struct job *job, struct chunk_memory *m)
@@ -193,6 +201,8 @@ struct chunk_memory chunk_memory(const struct job *whole, struct parallel_layers
     if (embedding) add_piece(&m, 1, layers.count - 1);
     if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
     m.copies_table = m.table_rows > 0 && splits_ends(&job->parallel);
+    m.trains_table = m.table_rows > 0 && parallel_trains_table(job);
+    if (m.trains_table) m.table_offset = frozen_before_table(job);
     size_values(job, layers, &m);
     m.whole_gradient_bytes = m.gradient_bytes;
     m.device_state_bytes = m.state_bytes;

@@ -17,9 +17,11 @@
  * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's
  * output is in the workspace only where its stage keeps nothing.
  *
+ * The table's own blob has only weights where the table is frozen, and the gradient then has no table.
+ *
  * Asynchronous schedules keep versions of the weights, which the passes read in place of the state: each a copy of the
- * beginning of the state, and then of the weights of the table's copy. The state has the newest weights and their
- * moments.
+ * beginning of the state, with the frozen weights, and then of the weights of the table's copy. The state has the
+ * newest weights and their moments.
  *
  * Where the optimizer is on the host (offload "states"), states are laid out as shares (models/job/chunk_share.h), also
  * if a replica has all of one. The host has the whole state of a replica, its device the beginning: the weights; or
@@ -75,6 +77,8 @@ struct chunk_memory {
     bool inputs_only;             /* only inputs of layers are kept */
     uint64_t table_rows;          /* of a tied table's slice, in the head's chunk and in the embedding's; 0: none */
     bool copies_table;            /* the head has a copy: the embedding is on another stage */
+    bool trains_table;            /* the table is not frozen */
+    uint64_t table_offset;        /* of the embedding's table in the state of the first chunk */
     uint64_t table_state_offset;  /* of the copy ... */
     struct state_layout table_rows_layout; /* ... which has this layout, memory_state_rows() */
     uint64_t table_gradient_offset;
@@ -87,7 +91,7 @@ struct chunk_memory {
     uint64_t scratch_offset;      /* in the workspace: a pass's */
     uint64_t handed_d_between_offset, handed_kept_offset, handed_gradients_offset; /* in the handover */
     uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes; /* of each replica */
-    uint64_t value_bytes;         /* the beginning of the state, with the weights and their copies in full precision */
+    uint64_t value_bytes;         /* the beginning of the state, with all weights and their copies in full precision */
     uint64_t device_state_bytes;  /* the beginning of the state; less than all where the optimizer is on the host */
     uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the
                                      device */
@@ -96,8 +100,9 @@ struct chunk_memory {
     uint64_t context_bytes;       /* in the handover of slices: a block's keys, and each of the other three ... */
     uint64_t context_offset;      /* ... and in the workspace, the scratch of attention to earlier tokens */
     uint64_t whole_gradient_bytes; /* of a pass ... */
-    uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy; 0: they are the
+    uint64_t whole_weight_bytes;   /* ... and all trained weights that it reads, with the table's copy; 0: they are the
                                       state's */
+    uint64_t frozen_bytes;         /* of the layers' frozen weights, which begin a state that replicas split */
     uint64_t table_weights_offset; /* of the head's copy of the table, in the state, a version or the whole weights */
     bool splits_states, splits_gradients, splits_weights; /* replicas have shares; else the rest is zero */
     bool gathers_table;            /* the head's weights are gathered with the embedding's table, of an earlier chunk */

@@ -30,10 +30,18 @@ static uint64_t place_in_part(const struct job *job, struct parallel_layers laye
     return memory_state_offset(n, layers.first, layers.count, format, part, (section->first + at) * sizeof(float));
 }
 
+/* Returns the bytes of a frozen copy of the table. */
+static uint64_t frozen_table_bytes(const struct chunk_memory *m)
+{
+    const bool has = m->has_head && m->copies_table && !m->trains_table;
+    return has ? size_align(m->table_rows_layout.bytes, MEMORY_ALIGNMENT) : 0;
+}
+
 /* Returns all weights that a replica's state may have: those that passes read, without another chunk's table. */
 static uint64_t own_weight_bytes(const struct chunk_memory *m)
 {
-    return m->gathers_table ? m->table_weights_offset : m->whole_weight_bytes;
+    if (m->gathers_table) return m->table_weights_offset;
+    return m->frozen_bytes + m->whole_weight_bytes + frozen_table_bytes(m);
 }
 
 static uint64_t add_part(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
@@ -47,7 +55,7 @@ static uint64_t add_part(const struct job *job, struct parallel_layers layers, c
         if (!has_state(m, section) || own->count == 0) continue;
         range->whole = place_in_part(job, layers, m, section, part, at);
         range->bytes = place_in_part(job, layers, m, section, part, at + own->count) - range->whole;
-        range->here = part == STATE_WEIGHTS && !m->splits_weights ? range->whole : end;
+        range->here = part == STATE_WEIGHTS && !m->splits_weights ? m->frozen_bytes + range->whole : end;
         if (part != STATE_WEIGHTS || m->splits_weights) end = size_align(end + range->bytes, MEMORY_ALIGNMENT);
     }
     return end;
@@ -67,7 +75,7 @@ struct chunk_share chunk_share(const struct job *job, struct parallel_layers lay
         share.sections[i].gradient_offset = gradient;
         gradient += section->share * sizeof(float);
     }
-    for (uint32_t part = 0; part < STATE_PARTS; part++)
+    for (uint32_t part = STATE_WEIGHTS; part < STATE_PARTS; part++)
         end = add_part(job, layers, m, &share, (enum state_part)part, end);
     share.state_bytes = end;
     return share;
@@ -75,7 +83,7 @@ struct chunk_share chunk_share(const struct job *job, struct parallel_layers lay
 
 static void cut(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
-    const uint64_t table = m->table_rows * job->network.width;
+    const uint64_t table = m->trains_table ? m->table_rows * job->network.width : 0;
     const uint64_t all = memory_parameter_bytes(&job->network, layers.first, layers.count) / sizeof(float);
     const uint64_t own = m->has_embedding ? table : 0;
     add_section(m, 0, own, CHUNK_SECTION_TABLE);
@@ -97,7 +105,7 @@ static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_sh
 /* Returns the end of the share's weights and of their copies in full precision. */
 static uint64_t value_end(const struct chunk_memory *m, const struct chunk_share *share)
 {
-    uint64_t end = m->splits_weights ? 0 : m->whole_weight_bytes;
+    uint64_t end = m->splits_weights ? 0 : m->frozen_bytes + m->whole_weight_bytes + frozen_table_bytes(m);
     for (uint32_t i = 0; i < share->count; i++)
         for (uint32_t part = STATE_WEIGHTS; part <= STATE_MASTER; part++)
             end = max_u64(end, share->sections[i].parts[part].here + share->sections[i].parts[part].bytes);
@@ -140,8 +148,9 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     m->gathers_table = (m->splits_weights || p->offload == OFFLOAD_WEIGHTS) && m->has_head && !m->has_embedding &&
                        m->table_rows > 0 && !m->copies_table;
     m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
-    m->table_weights_offset = m->whole_weight_bytes;
-    if (m->gathers_table || (m->has_head && m->copies_table))
+    m->frozen_bytes = m->layer_part_bytes[STATE_FROZEN];
+    m->table_weights_offset = m->frozen_bytes + m->whole_weight_bytes;
+    if (m->gathers_table || (m->has_head && m->copies_table && m->trains_table))
         m->whole_weight_bytes += size_align(m->table_rows * row_bytes, MEMORY_ALIGNMENT);
     cut(job, layers, m);
     m->state_bytes = m->value_bytes = 0;

@@ -6,7 +6,7 @@
  * that the head multiplies by, all other parameters, and the head's own copy of the table or its part of the table's
  * gradient. Of each section, replica r of d has a contiguous range of ceil(n / d) parameters, rounded up to 64; the
  * last replicas' ranges may be shorter, or empty. Both ends of a tied table are cut alike, so that each replica has the
- * same rows of both.
+ * same rows of both. Frozen parameters are in no section: every replica has all of their weights.
  *
  *     section        [ table        | other layers                | head's table ]
  *     replica 0        ----           ---------                     ----
@@ -16,12 +16,12 @@
  * A range of parameters is a contiguous range of every part of the state, also where tensors differ in precision
  * (memory_state_offset()). A replica's state is
  *
- *     levels 1, 2   [ all weights                      | master | first moments | second moments ]
+ *     levels 1, 2   [ frozen | all weights             | master | first moments | second moments ]
  *     level 3       [ weights                          | master | first moments | second moments ]
  *
- * with the share's ranges, section by section, of every part but `all weights`, each on a 64-byte boundary. All weights
- * are those of the layers, then those of a copy of the table. From level 2 on a replica's gradient has the ranges of
- * all sections, each with the room of the largest.
+ * with the share's ranges, section by section, of every part but `frozen` and `all weights`, each on a 64-byte
+ * boundary. All weights are those of the layers, then those of a copy of the table, frozen or not. From level 2 on a
+ * replica's gradient has the ranges of all sections, each with the room of the largest.
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_SHARE_H
 #define SPILLWAY_MODELS_JOB_CHUNK_SHARE_H

@@ -374,12 +374,31 @@ static enum status check_pieces(const struct job *job, struct error *err)
     return check_piece(p, "columns of the feed-forward part", job->network.ff_width, err);
 }
 
+/* Checks a job with frozen tensors or adapters. */
+static enum status check_trained(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const char *const key = job->adapter.rank > 0 ? "adapter" : "freeze";
+    const struct {
+        bool is;
+        const char *what;
+    } ways[] = {
+        {p->tensor > 1 || p->tensor_pieces > 0, "tensor groups"},
+        {p->zero > ZERO_GRADIENTS, "'zero' 3"},
+        {p->offload != OFFLOAD_NOTHING, "'offload'"},
+    };
+    if (!job->network.trained) return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
+        if (ways[i].is)
+            return error_set(err, STATUS_BAD_INPUT, "'parallel' with %s beside '%s' is not supported (expected none)",
+                             ways[i].what, key);
+    return STATUS_OK;
+}
+
 enum status parallel_check(const struct job *job, struct error *err)
 {
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
-    if (job->network.trained)
-        return error_set(err, STATUS_BAD_INPUT, "'parallel' beside '%s' is not supported (expected one of them)",
-                         job->adapter.rank > 0 ? "adapter" : "freeze");
+    TRY(check_trained(job, err));
     TRY(check_wishes(job, err));
     TRY(check_replicas(job, err));
     TRY(check_schedule(job, err));

@@ -13,6 +13,7 @@
 #include "models/job/chunk_share.h"
 #include "models/job/parallel_offload.h"
 #include "models/network/network_graph.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 /* --- chunks ------------------------------------------------------------------------------------- */
@@ -32,22 +33,63 @@ static bool has_two_tables(const struct job *job)
     return parallel_place(p, 0).stage != parallel_place(p, parallel_chunks(p) - 1).stage;
 }
 
-/* Counts one device's; 0 when there is none. */
-static uint64_t tied_parameters(const struct job *job)
+static bool has_table(const struct job *job)
+{
+    return !is_listed(job) && job->network.tied_head;
+}
+
+bool parallel_shares_table(const struct job *job)
+{
+    return has_table(job) && parallel_chunks(&job->parallel) > 1 && !has_two_tables(job);
+}
+
+bool parallel_trains_table(const struct job *job)
+{
+    return has_table(job) && network_first_trained(&job->network) == 0;
+}
+
+/* Counts one device's copy of the table; 0 when there is none. */
+static uint64_t copied_parameters(const struct job *job)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
     return has_two_tables(job) ? slice.vocabulary * network_word_width(&slice) : 0;
 }
 
-uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
+/* Returns those of them that are trained. */
+static uint64_t tied_parameters(const struct job *job)
+{
+    return parallel_trains_table(job) ? copied_parameters(job) : 0;
+}
+
+static uint64_t count_parameters(const struct job *job, struct parallel_layers layers, uint64_t copy,
+                                 uint64_t (*count)(const struct network *network, uint64_t layer))
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor, job->parallel.tensor_pieces);
     uint64_t sum = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = min_u64(network_alike_end(&slice, layer), end);
-        sum += (next - layer) * network_layer_parameters(&slice, layer);
+        sum += (next - layer) * count(&slice, layer);
     }
-    return end == slice.layer_count ? sum + tied_parameters(job) : sum;
+    return end == slice.layer_count ? sum + copy : sum;
+}
+
+uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
+{
+    return count_parameters(job, layers, tied_parameters(job), network_layer_trained_parameters);
+}
+
+uint64_t parallel_frozen_parameters(const struct job *job, struct parallel_layers layers)
+{
+    if (!job->network.trained) return 0;
+    return count_parameters(job, layers, copied_parameters(job) - tied_parameters(job),
+                            network_layer_frozen_parameters);
+}
+
+/* Beside rounded weights, adapters are fp32 (models/kernel/precision.h). */
+static uint64_t trained_weight_bytes(const struct job *job)
+{
+    const bool adapters = job->network.trained && job->network.trained->rank > 0;
+    return precision_bytes(precision_halves_tensor(job->precision, true, adapters) ? PRECISION_BF16 : PRECISION_FP32);
 }
 
 struct parameter_bytes parallel_parameter_bytes(const struct job *job)
@@ -57,9 +99,9 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
     /* the executor's sums are fp32 */
     bool drains = parallel_drains(job), sums = parallel_is_carried_out(&job->parallel);
     return (struct parameter_bytes){
-        .weight = precision_weight_bytes(job->precision),
+        .weight = trained_weight_bytes(job),
         .gradient = sums ? full : precision_bytes(drains ? job->precision : job->gradients),
-        .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
+        .state = moments + (trained_weight_bytes(job) == full ? 0 : full),
     };
 }
 
@@ -136,6 +178,7 @@ struct rank_state parallel_state(const struct job *job, struct parallel_layers l
 {
     struct rank_state state = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
                                                   job->parallel.data, job->parallel.zero);
+    state.weight_bytes += parallel_frozen_parameters(job, layers) * precision_weight_bytes(job->precision);
     if (parallel_offloads(&job->parallel)) state.state_bytes = state.gradient_bytes = 0;
     if (job->parallel.offload == OFFLOAD_WEIGHTS) state.weight_bytes = 0;
     return state;

@@ -22,12 +22,20 @@
 /* --- parameters ------------------------------------------------------------------------------- */
 
 /*
- * Returns the parameters on one device of the tensor group. If the head's tied table is on another stage, the head's
- * layers count a copy, which gets the same updates.
+ * Return the trained parameters on one device of the tensor group, and the frozen ones. If the head's tied table is on
+ * another stage, the head's layers count a copy, which gets the same updates.
  */
 uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers);
+uint64_t parallel_frozen_parameters(const struct job *job, struct parallel_layers layers);
 
-/* Returns the bytes of a tied table's gradient that the first and last stage add up once per minibatch, or 0. */
+/* Returns true if the head multiplies by the table of the embedding, which is in another chunk of its stage. */
+bool parallel_shares_table(const struct job *job);
+
+/* Returns true if the head's table is the embedding's, and trained. */
+bool parallel_trains_table(const struct job *job);
+
+/* Returns the bytes of a tied table's gradient that the first and last stage add up once per minibatch, or 0: also
+ * where the table is frozen. */
 uint64_t parallel_tied_bytes(const struct job *job);
 
 /* Returns the bytes of it that each rank of the two stages sends: all, as Megatron-LM does even with its
@@ -62,7 +70,7 @@ uint32_t parallel_chunk_staleness(const struct job *job, uint32_t chunk);
 /* Returns the sums of gradients that the chunk has at once, used in turn. */
 uint32_t parallel_gradient_count(const struct job *job, uint32_t chunk);
 
-/* Bytes per parameter. */
+/* Bytes per trained parameter. */
 struct parameter_bytes {
     uint64_t weight;
     uint64_t gradient; /* by the job's "gradients"; in offloaded jobs by its precision */
@@ -83,8 +91,8 @@ struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_byte
 /* Counts the parameters that a device updates. */
 uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers);
 
-/* Return bytes with the job's `zero`, without offloaded state (models/job/parallel_offload.h): on one device, and full
- * tensors, whose weights are gathered and gradients reduced. */
+/* Return bytes with the job's `zero`, without offloaded state (models/job/parallel_offload.h): on one device, which has
+ * all frozen weights, and full tensors, whose weights are gathered and gradients reduced. */
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);
 

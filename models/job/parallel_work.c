@@ -22,6 +22,7 @@
 #include "models/job/memory.h"
 #include "models/job/parallel_memory.h"
 #include "models/kernel/work_list.h"
+#include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
 /* --- chunks of layers --------------------------------------------------------------------------- */
@@ -131,6 +132,8 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     enum network_pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     uint64_t end = layers.first + layers.count;
+    const bool back = recomputes || pass == PARALLEL_WEIGHT;
+    if (back && end <= network_first_trained(&job->network)) return; /* all is frozen, also below */
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = min_u64(network_alike_end(&job->network, layer), end);
         const bool ours = parallel_is_carried_out(&job->parallel);

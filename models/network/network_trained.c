@@ -211,14 +211,23 @@ enum status network_train_only(const struct network *network, const struct netwo
 
 /* --- questions -------------------------------------------------------------------------------- */
 
-uint64_t network_layer_trained_parameters(const struct network *network, uint64_t layer)
+static uint64_t count_parameters(const struct network *network, uint64_t layer, bool frozen)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
-    uint64_t sum = 0;
-    if (!network->trained) return network_layer_parameters(network, layer);
     const uint32_t count = network_layer_shapes(network, layer, specs);
-    for (uint32_t i = 0; i < count; i++) sum += specs[i].frozen ? 0 : specs[i].elements;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += specs[i].frozen == frozen ? specs[i].elements : 0;
     return sum;
+}
+
+uint64_t network_layer_trained_parameters(const struct network *network, uint64_t layer)
+{
+    return network->trained ? count_parameters(network, layer, false) : network_layer_parameters(network, layer);
+}
+
+uint64_t network_layer_frozen_parameters(const struct network *network, uint64_t layer)
+{
+    return network->trained ? count_parameters(network, layer, true) : 0;
 }
 
 uint64_t network_trained_parameters(const struct network *network)

@@ -92,6 +92,9 @@ static inline bool network_is_adapted(const struct network *network, uint64_t la
 uint64_t network_trained_parameters(const struct network *network);
 uint64_t network_layer_trained_parameters(const struct network *network, uint64_t layer);
 
+/* Returns the others of a layer. */
+uint64_t network_layer_frozen_parameters(const struct network *network, uint64_t layer);
+
 /* Writes a module's path in transformers from the name of its weight, without ".weight". */
 enum { NETWORK_MODULE_BYTES = 96 };
 void network_module(const struct network *network, const char *weight, char out[NETWORK_MODULE_BYTES]);

@@ -69,6 +69,7 @@
 
 #include "base/try.h"
 #include "models/job/chunk_memory.h"
+#include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check_parallel_view.h"
@@ -148,7 +149,8 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
         if (lives != USE_NONE) return check_brings_norms(v) ? lives : USE_NONE;
         return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;
     case CHECK_OPERAND_TABLE_GRADIENT:
-        return v->shares_table && first && pass == (job_clips(v->job) ? PLAN_NORM : PLAN_UPDATE) ? USE_READ : USE_NONE;
+        if (!v->shares_table || !parallel_trains_table(v->job)) return USE_NONE;
+        return first && pass == (job_clips(v->job) ? PLAN_NORM : PLAN_UPDATE) ? USE_READ : USE_NONE;
     case CHECK_OPERAND_HANDOVER:
         if (v->job->parallel.slices > 1) {
             const bool forward = pass == PLAN_FORWARD || held_out;
@@ -258,7 +260,8 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
     const uint32_t own = v->global, next = own + 1;
     switch (operand) {
     case CHECK_OPERAND_STATE: {
-        bool shares = v->op->pass == PLAN_UPDATE && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
+        const bool splits = parallel_splits(p, ZERO_STATES) && v->whole.weight_bytes > 0;
+        const bool shares = v->op->pass == PLAN_UPDATE && !found && !v->gathers && splits;
         return (struct meaning){check_shard_thing(own, shares ? CHECK_THING_UPDATED_SHARES : CHECK_THING_STATE),
                                 CHECK_CLOCK_STEP};
     }

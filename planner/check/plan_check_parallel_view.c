@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "models/job/chunk_memory.h"
+#include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 
 const char *const check_operand_names[CHECK_OPERANDS] = {
@@ -70,13 +71,13 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .chunk = c->unit->shard,
         .chunks = chunks,
         .carried_out = carried_out,
-        .shares_table = carried_out && chunks > 1 && job->network.tied_head && parallel_joined_bytes(job) == 0,
+        .shares_table = carried_out && parallel_shares_table(job),
         .batch_thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
         .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
         .norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS),
         .share_norms_thing = check_job_thing(c, c->unit->job, CHECK_THING_NORMS_OF_SHARES),
-        .gathers_table = carried_out && parallel_fetches_weights(&job->parallel) && chunks > 1 &&
-                         c->unit->shard + 1 == chunks && job->network.tied_head && parallel_joined_bytes(job) == 0,
+        .gathers_table = carried_out && parallel_fetches_weights(&job->parallel) && c->unit->shard + 1 == chunks &&
+                         parallel_shares_table(job),
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
@@ -127,7 +128,7 @@ bool check_operand_exists(const struct check_parallel_view *v, enum check_operan
     if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->chunk + 1 < v->chunks;
     if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
     if (operand == CHECK_OPERAND_LEVELS)
-        return job_sums_as_tree(v->job) && v->carried_out && chunk_memory(v->job, v->layers).levels > 0;
+        return job_sums_as_tree(v->job) && v->carried_out && chunk_memory(v->job, v->layers).level_bytes > 0;
     return true;
 }
 

@@ -240,7 +240,7 @@ void gang_access_norms(struct gang_unit *u, struct gang_accesses *a, uint32_t fl
 
 bool gang_shares_table(const struct parallel_job *s)
 {
-    return s->carried_out && s->job->network.tied_head && s->joined_bytes == 0 && s->chunks > 1;
+    return s->carried_out && parallel_shares_table(s->job);
 }
 
 void gang_access_other(struct gang_unit *u, struct gang_accesses *a, uint32_t kind, uint32_t chunk, uint64_t bytes)

@@ -1,6 +1,7 @@
 /* Units at a minibatch's ends: its data, norm, update and evaluation, and the load and end of states. */
 #include "base/extreme.h"
 #include "models/job/chunk_memory.h"
+#include "models/job/parallel_memory.h"
 #include "planner/parallel/parallel_job_gang.h"
 #include "planner/parallel/parallel_job_units.h"
 
@@ -35,7 +36,7 @@ static void add_norms_copy(struct gang_unit *u, bool up)
 static void access_table_gradient(struct gang_unit *u, struct gang_accesses *a)
 {
     const struct parallel_job *s = u->s;
-    if (u->r == 0 && gang_shares_table(s))
+    if (u->r == 0 && gang_shares_table(s) && parallel_trains_table(s->job))
         gang_access_other(u, a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
 }
 

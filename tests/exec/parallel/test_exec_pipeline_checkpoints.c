@@ -57,22 +57,23 @@ static void copy_folder(const char *from, const char *to)
 
 /* Replicas of one microbatch each, whatever they split: checkpoints are equal, and each goes on under another cut and
  * level with the same bits, or spilled. */
-static void check_shared_checkpoints(uint32_t precision)
+static void check_shared_checkpoints(uint32_t precision, bool adapts)
 {
     static const struct job_cut shared[] = {
         {1, 2, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {1, 1, 1, PIPELINE_GPIPE, 2},
         {2, 1, 2, PIPELINE_1F1B, 2}};
     struct cut_job s = {.config = cut_job_configs[0], .microbatches = 2, .precision = precision};
-    const uint32_t first = 200 + 10 * precision;
+    const uint32_t first = 200 + 10 * precision + 50 * adapts, most = adapts ? ZERO_GRADIENTS : ZERO_WEIGHTS;
+    if (adapts) s.adapter = (struct job_adapter){.rank = 3, .alpha = 20, .all_linear = true};
     struct cut_job_outcome wanted, found;
     struct plan plan = {0};
     char own[64], other[64];
-    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS; zero++) {
+    for (uint32_t zero = ZERO_NOTHING; zero <= most; zero++) {
         const struct run_checkpoints checkpoints = {.folder = folder(first + zero, own), .every_steps = 1, .keep = 100,
                                                     .each = true};
         s.cut = &shared[zero];
         s.zero = zero;
-        s.offload = zero > ZERO_NOTHING;
+        s.offload = zero > ZERO_NOTHING && !adapts;
         s.weights_below = zero == ZERO_WEIGHTS;
         cut_job_plan(&s, &plan);
         cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 7 + zero, .checkpoints = &checkpoints},
@@ -81,14 +82,14 @@ static void check_shared_checkpoints(uint32_t precision)
         cut_job_same(&wanted, &found, &s);
         for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(first, other), own, step);
     }
-    for (uint32_t zero = ZERO_NOTHING; zero <= ZERO_WEIGHTS + 1; zero++) {
+    for (uint32_t zero = ZERO_NOTHING; zero <= most + 1; zero++) {
         const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
-        const bool spilled = zero > ZERO_WEIGHTS;
-        copy_folder(folder(first + (spilled ? ZERO_WEIGHTS : zero), other), own);
-        s.zero = (zero + 1) % 4;
+        const bool spilled = zero > most;
+        copy_folder(folder(first + (spilled ? most : zero), other), own);
+        s.zero = (zero + 1) % (most + 1);
         s.cut = spilled ? NULL : &shared[s.zero];
-        s.offload = !spilled && zero % 2 == 0;
-        s.weights_below = s.zero == ZERO_NOTHING && !spilled;
+        s.offload = !spilled && zero % 2 == 0 && !adapts;
+        s.weights_below = s.zero == ZERO_NOTHING && !spilled && !adapts;
         s.first = 1 + zero % 2;
         cut_job_plan(&s, &plan);
         cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
@@ -170,8 +171,9 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
                     i == 0 ? &wanted : &found);
     }
     cut_job_same(&wanted, &found, &s);
-    check_shared_checkpoints(PRECISION_BF16_WEIGHTS);
-    check_shared_checkpoints(PRECISION_BF16);
+    check_shared_checkpoints(PRECISION_BF16_WEIGHTS, false);
+    check_shared_checkpoints(PRECISION_BF16, false);
+    check_shared_checkpoints(PRECISION_FP32, true);
     check_checkpoints_of_trees();
     remove_top();
 }

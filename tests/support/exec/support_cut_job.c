@@ -14,6 +14,7 @@
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_trained.h"
 #include "tests/support/support_memory.h"
 
 const char *const cut_job_configs[CUT_JOB_CONFIGS] = {
@@ -100,6 +101,10 @@ void cut_job_plan(const struct cut_job *s, struct plan *plan)
     job->microbatch = 2;
     job->microbatches = s->microbatches;
     job->precision = s->precision;
+    job->freeze = s->freeze;
+    job->adapter = s->adapter;
+    if (s->freeze.layer_count > 0 || s->freeze.tensor_count > 0 || s->adapter.rank > 0)
+        support_train_only(job, &jobs.arena);
     if (s->cut || s->parallel) job->gradients = s->gradients;
     if (s->ratio > 0)
         job->compression[COMPRESSION_GRADIENTS] =

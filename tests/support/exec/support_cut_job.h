@@ -49,6 +49,8 @@ struct cut_job {
     uint64_t device_bytes;        /* of each device; 0: enough */
     uint32_t slices, slice_tokens[PARALLEL_SLICES_MAX]; /* of terapipe; 0: the planner's choice */
     uint32_t devices;             /* of the machine; 0: CUT_JOB_DEVICES */
+    struct network_freeze freeze;
+    struct job_adapter adapter;
 };
 
 struct cut_job_outcome {

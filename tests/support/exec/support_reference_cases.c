@@ -112,6 +112,9 @@ void reference_plan(const struct job *wanted, const char *config, struct plan *p
     job->microbatch = wanted->microbatch;
     job->microbatches = wanted->microbatches;
     job->precision = wanted->precision;
+    job->freeze = wanted->freeze;
+    job->adapter = wanted->adapter;
+    job->network.trained = wanted->network.trained;
     job->gradients = wanted->gradients;
     memcpy(job->compression, wanted->compression, sizeof job->compression);
     job->optimizer = wanted->optimizer;

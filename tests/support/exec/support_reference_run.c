@@ -16,6 +16,7 @@
 #include "exec/network/chunk.h"
 #include "models/job/learning_rate.h"
 #include "models/job/parallel_memory.h"
+#include "models/network/network_trained.h"
 
 enum { CHUNKS_MAX = 8 };
 
@@ -133,7 +134,7 @@ static bool waits(const struct job *job, uint32_t chunk)
     const struct parallel *p = &job->parallel;
     if (p->pipeline == 1) return false;
     if (job->optimizer.clip > 0) return parallel_place(p, chunk).stage > 0;
-    return job->network.tied_head && chunk + 1 == parallel_chunks(p);
+    return job->network.tied_head && network_first_trained(&job->network) == 0 && chunk + 1 == parallel_chunks(p);
 }
 
 static void make_reference(struct reference *r, const struct job *job, const struct kernels *kernels)
