@@ -222,7 +222,7 @@ static void norm_heads_backward(const struct transformer_unit *unit, kernel_numb
                                          w.weights.numbers, NULL, rows, unit->d);
     }
     transformer_add_pieces(unit, w.g, sums, unit->d);
-    transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
+    if (w.g) transformer_sum(unit, w.g, unit->d); /* over the heads of all devices */
     transformer_step(unit, &w, false);
 }
 

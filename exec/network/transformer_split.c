@@ -157,6 +157,10 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
 {
     const int64_t c = unit->c, members = unit->split ? unit->split->members : 1;
     float *const out = unit->norm_parts;
+    if (!norm->d_weight) { /* frozen, with its bias: a tensor group trains adapters or all */
+        pass(unit, norm);
+        return;
+    }
     if (unit->gathered) {
         norm_part(unit, norm, values, 1, 0, out, pass);
         transformer_sum(unit, out, norm->d_bias ? 2 * c : c);

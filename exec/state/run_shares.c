@@ -68,7 +68,8 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
 void run_shares_copy_frozen(const struct run *run, uint32_t shard, void *whole)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
-    memcpy(whole, run_shares_at(run, shard, 0), tables->state.layout.parts[STATE_FROZEN].bytes);
+    if (run_has_slices(run, shard)) run_slices_copy_frozen(run, shard, whole);
+    else memcpy(whole, run_shares_at(run, shard, 0), tables->state.layout.parts[STATE_FROZEN].bytes);
 }
 
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)

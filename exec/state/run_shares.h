@@ -105,6 +105,7 @@ void run_shares_bring(struct run *run, uint32_t device, uint32_t shard, const st
 void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
                      uint64_t bytes);
 void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share);
+void run_slices_copy_frozen(const struct run *run, uint32_t shard, void *whole);
 void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float *values);
 void run_slices_fill_table(const struct run *run, uint32_t job);
 void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,

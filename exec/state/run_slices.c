@@ -38,9 +38,16 @@ static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_
     }
 }
 
-/* Calls `each` for a rank's ranges of the tensors of all parts that begin in the first `bytes` of the whole state. */
+/* Parts of a state, [first, end), that begin in its first `bytes`. */
+struct share_parts {
+    uint32_t first, end;
+    uint64_t bytes;
+};
+static const struct share_parts all_parts = {STATE_FROZEN, STATE_PARTS, UINT64_MAX};
+
+/* Calls `each` for a rank's ranges of the tensors of these parts. */
 static void walk_tables(const struct run *run, uint32_t shard, const struct chunk_tables *slice, uint32_t rank,
-                        uint64_t bytes, each_place *each, void *context)
+                        struct share_parts parts, each_place *each, void *context)
 {
     const struct plan_shard *const about = &run->plan->shards[shard];
     const struct state_tables *const whole = &run->tables[shard].state;
@@ -53,10 +60,10 @@ static void walk_tables(const struct run *run, uint32_t shard, const struct chun
         (void)network_layer_shapes(&slice->job->network, layer, slices);
         (void)network_layer_shapes(&piece, layer, pieces);
         for (uint32_t i = 0; i < count; i++, index++)
-            for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            for (uint32_t part = parts.first; part < parts.end; part++) {
                 const struct memory_entry *const entry = &whole->parts[part].entries[index];
                 const uint64_t offset = whole->layout.parts[part].offset_bytes;
-                if (entry->bytes == 0 || offset >= bytes) continue;
+                if (entry->bytes == 0 || offset >= parts.bytes) continue;
                 const struct share_place tensor = {.share = tensor_share_of(&specs[i], &pieces[i],
                                                                             slice->job->network.pieces),
                                                    .of = {0, slices[i].elements},
@@ -69,10 +76,10 @@ static void walk_tables(const struct run *run, uint32_t shard, const struct chun
     assert(index == whole->parts[STATE_WEIGHTS].count);
 }
 
-static void walk_places(const struct run *run, uint32_t shard, uint32_t rank, uint64_t bytes, each_place *each,
-                        void *context)
+static void walk_places(const struct run *run, uint32_t shard, uint32_t rank, struct share_parts parts,
+                        each_place *each, void *context)
 {
-    walk_tables(run, shard, &run->chunks[shard], rank, bytes, each, context);
+    walk_tables(run, shard, &run->chunks[shard], rank, parts, each, context);
 }
 
 struct share_copy {
@@ -100,7 +107,7 @@ void run_slices_join(const struct run *run, uint32_t shard, uint32_t rank, const
                      uint64_t bytes)
 {
     struct share_copy copy = {rank % run_slices_members(run, shard), (char *)(uintptr_t)share, whole};
-    walk_places(run, shard, rank, bytes, join_tensor, &copy);
+    walk_places(run, shard, rank, (struct share_parts){STATE_WEIGHTS, STATE_PARTS, bytes}, join_tensor, &copy);
 }
 
 struct share_values {
@@ -118,6 +125,7 @@ static void keep_tensor(const struct share_place *place, void *context)
     const struct memory_table *const parameters = &keep->run->tables[keep->shard].parameters;
     if (!place->share.cut && keep->member > 0) return;
     for (uint32_t t = 0; t < parameters->count; t++) {
+        if (parameters->entries[t].bytes == 0) continue; /* frozen */
         const uint32_t part = run_shares_value_part(whole, t);
         if (whole->layout.parts[part].offset_bytes + whole->parts[part].entries[t].offset_bytes == place->whole)
             tensor_share_join(&place->share, keep->member, place->number_bytes, place->of, keep->share + place->here,
@@ -129,16 +137,27 @@ void run_slices_keep(const struct run *run, uint32_t shard, uint32_t rank, float
 {
     struct share_values keep = {.run = run, .shard = shard, .member = rank % run_slices_members(run, shard),
                                 .share = run_shares_at(run, shard, rank), .values = (char *)values};
-    walk_places(run, shard, rank, UINT64_MAX, keep_tensor, &keep);
+    walk_places(run, shard, rank, all_parts, keep_tensor, &keep);
 }
 
-/* Cuts a member's weights to the beginning of a share, which has all of them there. */
+/* Cuts a member's weights, frozen or not, to the beginning of a share, which has all of them there. */
 static void scatter_weights(const struct run *run, uint32_t shard, const struct share_copy *copy)
 {
+    const struct share_parts weights = {STATE_FROZEN, STATE_WEIGHTS + 1, UINT64_MAX};
     struct chunk_tables all = run->chunks[shard];
     all.shares = NULL;
-    all.state.layout.parts[STATE_WEIGHTS].offset_bytes = 0;
-    walk_tables(run, shard, &all, 0, 1, cut_tensor, (void *)(uintptr_t)copy);
+    walk_tables(run, shard, &all, 0, weights, cut_tensor, (void *)(uintptr_t)copy);
+}
+
+void run_slices_copy_frozen(const struct run *run, uint32_t shard, void *whole)
+{
+    const struct share_parts frozen = {STATE_FROZEN, STATE_FROZEN + 1, UINT64_MAX};
+    struct chunk_tables all = run->chunks[shard];
+    all.shares = NULL;
+    for (uint32_t member = 0; member < run_slices_members(run, shard); member++) {
+        struct share_copy copy = {member, run_shares_at(run, shard, member), whole};
+        walk_tables(run, shard, &all, member, frozen, join_tensor, &copy);
+    }
 }
 
 void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const void *whole, char *share)
@@ -146,7 +165,7 @@ void run_slices_cut(const struct run *run, uint32_t shard, uint32_t rank, const 
     const struct chunk_tables *const slice = &run->chunks[shard];
     struct share_copy copy = {rank % run_slices_members(run, shard), share, (char *)(uintptr_t)whole};
     if (slice->shares && !slice->memory.splits_weights) scatter_weights(run, shard, &copy);
-    walk_places(run, shard, rank, UINT64_MAX, cut_tensor, &copy);
+    walk_places(run, shard, rank, all_parts, cut_tensor, &copy);
 }
 
 void run_slices_fill_table(const struct run *run, uint32_t job)
@@ -171,7 +190,8 @@ static void call_bring(void *argument)
 {
     struct bring_call *const call = argument;
     if (call->guard.limit && call->guard.value >= atomic_load(call->guard.limit)) return;
-    walk_places(call->run, call->shard, call->rank, UINT64_MAX, join_tensor, &call->copy);
+    const struct share_parts trained = {STATE_WEIGHTS, STATE_PARTS, UINT64_MAX};
+    walk_places(call->run, call->shard, call->rank, trained, join_tensor, &call->copy);
 }
 
 void run_slices_bring(struct run *run, uint32_t device, uint32_t shard, const struct run_device_state *state, char *to,

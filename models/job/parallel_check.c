@@ -383,7 +383,8 @@ static enum status check_trained(const struct job *job, struct error *err)
         bool is;
         const char *what;
     } ways[] = {
-        {p->tensor > 1 || p->tensor_pieces > 0, "tensor groups"},
+        {p->tensor > 1 && job->network.trained && job->network.trained->rank == 0, "tensor groups"},
+        {p->tensor_pieces > 0, "'tensor_pieces'"},
         {p->zero > ZERO_GRADIENTS, "'zero' 3"},
         {p->offload != OFFLOAD_NOTHING, "'offload'"},
     };

@@ -262,7 +262,8 @@ struct exchange {
     uint64_t statistic_bytes; /* a number for each row */
     uint64_t norm_bytes;      /* the gradients of a norm's weights */
     bool sequence, exposed, overlap;
-    bool ours; /* carried out: an embedding has all rows, and each pass adds up its norms' gradients */
+    bool ours; /* carried out: an embedding has all rows ... */
+    bool norms; /* ... and each pass adds up the gradients of its norms, if they are trained */
 };
 
 static void exchange(struct exchange *list, enum collective_kind kind, uint64_t times, uint64_t bytes,
@@ -317,6 +318,16 @@ static void choices_exchange(struct exchange *list, const struct job *job, uint6
     if (of->experts > 0) exchange(list, COLLECTIVE_ALL_REDUCE, blocks, values * list->statistic_bytes, false);
 }
 
+/* Adds up the input of each adapted layer times A, or its gradient (exec/network/transformer_adapter.c). */
+static void adapters_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks)
+{
+    const struct network_trained *const trained = job->network.trained;
+    const uint64_t rows = job->microbatch * network_layer_tokens(&job->network, layer, job->sequence);
+    if (!trained || trained->layers[layer].adapted == 0) return;
+    exchange(list, COLLECTIVE_ALL_REDUCE, blocks * (uint64_t)__builtin_popcount(trained->layers[layer].adapted),
+             rows * trained->rank * precision_bytes(job->precision), false);
+}
+
 static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks,
                             enum parallel_pass pass)
 {
@@ -335,9 +346,10 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
         gather(list, norms - (unread && !list->ours ? blocks : 0), list->overlap);
         sum(list, sums - (unread ? blocks : 0), list->overlap);
     }
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) adapters_exchange(list, job, layer, blocks);
     if (back) {
-        if (list->sequence && list->ours) exchange(list, COLLECTIVE_ALL_REDUCE, norms, list->norm_bytes, false);
-        if (traits->qk_norm && list->ours) /* of q and k: each device has its heads' part */
+        if (list->sequence && list->norms) exchange(list, COLLECTIVE_ALL_REDUCE, norms, list->norm_bytes, false);
+        if (traits->qk_norm && list->norms) /* of q and k: each device has its heads' part */
             exchange(list, COLLECTIVE_ALL_REDUCE, 2 * blocks, job->network.head_width * sizeof(float), false);
         if (list->ours) choices_exchange(list, job, layer, blocks);
         gather(list, sums, list->overlap); /* gradients of the sums */
@@ -367,6 +379,7 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
         else sum(list, 1, false);
     }
     if (pass != PARALLEL_BACKWARD && pass != PARALLEL_WEIGHT) return;
+    if (network_first_trained(&job->network) > 0) return;
     /* its backward pass makes the norm's input again */
     if (job->network.family == NETWORK_BERT && parallel_is_carried_out(&job->parallel))
         exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
@@ -385,7 +398,7 @@ static void own_head_exchange(struct exchange *list, const struct job *job, enum
     if (pass == PARALLEL_EVALUATE) return;
     if (whole || !list->sequence) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
     else sum(list, 1, false);
-    if (!whole && list->sequence) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->norm_bytes, false);
+    if (!whole && list->sequence && list->norms) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->norm_bytes, false);
 }
 
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
@@ -440,6 +453,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     struct exchange list = {.items = out,
                             .sequence = job->parallel.sequence,
                             .ours = parallel_is_carried_out(&job->parallel),
+                            .norms = parallel_is_carried_out(&job->parallel) && !network->trained,
                             .norm_bytes = network->width * (network_traits(network)->no_mean ? 1 : 2) * sizeof(float),
                             .overlap = job->parallel.overlap,
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};

@@ -710,6 +710,7 @@ static void list_adapter(const struct network *network, uint32_t index, struct n
         struct tensor_spec *spec = &list->items[list->count - 1];
         spec->adapter = true;
         if (b) spec->by_heads = weight.by_heads;
+        if (b) spec->joined = weight.joined;
         if (list->named)
             snprintf(spec->name, sizeof spec->name, "base_model.model.%.60s.lora_%c.weight", module, b ? 'B' : 'A');
     }

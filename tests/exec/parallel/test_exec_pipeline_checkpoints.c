@@ -98,6 +98,40 @@ static void check_shared_checkpoints(uint32_t precision, bool adapts)
     }
 }
 
+/* Adapters of a tensor group are whole in checkpoints, and go on with its bits under another cut, split or not. */
+static void check_checkpoints_of_groups(void)
+{
+    static const struct job_cut cuts[] = {
+        {1, 1, 1, PIPELINE_1F1B, 2}, {2, 1, 1, PIPELINE_GPIPE, 2}, {2, 2, 1, PIPELINE_INTERLEAVED, 2}};
+    struct cut_job s = {.config = cut_job_configs[0], .microbatches = 4, .tensor = 2,
+                        .adapter = {.rank = 3, .alpha = 20, .all_linear = true}};
+    struct cut_job_outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t i = 0; i < ARRAY_COUNT(cuts); i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(350 + i, own), .every_steps = 1, .keep = 100,
+                                                    .each = true};
+        s.cut = &cuts[i];
+        s.zero = i % 2;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = 3 + i, .checkpoints = &checkpoints},
+                    i == 0 ? &wanted : &found);
+        if (i == 0) continue;
+        cut_job_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= CUT_JOB_STEPS; step++) assert_same_file(folder(350, other), own, step);
+    }
+    for (uint32_t i = 0; i < ARRAY_COUNT(cuts); i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        copy_folder(folder(350 + i, other), own);
+        s.cut = &cuts[(i + 1) % ARRAY_COUNT(cuts)];
+        s.zero = 1 - i % 2;
+        s.first = 1 + i % 2;
+        cut_job_plan(&s, &plan);
+        cut_job_run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        cut_job_same(&wanted, &found, &s);
+    }
+}
+
 /* Sums as a tree have the same bits spilled, resident and in replicas: checkpoints are equal, and each goes on under
  * the next way. */
 static void check_checkpoints_of_trees(void)
@@ -174,6 +208,7 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
     check_shared_checkpoints(PRECISION_BF16_WEIGHTS, false);
     check_shared_checkpoints(PRECISION_BF16, false);
     check_shared_checkpoints(PRECISION_FP32, true);
+    check_checkpoints_of_groups();
     check_checkpoints_of_trees();
     remove_top();
 }

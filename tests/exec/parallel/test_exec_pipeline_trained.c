@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -193,6 +194,44 @@ static void test_bits_without_flushes(void **state)
     }
 }
 
+/* A tensor group has one device's losses to rounding, and its own bits whatever else is cut. */
+static void test_groups(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("groups");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < CASES / 2 && c != 2; n++) {
+            const uint64_t at = 16 * (c * CASES + n);
+            struct parallel p = {.tensor = 2, .pipeline = 1 + (uint32_t)random_below(seed, at, 2), .data = 1,
+                                 .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B,
+                                 .sequence = random_below(seed, at + 1, 2)};
+            struct cut_job_outcome alone, first, found;
+            struct cut_job s = {.config = configs[c], .microbatches = 4, .steps = 6, .every = 4, .held_out = 1,
+                                .precision = c == 4 ? PRECISION_FP32 : (uint32_t)random_below(seed, at + 2, 2),
+                                .adapter = {.rank = 1 + random_below(seed, at + 3, 4), .alpha = 20,
+                                            .all_linear = c != 4, .targets = c == 4 ? targets[1] : NULL,
+                                            .target_count = c == 4}};
+            if (random_below(seed, at + 4, 2)) s.clip = 0.2;
+            run(&s, 0, &alone);
+            s.parallel = &p;
+            run(&s, 0, &first);
+            for (uint32_t i = 0; i < 6; i++)
+                if (!(fabs(first.losses[i] / alone.losses[i] - 1) <= (s.precision == PRECISION_FP32 ? 1e-5 : 1e-2)))
+                    fail_msg("%.25s...: loss %u is %.9g, of one device %.9g", s.config, i, first.losses[i],
+                             alone.losses[i]);
+            p.pipeline = p.pipeline % 2 + 1;
+            if (p.pipeline == 2 && n % 2 == 0) p.schedule = PIPELINE_ZB_H1;
+            run(&s, seed + n, &found);
+            cut_job_same(&first, &found, &s);
+            p.data = 2;
+            run(&s, 0, &first);
+            p.zero = 1;
+            run(&s, seed + n, &found);
+            if (s.clip > 0) continue; /* shares add up their squares in another order */
+            cut_job_same(&first, &found, &s);
+        }
+}
+
 /* Replicas exchange the adapters' gradients and, with split states, weights: nothing of the frozen network. */
 static void test_exchanged_bytes(void **state)
 {
@@ -230,6 +269,7 @@ static void test_refused(void **state)
             struct job_set jobs;
             struct error err = {0};
             char wanted[128];
+            if (cases[i].tensor > 1 && adapts) continue; /* they have groups */
             test_network_jobs(&jobs, 1, configs[1], 1);
             struct job *const job = &jobs.jobs[0];
             job->microbatches = 4;
@@ -253,7 +293,7 @@ int main(void)
                                        cmocka_unit_test(test_bits_of_equal_replicas),
                                        cmocka_unit_test(test_bits_of_trees),
                                        cmocka_unit_test(test_bits_without_flushes),
-                                       cmocka_unit_test(test_exchanged_bytes),
+                                       cmocka_unit_test(test_groups), cmocka_unit_test(test_exchanged_bytes),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("frozen tensors and adapters in parallel", tests, NULL, NULL);
 }

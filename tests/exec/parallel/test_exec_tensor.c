@@ -2,7 +2,8 @@
  * Passes that a tensor group shares: gradients, losses and weights of every family on 2 to 4 devices, each on a thread,
  * are one device's to rounding; tensors that all devices have are equal bit by bit, and so are two runs. A slice of the
  * vocabulary may be padded, or have no word at all. Each pass has the exchanges that models/job/parallel_work.h lists.
- * In 16 bits, also with cut rows, the same holds to the precision of their numbers.
+ * In 16 bits, also with cut rows, the same holds to the precision of their numbers. So it does for adapters, which are
+ * cut as the weights are that they belong to.
  */
 #include <math.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@
 #include "models/network/tensor_share.h"
 #include "tests/support/exec/support_batch.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_trained.h"
 
 enum { STEPS = 3, RANKS_MAX = 4, MICROBATCHES = 2 };
 
@@ -242,10 +244,26 @@ static void *value_of(const struct rank *rank, uint32_t index, enum state_part p
     return rank->state + tables->layout.parts[part].offset_bytes + tables->parts[part].entries[index].offset_bytes;
 }
 
-/* Returns the part of the state with weights in fp32. */
+static bool is_half(const struct group *g)
+{
+    return g->job->precision == PRECISION_BF16;
+}
+
+static bool is_frozen(const struct group *g, uint32_t index)
+{
+    return g->ranks[0].tables.state.parts[STATE_FROZEN].entries[index].bytes > 0;
+}
+
+/* Returns the part of the state with trained weights in fp32. */
 static enum state_part full_part(const struct group *g)
 {
-    return g->job->precision == PRECISION_BF16 ? STATE_MASTER : STATE_WEIGHTS;
+    return is_half(g) ? STATE_MASTER : STATE_WEIGHTS;
+}
+
+/* Returns the part with weights as passes read them. */
+static enum state_part read_part(const struct group *g, uint32_t index)
+{
+    return is_frozen(g, index) ? STATE_FROZEN : STATE_WEIGHTS;
 }
 
 static void init_whole(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
@@ -254,11 +272,14 @@ static void init_whole(struct group *whole, struct group *parts, uint32_t index,
     (void)parts;
     const uint64_t count = share->outer * share->joined * share->size * share->inner;
     const bool ones = strstr(name, "ln_") || strstr(name, "norm") || strstr(name, "Norm");
-    float *values = value_of(&whole->ranks[0], index, full_part(whole));
-    bf16 *rounded = value_of(&whole->ranks[0], index, STATE_WEIGHTS);
+    const bool half = is_half(whole), frozen = is_frozen(whole, index);
+    float *values = value_of(&whole->ranks[0], index, frozen ? STATE_FROZEN : full_part(whole));
+    bf16 *rounded = value_of(&whole->ranks[0], index, read_part(whole, index));
     for (uint64_t i = 0; i < count; i++) {
-        values[i] = (float)(random_unit(17 + index, i) - 0.5) * 0.4f + (ones && strstr(name, "weight") ? 1.0f : 0);
-        if (full_part(whole) == STATE_MASTER) rounded[i] = bf16_nearest(values[i]);
+        const float value =
+            (float)(random_unit(17 + index, i) - 0.5) * 0.4f + (ones && strstr(name, "weight") ? 1.0f : 0);
+        if (!half || !frozen) values[i] = value;
+        if (half) rounded[i] = bf16_nearest(value);
     }
 }
 
@@ -270,15 +291,14 @@ static struct tensor_range whole_part(const struct tensor_share *share)
 static void init_part(struct group *whole, struct group *parts, uint32_t index, const struct tensor_share *share,
                       const char *name)
 {
-    const enum state_part full = full_part(whole);
+    const enum state_part full = full_part(whole), read = read_part(whole, index);
     (void)name;
     for (uint32_t r = 0; r < parts->members; r++) {
-        tensor_share_cut(share, r, sizeof(float), whole_part(share), value_of(&parts->ranks[r], index, full),
-                         value_of(&whole->ranks[0], index, full));
-        if (full == STATE_MASTER)
-            tensor_share_cut(share, r, sizeof(bf16), whole_part(share),
-                             value_of(&parts->ranks[r], index, STATE_WEIGHTS),
-                             value_of(&whole->ranks[0], index, STATE_WEIGHTS));
+        if (is_half(whole) && !is_frozen(whole, index))
+            tensor_share_cut(share, r, sizeof(float), whole_part(share), value_of(&parts->ranks[r], index, full),
+                             value_of(&whole->ranks[0], index, full));
+        tensor_share_cut(share, r, is_half(whole) ? sizeof(bf16) : sizeof(float), whole_part(share),
+                         value_of(&parts->ranks[r], index, read), value_of(&whole->ranks[0], index, read));
     }
 }
 
@@ -314,6 +334,7 @@ static void compare_weights(struct group *whole, struct group *parts, uint32_t i
                             const char *name)
 {
     const float *found[RANKS_MAX];
+    if (is_frozen(whole, index)) return;
     for (uint32_t r = 0; r < parts->members; r++) found[r] = value_of(&parts->ranks[r], index, full_part(parts));
     compare("the weight", name, share, value_of(&whole->ranks[0], index, full_part(whole)), found, parts->members,
             tolerance_of(whole));
@@ -324,6 +345,7 @@ static void compare_gradients(struct group *whole, struct group *parts, uint32_t
 {
     const float *found[RANKS_MAX];
     const struct memory_table *own = &whole->ranks[0].tables.parameters;
+    if (is_frozen(whole, index)) return;
     for (uint32_t r = 0; r < parts->members; r++) {
         const struct memory_table *slice = &parts->ranks[r].tables.parameters;
         found[r] = parts->first_gradients[r] + slice->entries[index].offset_bytes / sizeof(float);
@@ -334,8 +356,17 @@ static void compare_gradients(struct group *whole, struct group *parts, uint32_t
 
 /* --- cases ------------------------------------------------------------------------------------ */
 
-static void make_job(struct job_set *jobs, const char *config, uint32_t precision, uint32_t recompute, uint32_t tensor)
+/* A case's job apart from its tensor group. */
+struct about {
+    const char *config;
+    uint32_t precision, recompute;
+    uint64_t rank; /* of adapters of all linear layers; 0: all is trained */
+};
+
+static void make_job(struct job_set *jobs, const struct about *about, uint32_t tensor)
 {
+    const uint32_t precision = about->precision, recompute = about->recompute;
+    const char *const config = about->config;
     test_network_jobs(jobs, 1, config, STEPS);
     struct job *job = &jobs->jobs[0];
     job->microbatch = 2;
@@ -345,7 +376,12 @@ static void make_job(struct job_set *jobs, const char *config, uint32_t precisio
     job->parallel = (struct parallel){.tensor = tensor, .data = 1, .pipeline = 1, .prefetch = 1, .chunks = 1,
                                       .recompute = recompute};
     job->precision = precision;
-    job->parallel.sequence = precision == PRECISION_BF16 && recompute == RECOMPUTE_FULL &&
+    if (about->rank > 0) {
+        job->adapter = (struct job_adapter){.rank = about->rank, .alpha = 6, .all_linear = true};
+        support_train_only(job, &jobs->arena);
+        assert_int_equal(parallel_check(job, &(struct error){0}), STATUS_OK);
+    }
+    job->parallel.sequence = (precision == PRECISION_BF16 || about->rank > 0) && recompute == RECOMPUTE_FULL &&
                              parallel_divides_tokens(job, tensor);
 }
 
@@ -358,13 +394,13 @@ static void make_trained(struct group *g, struct group *whole, const struct job 
     train_all(g);
 }
 
-static void check_case(const char *config, uint32_t precision, uint32_t recompute, uint32_t tensor)
+static void check_case(const struct about *about, uint32_t tensor)
 {
     struct job_set alone, shared;
     struct arena arena = {0};
     struct group whole, parts, again;
-    make_job(&alone, config, precision, recompute, 1);
-    make_job(&shared, config, precision, recompute, tensor);
+    make_job(&alone, about, 1);
+    make_job(&shared, about, tensor);
     make_trained(&whole, NULL, &alone.jobs[0], &arena);
     make_trained(&parts, &whole, &shared.jobs[0], &arena);
     make_trained(&again, &whole, &shared.jobs[0], &arena);
@@ -398,7 +434,7 @@ static void test_one_device(void **state)
         for (size_t way = 0; way < ARRAY_COUNT(recompute); way++)
             for (uint32_t tensor = 2; tensor <= RANKS_MAX; tensor++) {
                 print_message("%.60s recompute %u, %u ranks\n", configs[c], recompute[way], tensor);
-                check_case(configs[c], PRECISION_FP32, recompute[way], tensor);
+                check_case(&(struct about){configs[c], PRECISION_FP32, recompute[way], 0}, tensor);
             }
 }
 
@@ -407,8 +443,22 @@ static void test_one_device_in_16_bits(void **state)
     (void)state;
     for (uint32_t c = 0; c < ARRAY_COUNT(configs); c++) {
         print_message("%.60s in 16 bits\n", configs[c]);
-        check_case(configs[c], PRECISION_BF16, RECOMPUTE_NONE, 2 + c % 3);
-        check_case(configs[c], PRECISION_BF16, RECOMPUTE_FULL, 2 + c % 2 * 2);
+        check_case(&(struct about){configs[c], PRECISION_BF16, RECOMPUTE_NONE, 0}, 2 + c % 3);
+        check_case(&(struct about){configs[c], PRECISION_BF16, RECOMPUTE_FULL, 0}, 2 + c % 2 * 2);
+    }
+}
+
+static void test_adapters(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < ARRAY_COUNT(configs); c++) {
+        if (strstr(configs[c], "bert") || strstr(configs[c], "vit")) continue;
+        print_message("%.60s with adapters\n", configs[c]);
+        for (uint32_t tensor = 2; tensor <= RANKS_MAX; tensor++)
+            check_case(&(struct about){configs[c], PRECISION_FP32, RECOMPUTE_NONE, 1 + tensor}, tensor);
+        check_case(&(struct about){configs[c], PRECISION_FP32, RECOMPUTE_FULL, 3}, 2 + c % 2 * 2);
+        check_case(&(struct about){configs[c], PRECISION_BF16, RECOMPUTE_NONE, 5}, 2 + c % 3);
+        check_case(&(struct about){configs[c], PRECISION_BF16, RECOMPUTE_FULL, 3}, 2 + c % 2 * 2);
     }
 }
 
@@ -515,7 +565,7 @@ int main(void)
         cmocka_unit_test(waits_are_counted_apart),
         cmocka_unit_test(sums_of_16_bits_are_rounded_once),
         cmocka_unit_test(test_one_device),
-        cmocka_unit_test(test_one_device_in_16_bits),
+        cmocka_unit_test(test_one_device_in_16_bits), cmocka_unit_test(test_adapters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
