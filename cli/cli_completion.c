@@ -22,7 +22,7 @@ static void print_built_in(FILE *out)
 static void print_policies(FILE *out)
 {
     print_built_in(out);
-    fprintf(out, " %s", policy_milp.name);
+    fprintf(out, " %s %s", policy_milp.name, policy_shared_base.name);
     for (uint32_t r = 0; r < SATURN_RULES; r++) fprintf(out, " %s", saturn_rule_names[r]);
 }
 

@@ -67,6 +67,7 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_WORKSPACE] = "workspace",
     [BUFFER_STORED] = "stored_state",
     [BUFFER_STAGED] = "staged_state",
+    [BUFFER_BASE] = "base",
 };
 
 const char *const plan_bound_names[BOUND_KIND_COUNT] = {
@@ -492,6 +493,7 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     add_file(hash, job->weights_in, folders);
     add_file(hash, job->weights_out, folders);
     if (job->adapter.from) add_file(hash, job->adapter.from, folders);
+    if (job->base) add_text(hash, job->base);
     if (job->evaluation.every == 0) return;
     add(hash, job->evaluation.minibatches);
     add(hash, job->evaluation.data_format);

@@ -107,6 +107,11 @@
  * of its stage. planner/parallel/parallel_job.h describes their units. A KEEP first copies each rank's values to its
  * state on the host; all ranks share the chunk's KEPT and the job's held-out loss there.
  *
+ * Bases. Jobs that share the frozen weights of their networks (models/jobs/job_base.h) have the same cut, and their
+ * states and parameters are without these. A base's shard is a buffer of the first of the jobs. On a device it lives
+ * from the unit that fetches it, of any of the jobs, to the unit that uses it last; all units between that pass over
+ * the shard read it. A tied table is then the base's, too.
+ *
  * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates
  * it there; or it has only the PARAMETERS and leaves their GRADIENT, which is copied to the host, where an UPDATE later
  * in the same unit changes the STATE on the cpu stream: a third of the bytes to the device and a third back. The
@@ -227,6 +232,7 @@ enum plan_buffer_kind {
                             * are handed over by a BACKWARD_INPUT to its BACKWARD_WEIGHT */
     BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
     BUFFER_STAGED,         /* all or a part of it, in host memory, between storage and its use */
+    BUFFER_BASE,           /* the frozen weights of a shard that jobs share; a buffer of the first of them */
     BUFFER_KIND_COUNT
 };
 enum { PLAN_GRADIENT_LEVELS = 1 << 16, PLAN_GRADIENT_TURNS = 1 << 17 };

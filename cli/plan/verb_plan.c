@@ -110,12 +110,13 @@ static enum status open_and_close(void *context, struct error *err)
 /* Checks a name before anything is read; a file is checked when it is loaded. */
 static enum status check_policy(const char *policy, struct error *err)
 {
-    const char *others[SATURN_RULES + 3] = {NULL};
+    const char *others[SATURN_RULES + 4] = {NULL};
     enum saturn_rule rule;
     if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
     others[SATURN_RULES + 1] = policy_milp.name;
+    others[SATURN_RULES + 2] = policy_shared_base.name;
     if (strcmp(policy, cli_resident_name) == 0)
         return error_set(err, STATUS_BAD_INPUT, "'%s' is not a policy: it is chosen if it is better than spilling "
                          "(expected no '--policy')", cli_resident_name);

@@ -18,6 +18,7 @@
 #include "cli/reports/cli_milp_report.h"
 #include "cli/reports/cli_reservations.h"
 #include "cli/reports/cli_ranking.h"
+#include "cli/reports/cli_shared_base.h"
 #include "cli/reports/cli_staleness.h"
 #include "cli/ways/cli_proven.h"
 #include "cli/ways/cli_saturn.h"
@@ -446,6 +447,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     cli_staleness_print(out, plan, 13);
+    cli_shared_base_print(out, plan, 13);
     TRY(print_times(out, report, err));
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
     if (report->refusal->refused) fprintf(out, "\n'run' would refuse this plan: %s\n", report->refusal->text);
@@ -615,6 +617,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_u64(json, "operation_count", plan_operations(plan));
     jobs_json(json, plan);
     cli_staleness_json(json, plan);
+    cli_shared_base_json(json, plan);
     cli_reservations_json(json, plan);
     enum status status = places_json(json, plan, err);
     json_out_array_begin(json, "memory", false);

@@ -19,6 +19,7 @@
 #include "cli/ways/cli_proven.h"
 #include "cli/ways/cli_runnable.h"
 #include "cli/ways/cli_saturn.h"
+#include "models/jobs/job_base.h"
 #include "planner/capacity/feasibility_ways.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/order/schedule_steady.h"
@@ -438,6 +439,17 @@ static enum status try_milp(struct ways *w, struct error *err)
     return err->status;
 }
 
+/* Lets jobs go through the base that they share together. */
+static enum status try_shared_base(struct ways *w, struct error *err)
+{
+    struct planner_options options = w->fixed;
+    for (uint32_t j = 0; j < w->jobs.count; j++)
+        if (!job_has_base(&w->jobs.jobs[j]) || parallel_is_set(&w->jobs.jobs[j].parallel)) return STATUS_OK;
+    options.policy = policy_shared_base.name;
+    if (!may_try(w, options.policy, cost_of(w, COST_RESIDENT))) return STATUS_OK;
+    return cli_field_try(w->field, w->source, &options, options.policy, err);
+}
+
 /* --- activations -------------------------------------------------------------------------------- */
 
 static const char other_activations[] = "other activations";
@@ -502,6 +514,7 @@ static enum status try_all(struct ways *w, struct error *err)
     TRY(try_spilled(w, err));
     if (w->fixed.live || w->fixed.swap) return STATUS_OK;
     TRY(try_resident_placement(w, err));
+    TRY(try_shared_base(w, err));
     if (!resident_all_free(&w->jobs)) return STATUS_OK;
     bool all = resident_allowed(&open);
     if (all) TRY(try_saturns(w, err));

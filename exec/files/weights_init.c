@@ -26,6 +26,7 @@
 
 #include "base/clones.h"
 #include "base/random.h"
+#include "models/jobs/job_base.h"
 
 enum { CHUNK = 64, PAIRS = CHUNK / 2 };
 
@@ -116,8 +117,9 @@ static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index, c
     const struct tensor_spec *spec = tensor->spec;
     float *const out = tensor->values;
     const struct network *network = &job->network;
-    uint64_t key = random_u64(job->seed, layer * LAYER_TENSORS_MAX + index);
+    uint64_t key = random_u64(spec->frozen ? job_base_seed(job) : job->seed, layer * LAYER_TENSORS_MAX + index);
     double deviation = network->initializer_range;
+    if (!out && !tensor->halves) return; /* frozen, and another job fills it in */
     switch (spec->init) {
     case INIT_ZERO: return; /* it is zero already */
     case INIT_ONE:

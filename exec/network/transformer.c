@@ -58,12 +58,13 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
     const enum state_part part = tensor.frozen ? STATE_FROZEN : STATE_WEIGHTS;
     const struct memory_entry *weights = &state->parts[part].entries[tensor.index];
     const uint64_t at = state->layout.parts[part].offset_bytes + weights->offset_bytes;
+    void *const home = tensor.frozen && a->base ? a->base : a->state;
     tensor.weights.is_rounded = weights->rounded && a->job->precision == PRECISION_BF16_WEIGHTS;
-    if (!a->state) return tensor;
+    if (!home) return tensor;
     if (!tensor.weights.is_rounded)
-        tensor.weights.numbers = transformer_at(a->state, at);
+        tensor.weights.numbers = transformer_at(home, at);
     else
-        tensor.weights.rounded = transformer_at(a->state, at);
+        tensor.weights.rounded = transformer_at(home, at);
     return tensor;
 }
 
@@ -463,8 +464,9 @@ void transformer_gather(const struct transformer_unit *unit, kernel_number *x,
         return;
     }
     const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
-    const void *const weights = transformer_at(unit->arguments->state,
-                                               tables_offset(unit) + (uint64_t)rows->first * row_bytes);
+    const struct unit_arguments *const a = unit->arguments;
+    const uint64_t at = a->base ? 0 : tables_offset(unit);
+    const void *const weights = transformer_at(a->base ? a->base : a->state, at + (uint64_t)rows->first * row_bytes);
     if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
         k->embed_forward_bf16(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t,
                               unit->c, rows->vocabulary, rows->first_row, rows->row_count);

@@ -77,6 +77,8 @@ struct unit_arguments {
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all */
     void *state;                /* state blob; only its weights in a forward pass or with a gradient; for a slice
                                    memory_state_rows() */
+    void *base;                 /* frozen weights, which are only read, of a job that shares them; NULL: they begin
+                                 * the state */
     void *version;              /* parallel jobs, LOAD and UPDATE: a version of the weights that is made */
     float *gradient;            /* laid out like the parameters: written by a backward pass that does not update,
                                    read by UPDATE and NORM; NULL: updates follow at once */

@@ -70,6 +70,7 @@ static void set_argument(struct unit_arguments *arguments, struct run_loop *loop
             arguments->version = at;
         break;
     case BUFFER_STAGED: arguments->state = at; break;
+    case BUFFER_BASE: arguments->base = at; break;
     case BUFFER_TABLE: arguments->table = at; break;
     case BUFFER_TABLE_GRADIENT: arguments->table_gradient = at; break;
     case BUFFER_BATCH: arguments->batch = at; break;

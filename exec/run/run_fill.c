@@ -15,6 +15,7 @@
 #include "exec/files/adapter.h"
 #include "exec/files/weights.h"
 #include "exec/run/run_ranks.h"
+#include "exec/state/run_base.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
@@ -57,13 +58,15 @@ static enum status fill_initial(struct run *run, const struct weight_item *item,
                                 struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[item->job];
-    const struct state_tables *const tables = &run->state_tables[item->first_shard];
+    const struct state_tables *const whole = &run->whole_tables[item->first_shard];
+    const struct state_tables *const tables = run_base_fills(run, item->job) ? whole
+                                                                             : &run->state_tables[item->first_shard];
     if (job->weights_in) TRY(weights_read(job, tables, item->shard_count, states, err));
     for (uint32_t s = 0; s < item->shard_count && !job->weights_in; s++) weights_init(job, &tables[s], states[s]);
     if (!job->network.trained) return STATUS_OK;
-    atomic_fetch_add(&run->jobs[item->job].frozen, weights_frozen_fingerprint(job, tables, item->shard_count, states));
+    atomic_fetch_add(&run->jobs[item->job].frozen, weights_frozen_fingerprint(job, whole, item->shard_count, states));
     if (!job->adapter.from || job->first_minibatch > 0) return STATUS_OK; /* a checkpoint has the adapter */
-    const uint64_t base = weights_base_fingerprint(job, tables, item->shard_count, states);
+    const uint64_t base = weights_base_fingerprint(job, whole, item->shard_count, states);
     return adapter_read(job, tables, item->shard_count, states, &base, err);
 }
 
@@ -166,13 +169,12 @@ void run_fill_copies(struct run *run, uint32_t job)
     fill_replicas(run, job);
 }
 
-enum status run_fill_all(struct run *run, struct error *err)
+/* Adds the items of jobs that fill in all of their weights, or of those whose base another job has filled in. */
+static void add_items(struct run *run, struct weight_work *work, bool fill)
 {
     const struct plan *const plan = run->plan;
-    struct arena scratch = {0};
-    struct weight_work work = {.run = run};
-    enum status status = ARENA_NEW(&scratch, plan->shard_count, work.items, err);
-    if (status != STATUS_OK) return status;
+    work->count = 0;
+    atomic_store(&work->next, 0);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
         const struct job *const job = &plan->jobs.jobs[j];
@@ -180,31 +182,66 @@ enum status run_fill_all(struct run *run, struct error *err)
         if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
         if (plan_has_range(plan, j) || run_ranks_awaits_states(run, j)) continue; /* at its OPEN; from rank 0 */
         if (plan_goes_on_from(plan, j) != PLAN_NONE) continue;                    /* run_moves.h */
+        if (run_base_fills(run, j) != fill) continue;
         for (uint32_t s = first; s < end; s += step)
-            work.items[work.count++] =
+            work->items[work->count++] =
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
     }
+}
 
-    /* This thread works too, without helpers that cannot be started. */
+/* Fills all items. This thread works too, without helpers that cannot be started. */
+static enum status fill_items(struct run *run, struct weight_work *work, struct error *err)
+{
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_t helpers[FILL_THREADS_MAX];
     uint32_t helper_count = 0;
-    while (helper_count + 1 < cores && helper_count + 1 < work.count &&
+    while (helper_count + 1 < cores && helper_count + 1 < work->count &&
            helper_count < FILL_THREADS_MAX &&
-           pthread_create(&helpers[helper_count], NULL, fill_some_weights, &work) == 0)
+           pthread_create(&helpers[helper_count], NULL, fill_some_weights, work) == 0)
         helper_count++;
-    fill_some_weights(&work);
+    fill_some_weights(work);
     for (uint32_t i = 0; i < helper_count; i++) pthread_join(helpers[i], NULL);
 
-    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++) {
-        struct weight_item *const item = &work.items[i];
+    for (uint32_t i = 0; i < work->count; i++) {
+        struct weight_item *const item = &work->items[i];
         if (item->error.status != STATUS_OK &&
             run_fail_early(run, item->job, &item->error) != STATUS_OK)
-            status = error_set(err, item->error.status, "%s", item->error.text);
-        else if (item->found.step > 0)
+            return error_set(err, item->error.status, "%s", item->error.text);
+        if (item->error.status == STATUS_OK && item->found.step > 0)
             note_resumed(run, item->job, &item->found);
     }
+    return STATUS_OK;
+}
+
+/* Fills jobs one base after the other: who shares a base finds it filled in. If the job that was to do so fails, the
+ * next one does. */
+static enum status fill_jobs(struct run *run, struct error *err)
+{
+    struct arena scratch = {0};
+    struct weight_work work = {.run = run};
+    bool *filled = NULL;
+    enum status status = ARENA_NEW(&scratch, run->plan->shard_count, work.items, err);
+    if (status == STATUS_OK) status = ARENA_NEW(&scratch, run->plan->jobs.count, filled, err);
+    if (status == STATUS_OK) add_items(run, &work, true);
+    while (status == STATUS_OK && work.count > 0) {
+        status = fill_items(run, &work, err);
+        for (uint32_t i = 0; i < work.count; i++) filled[work.items[i].job] = true;
+        add_items(run, &work, true);
+        uint32_t left = 0; /* those that became the first sound ones of their bases */
+        for (uint32_t i = 0; i < work.count; i++)
+            if (!filled[work.items[i].job]) work.items[left++] = work.items[i];
+        work.count = left;
+    }
+    if (status == STATUS_OK) add_items(run, &work, false);
+    if (status == STATUS_OK) status = fill_items(run, &work, err);
     arena_release(&scratch);
+    return status;
+}
+
+enum status run_fill_all(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    enum status status = fill_jobs(run, err);
     for (uint32_t j = 0; j < plan->jobs.count && status == STATUS_OK; j++) {
         if (run_ranks_awaits_states(run, j)) continue;
         if (run_is_stored(run, plan->job_first_shard[j])) status = run_storage_fill_table(run, j, err);

@@ -56,7 +56,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
                                 .tables = &run->value_tables[first],
                                 .shard_count = plan_job_shards(plan, j),
                                 .states = &run->kept[first],
-                                .frozen_tables = &run->state_tables[first]};
+                                .frozen_tables = &run->whole_tables[first]};
     struct run_states lent;
     struct error ignored = {0};
     if (!run->jobs[j].kept) return STATUS_OK;
@@ -114,13 +114,13 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
         run_states_borrow(run, first, count, RUN_STATES_PARAMETERS, &lent, err);
     if (status == STATUS_OK)
         result->weights_fingerprint =
-            weights_fingerprint(job, &run->state_tables[first], count, lent.states);
+            weights_fingerprint(job, &run->whole_tables[first], count, lent.states);
     const bool finite = status == STATUS_OK && (run->options->on_nan == RUN_NAN_CONTINUE ||
-                                                weights_are_finite(job, &run->state_tables[first], count, lent.states));
+                                                weights_are_finite(job, &run->whole_tables[first], count, lent.states));
     if (status == STATUS_OK && !finite) fail_not_finite(run, j);
     const bool write = wanted && finite;
     if (status == STATUS_OK && write)
-        status = keep_values(run, (struct weights_walk){.job = job, .tables = &run->state_tables[first],
+        status = keep_values(run, (struct weights_walk){.job = job, .tables = &run->whole_tables[first],
                                                         .shard_count = count,
                                                         .states = lent.states},
                              !partial && is_complete(run, j), path, &result->weights_path, err);

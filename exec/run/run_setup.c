@@ -30,6 +30,7 @@
 #include "exec/run/run_moves.h"
 #include "exec/run/run_ranks.h"
 #include "exec/run/run_rows.h"
+#include "exec/state/run_base.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_shares.h"
@@ -62,13 +63,14 @@ static enum status lay_out_ranges(struct run *run, struct error *err)
                ? STATUS_OK : error_memory(err, "the host buffers", UINT64_MAX);
 }
 
-static enum status lay_out_host(struct run *run, struct error *err)
+/* Lays out bases, or all others of the buffers that stay. */
+static enum status lay_out_buffers(struct run *run, bool bases, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    TRY(ARENA_NEW(&run->arena, plan->buffer_count, run->host_offset, err));
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
+        if (bases != (buffer->kind == BUFFER_BASE)) continue;
         uint64_t all, end;
         if (buffer->bytes > UINT64_MAX - RUN_HOST_ALIGNMENT ||
             !size_mul(size_align(buffer->bytes, RUN_HOST_ALIGNMENT), plan_buffer_ranks(plan, buffer), &all) ||
@@ -77,6 +79,15 @@ static enum status lay_out_host(struct run *run, struct error *err)
         run->host_offset[b] = run->host_bytes;
         run->host_bytes = end;
     }
+    return STATUS_OK;
+}
+
+static enum status lay_out_host(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    TRY(ARENA_NEW(&run->arena, plan->buffer_count, run->host_offset, err));
+    TRY(lay_out_buffers(run, false, err));
+    TRY(lay_out_buffers(run, true, err));
     TRY(lay_out_ranges(run, err));
     run->stage_offset = run->host_bytes;
     run->stage_bytes = plan_staged_bytes(plan);
@@ -358,6 +369,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
     run->host = host;
     if (status == STATUS_OK) status = find_states(run, err);
+    if (status == STATUS_OK) status = run_base_create(run, err);
     if (status == STATUS_OK) run_staged_give_rooms(run);
     if (status == STATUS_OK) run_devices_pin(run);
     if (status == STATUS_OK) status = run_devices_open(run, err);

@@ -84,6 +84,7 @@ struct run {
     struct chunk_tables *chunks; /* per shard: of parallel jobs */
     struct unit_split **splits;  /* per shard: of each rank; NULL: no tensor group */
     struct state_tables *state_tables; /* per shard, in the form of weights.h ... */
+    struct state_tables *whole_tables; /* ... with frozen weights in a shared base (run_base.h) ... */
     struct state_tables *value_tables; /* ... and of only its values, for kept weights */
     float **states;              /* per shard, on the host; NULL: on storage, or split (run_shares.h) */
     uint32_t *state_buffers;     /* per shard: its host buffer; PLAN_NONE: it is on storage */

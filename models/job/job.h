@@ -53,6 +53,8 @@
  *   freeze        none                           layers and tensors that are not trained (models/jobs/job_trained.h)
  *   adapter       none                           trains low-rank adapters of the network, which is frozen; weights_out
  *                                                is then the folder of the adapter
+ *   base          none                           a name of the frozen weights: of jobs with the same name they are
+ *                                                equal. Without weights_in they come from it, not from the seed
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
  *                                                job in the order of its ranks. Other jobs that name the same
@@ -186,6 +188,9 @@ struct job {
     const uint32_t *devices;   /* (device_count), all different; may be NULL */
     uint32_t device_count;
     struct compression compression[COMPRESSION_COUNT]; /* of data that a parallel job sends */
+    const char *base;          /* the name of its frozen weights (models/jobs/job_base.h); may be NULL */
+    bool shares_base;          /* in a plan: these weights are in a base's buffers, not in the job's states ... */
+    uint32_t base_owner;       /* ... which are those of this job, the first that shares them */
 };
 
 /*
@@ -291,7 +296,8 @@ const char *job_half_lacks(const struct job *job);
 static inline struct state_format job_state_format(const struct job *job)
 {
     return (struct state_format){
-        .optimizer = job->optimizer.kind, .weights = job->precision, .moments = job->optimizer.moments};
+        .optimizer = job->optimizer.kind, .weights = job->precision, .moments = job->optimizer.moments,
+        .apart = job->shares_base};
 }
 
 static inline struct state_layout job_state(const struct job *job, uint64_t first_layer,

@@ -115,6 +115,7 @@ struct state_layout memory_state(const struct network *network, uint64_t first_l
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         struct memory_range range = part_range(network, first_layer, layer_count, part, format);
         out.parts[part].offset_bytes = out.bytes;
+        if (part == STATE_FROZEN && format.apart) continue;
         out.parts[part].bytes = memory_range_bytes(&range);
         out.parts[part].row_bytes = network->width * element_bytes(format, part, &row);
         out.bytes += out.parts[part].bytes;
@@ -129,7 +130,7 @@ struct state_layout memory_state_rows(const struct network *network, uint64_t ro
     struct state_layout out = {0};
     for (uint64_t bytes = precision_bytes(PRECISION_FP32); bytes > 0; bytes /= 2)
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
-            if (element_bytes(format, part, &row) != bytes) continue;
+            if (element_bytes(format, part, &row) != bytes || (part == STATE_FROZEN && format.apart)) continue;
             out.parts[part].offset_bytes = out.bytes;
             out.parts[part].row_bytes = network->width * bytes;
             out.parts[part].bytes = rows * out.parts[part].row_bytes;
@@ -184,7 +185,7 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         struct memory_range range = part_range(network, first_layer, layer_count, part, format);
         TRY(memory_range_table(&range, arena, &tables.parts[part], err));
-        assert(tables.parts[part].bytes == tables.layout.parts[part].bytes);
+        assert(tables.parts[part].bytes == tables.layout.parts[part].bytes || (part == STATE_FROZEN && format.apart));
     }
     *out = tables;
     return STATUS_OK;

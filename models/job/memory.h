@@ -55,7 +55,8 @@ struct memory_table {
 /* Offsets are relative to the part. */
 struct state_tables {
     struct state_layout layout;
-    struct memory_table parts[STATE_PARTS]; /* all with equally many entries */
+    struct memory_table parts[STATE_PARTS]; /* all with equally many entries; the frozen ones also where they are
+                                             * apart, and the layout has no bytes for them */
 };
 
 /* Returns tables of a blob of only fp32 values laid out by memory_parameters(), such as kept values. */

@@ -230,6 +230,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
     TRY(json_take_object(o, "freeze", JSON_OPTIONAL, &draft->freeze, err));
     TRY(json_take_object(o, "adapter", JSON_OPTIONAL, &draft->adapter, err));
+    TRY(json_take_string(o, "base", JSON_OPTIONAL, &job->base, err));
     TRY(read_compression(o, draft, err));
     const char *kept = json_string_value(json_object_get(o->value, "keep"));
     const size_t keep_count = kept && strcmp(kept, keeps[2]) == 0 ? 3 : 2; /* the last one is only in plans */

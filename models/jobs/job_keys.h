@@ -41,6 +41,7 @@
     X(EVALUATE, "evaluate", true, false)                                                            \
     X(FREEZE, "freeze", true, true)                                                                 \
     X(ADAPTER, "adapter", true, true)                                                               \
+    X(BASE, "base", true, false) /* the frozen weights tell it */                                   \
     X(KEEP, "keep", true, false)                                                                    \
     X(PARALLEL, "parallel", false, false) /* gangs tell it */                            \
     X(DEVICES, "devices", false, false)   /* reservations tell it */                     \

@@ -19,6 +19,7 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "models/jobs/job_base.h"
 #include "models/jobs/job_devices.h"
 #include "models/jobs/job_draft.h"
 #include "models/jobs/job_keys.h"
@@ -98,6 +99,27 @@ static enum status note_names(struct growing *set, const struct job *job, struct
     return STATUS_OK;
 }
 
+/* Checks what the job says by its base's name: that its frozen weights are those of others. */
+static enum status check_base(const struct growing *set, const struct job_draft *draft, const struct job *job,
+                              struct error *err)
+{
+    char text[JOB_BASE_TEXT];
+    const json_t *const giver = job_draft_giver(draft, "base");
+    if (!job_has_base(job))
+        return json_fail_key(draft->in, giver, "base", err,
+                             "job '%s' has a base and freezes nothing (expected 'adapter' or 'freeze')", job->name);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct job *const other = &set->jobs[i];
+        const char *const what = other->base && strcmp(other->base, job->base) == 0
+                                 ? job_base_differs(other, job, text) : NULL;
+        if (what)
+            return json_fail_key(draft->in, giver, "base", err, "jobs '%s' and '%s' do not have one base: %s",
+                                 other->name, job->name, what);
+        if (other->base && strcmp(other->base, job->base) == 0) return STATUS_OK; /* equal to all before it */
+    }
+    return STATUS_OK;
+}
+
 static enum status append(struct growing *set, const struct job_draft *draft, const char *name,
                           uint64_t seed, struct arena *arena, struct error *err)
 {
@@ -110,6 +132,8 @@ static enum status append(struct growing *set, const struct job_draft *draft, co
     TRY(job_devices_read(draft->in, job_draft_giver(draft, "devices"), draft->devices, arena, &job, err));
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
     if (job.keep_best && job.weights_out) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
+    if (job.base) TRY(arena_string(arena, job.base, &job.base, err));
+    if (job.base) TRY(check_base(set, draft, &job, err));
     TRY(check_unique(set, draft, &job, err));
     if (set->count == JOB_COUNT_MAX)
         return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOB_COUNT_MAX);

@@ -96,6 +96,7 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     write_path(folder, job->weights_out, out, "weights_out");
     write_evaluation(job, folder, out);
     job_trained_write(job, folder, out);
+    if (job->base) json_out_string(out, "base", job->base);
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
     compression_write(job->compression, out, "compression");

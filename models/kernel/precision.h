@@ -101,6 +101,7 @@ struct state_format {
     uint32_t optimizer; /* enum optimizer_kind */
     uint32_t weights;   /* enum precision */
     uint32_t moments;
+    bool apart; /* frozen weights are in a base that jobs share: models/jobs/job_base.h */
 };
 
 #endif

@@ -34,6 +34,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "models/job/memory.h"
+#include "models/jobs/job_base.h"
 #include "models/network/network_traits.h"
 #include "planner/check/plan_checker.h"
 
@@ -89,7 +90,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
         "updated shares", "weights", "sum of gradients", "encoded gradient",
-        "joined gradient", "handover", "handed gradient"};
+        "joined gradient", "handover", "handed gradient", "base"};
     static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms",
                                                             "norms of shares"};
     const struct plan *plan = c->plan;
@@ -170,6 +171,42 @@ static enum status check_shards(struct checker *c, uint32_t job)
     return STATUS_OK;
 }
 
+static void fill_base_facts(const struct job *job, const struct plan_shard *shard, uint64_t rows,
+                            struct check_shard_facts *out)
+{
+    struct state_format format = job_state_format(job);
+    if (!job->shares_base) return;
+    format.apart = false;
+    const struct state_layout whole = memory_state(&job->network, shard->first_layer, shard->layer_count, format);
+    out->base_bytes = whole.parts[STATE_FROZEN].bytes;
+    out->base_used_bytes = rows > 0 ? rows * whole.parts[STATE_FROZEN].row_bytes : out->base_bytes;
+}
+
+/* Checks that jobs with one base have the same frozen weights, cut in the same way. */
+static enum status check_base(struct checker *c, uint32_t job)
+{
+    const struct plan *plan = c->plan;
+    const struct job *about = &plan->jobs.jobs[job];
+    char text[JOB_BASE_TEXT];
+    uint32_t owner = c->jobs[job].base_owner = job_base_owner(&plan->jobs, job);
+    if (owner == PLAN_NONE) return STATUS_OK;
+    if (owner > job || job_base_owner(&plan->jobs, owner) != owner)
+        return check_fail(c, CHECK_RULE_FORM, "%s shares the base of a job that does not own one", about->name);
+    if (check_is_parallel(c, job))
+        return check_fail(c, CHECK_RULE_FORM, "%s is a parallel job that shares a base", about->name);
+    const char *what = job_base_differs(&plan->jobs.jobs[owner], about, text);
+    if (what)
+        return check_fail(c, CHECK_RULE_FORM, "%s has not the base of %s: %s", about->name,
+                          plan->jobs.jobs[owner].name, what);
+    const struct plan_shard *a = &plan->shards[plan->job_first_shard[owner]],
+                            *b = &plan->shards[plan->job_first_shard[job]];
+    uint32_t count = plan_job_shards(plan, owner), s = 0;
+    while (s < count && count == plan_job_shards(plan, job) && a[s].layer_count == b[s].layer_count) s++;
+    if (s == count) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_LAYERS, "%s is not cut like %s, whose base it shares", about->name,
+                      plan->jobs.jobs[owner].name);
+}
+
 static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t global)
 {
     const struct plan_shard *shard = &c->plan->shards[global];
@@ -183,6 +220,7 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
                                        : f->gradient_bytes;
     f->trains = state_trained_bytes(&f->state) > 0;
     uint64_t rows = embedding ? c->jobs[shard->job].rows : 0;
+    fill_base_facts(job, shard, rows, f);
     for (uint32_t part = 0; part < STATE_PARTS; part++)
         f->used_bytes[part] =
             rows > 0 ? rows * f->state.parts[part].row_bytes : f->state.parts[part].bytes;
@@ -235,6 +273,7 @@ static enum status check_jobs(struct checker *c)
                               plan->jobs.jobs[j].name);
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
+        TRY(check_base(c, j));
         if (check_is_parallel(c, j)) continue;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
             const struct plan_shard *shard = &plan->shards[s];
@@ -270,6 +309,7 @@ static const struct {
     [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_STORED] = {.host = true, .of_shard = true},
     [BUFFER_STAGED] = {.host = true, .of_shard = true},
+    [BUFFER_BASE] = {.host = true, .device = true, .of_shard = true},
 };
 
 static enum status check_buffer(struct checker *c, uint32_t index)
@@ -292,6 +332,15 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
         return check_fail(c, CHECK_RULE_FORM, "%s belongs to none of its %u shards",
                           plan_buffer_text(c->plan, index, text), job->shard_count);
+    if (b->kind == BUFFER_BASE) {
+        uint64_t bytes = c->shards[job->first_shard + b->shard].base_bytes;
+        if (job->base_owner != b->job)
+            return check_fail(c, CHECK_RULE_FORM, "%s is a base that the job does not own",
+                              plan_buffer_text(c->plan, index, text));
+        if (b->bytes != bytes)
+            return check_fail(c, CHECK_RULE_MEMORY, "%s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              plan_buffer_text(c->plan, index, text), b->bytes, bytes);
+    }
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct check_shard_facts *f = &c->shards[job->first_shard + b->shard];
         uint64_t expected = check_is_parallel(c, b->job) ? check_host_state_bytes(c, b->job, b->shard) : f->state.bytes;

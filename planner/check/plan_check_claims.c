@@ -9,6 +9,7 @@
  *                                                                    shard only read)
  *     parameters            r        r        r
  *     their gradient                 w        w        r      r     (with parameters; else state)
+ *     base                  r        r        r                     (where it shares one)
  *     norms                                            r      w     (all; its shard's)
  *     table                          r                        (or the embedding's, if resident here)
  *     table gradient                 w        r               (embedding of a tied head)
@@ -48,6 +49,7 @@ enum check_operand {
     CHECK_OPERAND_PARAMETERS,
     CHECK_OPERAND_GRADIENT,
     CHECK_OPERAND_NORMS,
+    CHECK_OPERAND_BASE,
     CHECK_OPERAND_TABLE,
     CHECK_OPERAND_TABLE_GRADIENT,
     CHECK_OPERAND_BATCH,
@@ -78,6 +80,10 @@ static const uint32_t operand_flags[CHECK_OPERAND_COUNT][PLAN_EVALUATE + 1] = {
                                 [PLAN_UPDATE] = R,
                                 [PLAN_NORM] = R},
     [CHECK_OPERAND_NORMS] = {[PLAN_UPDATE] = R, [PLAN_NORM] = W},
+    [CHECK_OPERAND_BASE] = {[PLAN_FORWARD] = R,
+                            [PLAN_LOSS] = R,
+                            [PLAN_BACKWARD] = R,
+                            [PLAN_EVALUATE] = R},
     [CHECK_OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
     [CHECK_OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
     [CHECK_OPERAND_BATCH] = {[PLAN_FORWARD] = R,
@@ -210,9 +216,28 @@ static uint64_t table_gradient_bytes(const struct plan_check_claims_view *v)
     return own < table - before ? own : table - before;
 }
 
+/* Returns the thing that a shard's base is, in the buffers of its owner. */
+static uint32_t base_thing(const struct checker *c, const struct plan_check_claims_view *v, uint32_t shard)
+{
+    return check_shard_thing(c->jobs[v->job_facts->base_owner].first_shard + shard, CHECK_THING_BASE);
+}
+
+static enum status claim_base(struct checker *c, const struct plan_check_claims_view *v)
+{
+    if (!v->operands[CHECK_OPERAND_BASE]) return STATUS_OK;
+    return check_add_claim(c, v->operands[CHECK_OPERAND_BASE],
+                           (struct check_claim){.thing = base_thing(c, v, v->shard),
+                                                .frozen = true,
+                                                .bytes = v->shard_facts->base_used_bytes});
+}
+
 static enum status claim_table(struct checker *c, const struct plan_check_claims_view *v)
 {
     if (!v->operands[CHECK_OPERAND_TABLE]) return STATUS_OK;
+    if (c->shards[v->job_facts->first_shard].base_bytes > 0)
+        return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE],
+                               (struct check_claim){.thing = base_thing(c, v, 0), .frozen = true,
+                                                    .bytes = v->job_facts->table_bytes});
     struct check_claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, CHECK_THING_STATE),
                                 .frozen = v->job_facts->frozen > 0,
                                 .version_delta = is_held_out(v) ? 1 : 0,
@@ -249,6 +274,7 @@ static enum status claim_all(struct checker *c, const struct plan_check_claims_v
                     check_shard_thing(v->global, CHECK_THING_PARAMETER_GRADIENT),
                     v->shard_facts->gradient_used_bytes, back));
     TRY(claim_norms(c, v));
+    TRY(claim_base(c, v));
     TRY(claim_table(c, v));
     if (v->operands[CHECK_OPERAND_TABLE_GRADIENT]) {
         struct check_claim claim = {.thing = check_job_thing(c, job, CHECK_THING_TABLE_GRADIENT),
@@ -296,6 +322,7 @@ static enum check_operand operand_of(const struct plan_check_claims_view *v, con
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_PARAMETERS : CHECK_OPERAND_COUNT;
     case BUFFER_GRADIENT: return own || !b->on_device ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_COUNT;
     case BUFFER_NORMS: return CHECK_OPERAND_NORMS;
+    case BUFFER_BASE: return own ? CHECK_OPERAND_BASE : CHECK_OPERAND_COUNT;
     case BUFFER_TABLE: return CHECK_OPERAND_TABLE;
     case BUFFER_TABLE_GRADIENT: return CHECK_OPERAND_TABLE_GRADIENT;
     case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
@@ -353,6 +380,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct plan_check_cl
     case CHECK_OPERAND_GRADIENT:
         return v->gradients_out || steps ? f->gradient_bytes : 0;
     case CHECK_OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
+    case CHECK_OPERAND_BASE: return forward || back ? f->base_bytes : 0;
     case CHECK_OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
     case CHECK_OPERAND_TABLE_GRADIENT:
         if (pass == PLAN_LOSS) return v->job_facts->table_gradient_bytes;
@@ -374,7 +402,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct plan_check_cl
 static const char *operand_text(enum check_operand operand)
 {
     static const char *const names[CHECK_OPERAND_COUNT] = {
-        "its state",    "its parameters", "the gradient of its parameters", "the norms",
+        "its state",    "its parameters", "the gradient of its parameters", "the norms", "its base",
         "the token table",                "the table gradient",
         "the batch",    "the loss",       "its boundary",            "the next boundary",
         "the gradient of its output",     "the gradient of its input", "its activations",

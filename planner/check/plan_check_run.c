@@ -353,6 +353,15 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     return STATUS_OK;
 }
 
+static enum status fill_base(struct check_walk *r, uint32_t b)
+{
+    const struct plan_buffer *buffer = &r->plan->buffers[b];
+    uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
+    if (buffer->kind != BUFFER_BASE) return STATUS_OK;
+    const struct buffer_extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, CHECK_THING_BASE)};
+    return buffer_contents_put(&r->hosts[r->index_of[b]], &extent) ? STATUS_OK : check_no_memory(r);
+}
+
 /* Fills host memory and storage with the states that are not in files, version 0. */
 static enum status fill_hosts(struct check_walk *r)
 {
@@ -366,6 +375,7 @@ static enum status fill_hosts(struct check_walk *r)
         if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
         TRY(fill_sum(r, b));
+        TRY(fill_base(r, b));
         if (!keeps_state(buffer) || plan_has_range(r->plan, buffer->job)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
         struct buffer_extent extent = {.end = buffer->bytes,

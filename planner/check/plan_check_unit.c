@@ -163,7 +163,8 @@ static bool kinds_agree(const struct checker *c, const struct plan_buffer *from,
 {
     uint32_t source = from->kind == BUFFER_STAGED ? BUFFER_STATE : from->kind;
     uint32_t target = to->kind == BUFFER_STAGED ? BUFFER_STATE : to->kind;
-    if (source == BUFFER_STATE && target == BUFFER_TABLE) return from->shard == 0;
+    if (target == BUFFER_TABLE)
+        return from->shard == 0 && source == (check_is_of_base(c, c->unit->job, to) ? BUFFER_BASE : BUFFER_STATE);
     if (source == BUFFER_GRADIENT) return target == BUFFER_GRADIENT;
     if (source == BUFFER_STATE && target == BUFFER_PARAMETERS && from->shard == 0 &&
         check_is_carried_out(c, c->unit->job))
@@ -265,7 +266,7 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
     if ((access->flags & ~known) || !(access->flags & (ACCESS_READ | ACCESS_WRITE)))
         return check_fail(c, CHECK_RULE_FORM, "access 0x%x of the %s", access->flags,
                           check_access_text(c, access, text));
-    if (b->job != c->unit->job)
+    if (b->job != c->unit->job && !check_is_of_base(c, c->unit->job, b))
         return check_fail(c, CHECK_RULE_FORM, "accesses the %s, of another job",
                           check_access_text(c, access, text));
     if (!plan_buffer_lives(b) && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))

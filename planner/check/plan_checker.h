@@ -31,6 +31,7 @@ struct check_job_facts {
     uint64_t rows;        /* of an embedding that may be cut by rows; 0: it may not */
     uint64_t gradient_row_bytes; /* bytes of a row of its gradient */
     uint64_t norm_bytes;  /* norms of all its tensors; 0: it does not clip */
+    uint32_t base_owner;  /* the job that has the buffers of its base; PLAN_NONE: it shares none */
 };
 
 /* Bytes of a shard's buffers. */
@@ -40,6 +41,7 @@ struct check_shard_facts {
     uint64_t used_bytes[STATE_PARTS];  /* per part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
+    uint64_t base_bytes, base_used_bytes; /* frozen weights in a shared base, likewise; 0: none */
     uint64_t norm_offset, norm_bytes; /* its tensors' norms within the job's; 0, 0: it does not clip */
     bool parallel_known;                /* parallel: bytes that its passes use ... */
     uint64_t parallel_bytes[24];
@@ -71,6 +73,7 @@ enum check_shard_thing {
     CHECK_THING_JOINED_GRADIENT, /* over both end stages too, where these share a table; likewise */
     CHECK_THING_HANDOVER,   /* of a backward pass in two units, or of slices of tokens; likewise */
     CHECK_THING_HANDED_GRADIENT, /* a microbatch's, of which the second unit makes the rest; likewise */
+    CHECK_THING_BASE,       /* frozen weights, of the shard of the base's owner */
     CHECK_SHARD_THINGS
 };
 
@@ -233,6 +236,14 @@ MUST_CHECK enum status check_parallel_so_far(struct checker *c, const struct job
                                              const struct check_parallel_progress *progress);
 MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                            const struct check_parallel_progress *progress);
+
+/* Returns true for a buffer of another job that the job may use: its base, or the base's table on a device. */
+static inline bool check_is_of_base(const struct checker *c, uint32_t job, const struct plan_buffer *buffer)
+{
+    const bool has_table = c->shards[c->jobs[job].first_shard].base_bytes > 0;
+    return buffer->job == c->jobs[job].base_owner &&
+           (buffer->kind == BUFFER_BASE || (buffer->kind == BUFFER_TABLE && has_table));
+}
 
 static inline bool check_is_parallel(const struct checker *c, uint32_t job)
 {

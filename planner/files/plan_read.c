@@ -388,6 +388,24 @@ static enum status place_networks(struct plan_reader *r)
     return STATUS_OK;
 }
 
+/* Reads which jobs share a base, and whose buffers it has. */
+static enum status read_bases(struct plan_reader *r, struct json_object *root)
+{
+    const json_t *array = NULL;
+    struct job_set *jobs = &r->plan->jobs;
+    TRY(json_take_array(root, "base_owners", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    if (json_array_size(array) != jobs->count)
+        return json_fail_key(r->in, root->value, "base_owners", r->err, "%zu owners of bases (expected %" PRIu32
+                             ", one for each job)", json_array_size(array), jobs->count);
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (json_is_null(json_array_get(array, j))) continue;
+        TRY(plan_reader_index(r, array, j, "job", jobs->count, &jobs->jobs[j].base_owner));
+        jobs->jobs[j].shares_base = true;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_machine_and_jobs(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
@@ -396,6 +414,7 @@ static enum status read_machine_and_jobs(struct plan_reader *r, struct json_obje
     TRY(json_take_object(root, "jobs", JSON_REQUIRED, &value, r->err));
     TRY(job_set_parse(r->in, value, r->folder, &r->plan->jobs, r->err));
     TRY(place_networks(r));
+    TRY(read_bases(r, root));
     if (r->plan->jobs.count == 0)
         return json_fail_key(r->in, root->value, "jobs", r->err, "a plan without jobs");
     return STATUS_OK;

@@ -432,6 +432,18 @@ static void write_order(const struct plan *plan, struct json_out *out)
 
 /* --- public --------------------------------------------------------------------------------- */
 
+static void write_bases(const struct plan *plan, struct json_out *out)
+{
+    uint32_t j = 0;
+    while (j < plan->jobs.count && !plan->jobs.jobs[j].shares_base) j++;
+    if (j == plan->jobs.count) return;
+    json_out_array_begin(out, "base_owners", true);
+    for (j = 0; j < plan->jobs.count; j++)
+        if (plan->jobs.jobs[j].shares_base) json_out_u64(out, NULL, plan->jobs.jobs[j].base_owner);
+        else json_out_null(out, NULL);
+    json_out_array_end(out);
+}
+
 /* `folder` NULL: paths as they are. */
 static void write_plan(const struct plan *plan, const char *folder, struct json_out *out)
 {
@@ -454,6 +466,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
         json_out_object_end(out);
     }
     hardware_write(&plan->hardware, out, "hardware");
+    write_bases(plan, out);
     job_set_write(plan->jobs.jobs, plan->jobs.count, folder, out, "jobs");
     write_activations(plan, out);
     write_shards(plan, out);

@@ -18,7 +18,9 @@ const struct policy *policy_find(const char *name)
 {
     for (uint32_t i = 0; i < ARRAY_COUNT(policies); i++)
         if (strcmp(policies[i]->name, name) == 0) return policies[i];
-    return strcmp(policy_milp.name, name) == 0 ? &policy_milp : NULL;
+    return strcmp(policy_milp.name, name) == 0          ? &policy_milp
+           : strcmp(policy_shared_base.name, name) == 0 ? &policy_shared_base
+                                                        : NULL;
 }
 
 const char *policy_name_at(uint32_t index)

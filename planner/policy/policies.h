@@ -27,6 +27,7 @@ const char *policy_name_at(uint32_t index);
 #define POLICY_DECLARE(name) extern const struct policy policy_##name;
 POLICIES(POLICY_DECLARE)
 POLICY_DECLARE(milp) /* known by its name only: it asks a solver, which is seldom wanted with all others */
+POLICY_DECLARE(shared_base) /* likewise: it is a way to cut and to order at once (planner/strategy/shared.h) */
 #undef POLICY_DECLARE
 
 /* Returns true when the policy is a search for orders (order_search.h, order_milp.h), which is never asked. */

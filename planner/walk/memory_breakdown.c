@@ -156,6 +156,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
         return parallel_is_set(&job->parallel) ? state_parallel(plan, shard_of(plan, b), b)
                                                : state_alone(job, shard_of(plan, b), b->bytes);
     case BUFFER_PARAMETERS:
+    case BUFFER_BASE:
     case BUFFER_KEPT: return all_of(MEMORY_PART_WEIGHTS, b->bytes);
     case BUFFER_GRADIENT:
     case BUFFER_NORMS: return all_of(MEMORY_PART_GRADIENTS, b->bytes);

@@ -10,7 +10,9 @@
  *     link     (if states start in host memory, planner/plan_charges.h) every state must reach a device once and come
  *              back once; if the processor may update, only the parameters and equally many gradients. If a job's state
  *              exceeds the memory of all devices, at least the excess must come and go in each minibatch after the
- *              first, because each minibatch uses all of the state. This traffic crosses the links out of host memory:
+ *              first, because each minibatch uses all of the state. Frozen weights that jobs could share
+ *              (models/jobs/job_base.h) count once, for the one with the most minibatches. This traffic
+ *              crosses the links out of host memory:
  *              each direction at the rate of one direction, and both together at the rate of both, where a simplex link
  *              has its bandwidth once
  *     storage  states that exceed the memory of hosts and devices are on storage: they must be read once and, because
@@ -25,13 +27,16 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
 #include "models/job/memory.h"
 #include "models/job/parallel_work.h"
+#include "models/jobs/job_base.h"
 #include "planner/plan_charges.h"
 #include "planner/plan_work.h"
 
@@ -134,8 +139,8 @@ double bound_host_rate(const struct hardware *hw)
 /* Which bytes of a job's state count: those that passes read, all, or those that updates change. */
 enum bound_bytes { BOUND_WEIGHTS, BOUND_STATE, BOUND_CHANGED };
 
-/* Returns the bytes of a layer, without padding. */
-static double layer_bytes(const struct job *job, uint64_t layer, enum bound_bytes which)
+/* Returns the bytes of a layer, without padding. own: only of what is trained. */
+static double layer_bytes(const struct job *job, uint64_t layer, enum bound_bytes which, bool own)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_shapes(&job->network, layer, specs);
@@ -145,7 +150,7 @@ static double layer_bytes(const struct job *job, uint64_t layer, enum bound_byte
     for (uint32_t i = 0; i < count; i++) {
         bool rounded = precision_halves_tensor(job->precision, specs[i].matrix, specs[i].adapter);
         bool whole = which != BOUND_WEIGHTS && !specs[i].frozen;
-        if (which == BOUND_CHANGED && specs[i].frozen) continue;
+        if ((own || which == BOUND_CHANGED) && specs[i].frozen) continue;
         double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
         double master = rounded ? (double)precision_bytes(PRECISION_FP32) : 0;
         bytes += (double)specs[i].elements * (weight + (whole ? master + moments : 0));
@@ -155,8 +160,8 @@ static double layer_bytes(const struct job *job, uint64_t layer, enum bound_byte
 
 /* Returns the bytes that a device must hold of a job in each minibatch, or of these the ones that it changes. If the
  * processor may update, an embedding counts only with a tied head's token table, and the gradients that leave are as
- * many as the weights. */
-static double touched_bytes(const struct job *job, bool cpu, bool changed)
+ * many as the weights. own: without frozen weights. */
+static double touched_bytes(const struct job *job, bool cpu, bool changed, bool own)
 {
     double bytes = 0;
     bool updated_here = !cpu || !footprint_can_use_cpu(job);
@@ -165,8 +170,9 @@ static double touched_bytes(const struct job *job, bool cpu, bool changed)
     if (changed && job->network.trained) which = BOUND_CHANGED;
     for (uint64_t l = 0; l < job->network.layer_count; l++)
         if (updated_here || l > 0 || !footprint_can_slice(job))
-            bytes += layer_bytes(job, l, which);
-    double table = !updated_here && footprint_can_slice(job) && footprint_has_table(job)
+            bytes += layer_bytes(job, l, which, own);
+    bool table_counts = !own || network_first_trained(&job->network) == 0;
+    double table = !updated_here && table_counts && footprint_can_slice(job) && footprint_has_table(job)
                        ? (double)footprint_table_bytes(job) : 0;
     return bytes + table;
 }
@@ -174,21 +180,43 @@ static double touched_bytes(const struct job *job, bool cpu, bool changed)
 /* Returns what of a job's state must at least cross in a minibatch where the devices hold `memory`: what they lack. */
 static double excess(double state, double memory) { return state > memory ? state - memory : 0; }
 
+/* Returns true if another job has the same frozen weights and as many minibatches, or more. `prints`: of bases. */
+static bool base_counts_elsewhere(const struct job_set *jobs, const uint64_t *prints, uint32_t j)
+{
+    for (uint32_t i = 0; prints[j] != 0 && i < jobs->count; i++)
+        if (i != j && prints[i] == prints[j] &&
+            (jobs->jobs[i].minibatches > jobs->jobs[j].minibatches ||
+             (jobs->jobs[i].minibatches == jobs->jobs[j].minibatches && i < j)))
+            return true;
+    return false;
+}
+
+/* Returns the fingerprints of all jobs' bases, to be freed; NULL: no memory. */
+static uint64_t *base_prints(const struct job_set *jobs)
+{
+    uint64_t *prints = alloc_zeroed(jobs->count + 1u, sizeof *prints);
+    for (uint32_t j = 0; prints && j < jobs->count; j++) prints[j] = job_base_fingerprint(&jobs->jobs[j]);
+    return prints;
+}
+
 /* *bytes: to devices. *rate: at which these, or the bytes of both directions, cross the links. What comes back is what
  * changes: as much, unless some is frozen. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                          double *bytes, double *rate)
 {
     double memory = 0, moved = 0, back = 0;
+    uint64_t *prints = base_prints(jobs);
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
-    for (uint32_t j = 0; j < jobs->count; j++) {
+    for (uint32_t j = 0; prints && j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = touched_bytes(job, cpu, false), changed = touched_bytes(job, cpu, true),
+        const bool own = base_counts_elsewhere(jobs, prints, j);
+        double state = touched_bytes(job, cpu, false, own), changed = touched_bytes(job, cpu, true, own),
                times = (double)(job->minibatches - 1);
         double again = excess(state, memory), out = excess(changed, memory);
         moved += (plan_charges_count(hw) ? state : again) + again * times;
         back += (plan_charges_count(hw) ? changed : out) + out * times;
     }
+    free(prints);
     *bytes = moved;
     double one = host_rate(hw, false), both = host_rate(hw, true);
     bool together = both < 2 * one;
@@ -207,7 +235,7 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = touched_bytes(job, false, true); /* read and written as much */
+        double state = touched_bytes(job, false, true, false); /* read and written as much */
         if (state <= memory) continue;
         states += state;
         again += (state - memory) * (double)(job->minibatches - 1);

@@ -92,7 +92,7 @@ static bool same_shape(const struct job *a, const struct job *b)
 {
     const struct network *m = &a->network, *n = &b->network;
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
-           a->microbatches == b->microbatches && a->tree == b->tree &&
+           a->microbatches == b->microbatches && a->tree == b->tree && a->shares_base == b->shares_base &&
            (a->evaluation.every > 0) == (b->evaluation.every > 0) && a->keep_best == b->keep_best &&
            a->precision == b->precision && a->optimizer.kind == b->optimizer.kind &&
            a->optimizer.moments == b->optimizer.moments && job_clips(a) == job_clips(b) &&

@@ -13,7 +13,7 @@
 #include "models/job/memory.h"
 #include "planner/spill/cut/partition_storage.h"
 
-static_assert(BUFFER_STAGED + 1 == BUFFER_KIND_COUNT,
+static_assert(BUFFER_BASE + 1 == BUFFER_KIND_COUNT,
               "a new kind of buffer: add its host memory here, and look at plan_hosts.c and walk/memory_breakdown.c");
 
 static enum status no_memory(struct error *err)

@@ -41,6 +41,17 @@ struct partition_host {
     uint64_t room;             /* bytes of each host */
 };
 
+/* Frozen weights that jobs share (planner/spill/shared). They come after the weight buffers: first those that stay on
+ * their device from their first use to their last, then `turns` places for the others. */
+struct partition_base {
+    uint32_t *owner;             /* per job: the job that has the buffers; NULL: no job shares any */
+    uint32_t *device;            /* per shard of the plan: the only device that computes it */
+    bool *stays;                 /* likewise, of owners' shards ... */
+    uint64_t *offset;            /* ... and its place among those that stay */
+    uint64_t stay_bytes, turn_bytes;
+    uint32_t turns;
+};
+
 struct partition {
     struct arena arena;
     struct plan_shard *shards;
@@ -54,6 +65,7 @@ struct partition {
     bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: all */
     struct partition_storage storage;
     struct partition_host host;
+    struct partition_base base;
     uint32_t shard_count;
     bool resident;
     bool apart;                  /* a job's boundaries go through host memory (planner_options.live): nothing stays on a
@@ -148,6 +160,14 @@ static inline uint64_t partition_persistent(const struct partition *p)
 static inline uint64_t partition_table(const struct partition *p)
 {
     return partition_persistent(p) + p->persistent_bytes;
+}
+static inline uint64_t partition_base_stays(const struct partition *p)
+{
+    return partition_table(p) + p->table_bytes + p->weight_buffer_count * p->weight_buffer_bytes;
+}
+static inline uint64_t partition_base_turn(const struct partition *p, uint32_t turn)
+{
+    return partition_base_stays(p) + p->base.stay_bytes + (turn % p->base.turns) * p->base.turn_bytes;
 }
 static inline uint64_t partition_weight_buffer(const struct partition *p, uint32_t turn)
 {

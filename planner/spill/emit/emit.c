@@ -13,8 +13,10 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "models/jobs/job_base.h"
 #include "planner/spill/cut/partition_storage.h"
 #include "planner/spill/emit/emit_pass.h"
+#include "planner/spill/emit/emit_state.h"
 #include "planner/spill/emit/emit_unit.h"
 
 /* The variant of a shard's pass: its origin, times VARIANTS_OF_ORIGIN; its output stays; it is its minibatch's last. */
@@ -51,6 +53,8 @@ static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint
                                 .activations = partition_activations(p, first + shard),
                                 .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
     v.embedding = shard == 0 && footprint_has_embedding(v.job);
+    v.base_bytes = job_base_bytes(v.job, p->shards[v.global].first_layer, p->shards[v.global].layer_count);
+    v.table_base_bytes = job_base_bytes(v.job, 0, p->shards[first].layer_count);
     v.last = shard + 1 == v.shard_count;
     v.trains = p->trains[v.global];
     v.goes_back = shard >= p->job_frozen[job];
@@ -96,8 +100,8 @@ static bool updates_behind(const struct emit_context *e, const struct schedule_u
 }
 
 /* Returns the unit of a shard's pass in this variant; writes it at the first use. */
-static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit, enum emit_origin origin,
-                        bool stays)
+static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit, const struct schedule_base *base,
+                        enum emit_origin origin, bool stays)
 {
     const struct partition *p = e->partition;
     const struct partition_units units = units_of(e, unit->job);
@@ -109,11 +113,12 @@ static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit
     uint32_t variant = (uint32_t)origin * VARIANTS_OF_ORIGIN + (stays ? VARIANT_STAYS : 0) +
                        (ends ? VARIANT_ENDS : 0);
     uint32_t *id = &e->unit_ids[((size_t)(first + shard) * 3 + kind) * UNIT_VARIANTS + variant];
-    if (*id != PLAN_NONE) return *id;
+    if (*id != PLAN_NONE && !base) return *id; /* of those with a base the builder finds equal ones */
     struct emit_shard_view v = view_of(e, unit->job, shard, pass);
     if (e->status) return PLAN_NONE;
     v.origin = origin;
     v.stays = stays;
+    v.base = base;
     *id = write_unit(e, &v, ends);
     return *id;
 }
@@ -121,7 +126,7 @@ static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit
 /* --- tasks ------------------------------------------------------------------------------- */
 
 struct emit_turns {
-    uint32_t edge, weight_buffer, transient, held;
+    uint32_t edge, weight_buffer, transient, held, base;
 };
 
 static void find_slots(struct emit_context *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
@@ -145,6 +150,8 @@ static void find_slots(struct emit_context *e, uint32_t id, uint32_t device, uin
         if (a->area == EMIT_AREA_TRANSIENT)
             base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
         if (a->area == EMIT_AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
+        if (a->area == EMIT_AREA_BASE) base = partition_base_turn(p, turns.base + a->turn);
+        if (a->area == EMIT_AREA_BASE_STAYS) base = partition_base_stays(p);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
 }
@@ -155,13 +162,14 @@ static void add_task(struct emit_context *e, uint32_t id, uint32_t device, uint3
     const struct emit_unit_slots *slots = &e->slots[id];
     find_slots(e, id, device, seat,
                (struct emit_turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
-                                   e->held_turn[device]});
+                                   e->held_turn[device], e->base_turn[device]});
     if (e->status) return;
     plan_builder_task(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
     e->weight_buffer_turn[device] += slots->weight_buffer_turns;
     e->transient_turn[device] += slots->transient_turns;
     e->held_turn[device] += slots->held_turns;
+    e->base_turn[device] += slots->base_turns;
 }
 
 /* Adds each unit on each device of its job's node, with each weight buffer: in any order of units, one choice has a
@@ -176,7 +184,7 @@ static void add_choices(struct emit_context *e, const uint32_t *last_device)
         for (uint32_t d = 0; d < hardware->device_count; d++)
             for (uint32_t t = 0; hardware->devices[d].host == home &&
                                  t < (turns ? e->partition->weight_buffer_count : 1) && !e->status; t++) {
-                find_slots(e, id, d, 0, (struct emit_turns){t, t, t, t});
+                find_slots(e, id, d, 0, (struct emit_turns){t, t, t, t, t});
                 if (!e->status)
                     plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
             }
@@ -239,7 +247,8 @@ static void emit_scheduled(struct emit_context *e, struct emission *on, uint32_t
     if (here_out) on->continued[unit->next_here] = true;
     if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
     if (unit->first) add_beside(e, unit, PLAN_LOAD);
-    add_task(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
+    const struct schedule_base *base = on->schedule->bases ? &on->schedule->bases[i] : NULL;
+    add_task(e, unit_of(e, unit, base, origin, here_out || unit->fetched), unit->device, unit->seat);
     if (unit->fetches && !e->status) plan_builder_peer(e->builder, on->last_device[unit->job]);
     on->last_device[unit->job] = unit->device;
     if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
@@ -257,7 +266,8 @@ static bool turns_are_back(const struct emit_context *e, const struct emit_turns
             (e->weight_buffer_turn[d] - kept[d].weight_buffer) % p->weight_buffer_count != 0 ||
             (e->transient_turn[d] != kept[d].transient &&
              (e->transient_turn[d] - kept[d].transient) % p->storage.turns != 0) ||
-            (e->held_turn[d] != kept[d].held && (e->held_turn[d] - kept[d].held) % p->storage.turns != 0))
+            (e->held_turn[d] != kept[d].held && (e->held_turn[d] - kept[d].held) % p->storage.turns != 0) ||
+            (e->base_turn[d] != kept[d].base && (e->base_turn[d] - kept[d].base) % p->base.turns != 0))
             return false;
     return true;
 }
@@ -281,7 +291,8 @@ static void emit_cycle(struct emit_context *e, struct emission *on, const struct
 static void keep_turns(const struct emit_context *e, struct emit_turns *kept)
 {
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
-        kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d]};
+        kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d],
+                                      e->base_turn[d]};
 }
 
 /* Moves a turn on to a multiple of `count`. */
@@ -319,6 +330,14 @@ static void emit_schedule(struct emit_context *e, struct emission *on, struct em
     }
 }
 
+/* Adds the host's state of a shard whose job shares a base: of nothing, if all of it is there, and no unit moves it. */
+static void add_home(struct emit_context *e, uint32_t global)
+{
+    const uint32_t job = e->partition->shards[global].job, shard = global - e->partition->job_first_shard[job];
+    const struct emit_shard_view v = view_of(e, job, shard, PLAN_FORWARD);
+    if (!e->status) emit_host_state(e, &v, shard);
+}
+
 /* Numbers the seats: staged states of a host's devices follow each other. */
 static void number_seats(struct emit_context *e)
 {
@@ -348,9 +367,10 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     e.weight_buffer_turn = alloc_zeroed(devices, sizeof *e.weight_buffer_turn);
     e.transient_turn = alloc_zeroed(devices, sizeof *e.transient_turn);
     e.held_turn = alloc_zeroed(devices, sizeof *e.held_turn);
+    e.base_turn = alloc_zeroed(devices, sizeof *e.base_turn);
     e.host_seat = alloc_zeroed(devices, sizeof *e.host_seat);
     if (!on.continued || !on.last_device || !kept || !e.unit_ids || !e.edge_turn || !e.weight_buffer_turn ||
-        !e.transient_turn || !e.held_turn || !e.host_seat) {
+        !e.transient_turn || !e.held_turn || !e.base_turn || !e.host_seat) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
         number_seats(&e);
@@ -359,6 +379,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
             plan_builder_shard(builder, partition->shards[s].job,
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
+        for (uint32_t s = 0; s < partition->shard_count && partition->base.owner; s++) add_home(&e, s);
         emit_schedule(&e, &on, kept);
         if (partition->apart) add_choices(&e, on.last_device);
     }
@@ -372,6 +393,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     free(e.weight_buffer_turn);
     free(e.transient_turn);
     free(e.held_turn);
+    free(e.base_turn);
     free(e.host_seat);
     free(e.slot_scratch);
     return e.status;

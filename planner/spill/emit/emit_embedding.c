@@ -131,7 +131,8 @@ void emit_embedding_backward_sliced(struct emit_context *e, const struct emit_sh
 
 void emit_embedding_forward_cpu(struct emit_context *e, const struct emit_shard_view *v)
 {
-    emit_use(e, emit_host_state(e, v, 0), ACCESS_READ);
+    if (v->base_bytes > 0) emit_use(e, emit_base_buffer(e, v, BUFFER_BASE, 0, false, v->base_bytes), ACCESS_READ);
+    if (v->footprint->weight_bytes > 0) emit_use(e, emit_host_state(e, v, 0), ACCESS_READ);
     emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
              ACCESS_READ);
     emit_use(e, emit_boundary(e, v, BUFFER_BOUNDARY, 1, false, v->footprint->output_bytes),

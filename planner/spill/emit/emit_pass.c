@@ -44,8 +44,9 @@ static enum emit_area table_area(const struct emit_shard_view *v)
 /* Adds a loss's use of the head's table: the fetched one unless the embedding's is here. */
 static void use_table(struct emit_context *e, const struct emit_shard_view *v, bool here, uint32_t fetched)
 {
+    const bool keeps = v->table_base_bytes > 0 && !v->base->releases_table;
     if (here) emit_use(e, emit_buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
-    else emit_use(e, fetched, ACCESS_READ | ACCESS_RELEASE);
+    else emit_use(e, fetched, ACCESS_READ | (keeps ? 0 : ACCESS_RELEASE));
 }
 
 static void use_new_boundary(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind,
@@ -95,11 +96,12 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
         emit_output(e, v, BUFFER_BOUNDARY, 1, f->output_bytes, to_host);
         return;
     }
+    emit_fetch_base(e, v);
     uint32_t parameters = emit_fetch_parameters(e, v);
     if (v->shard == 0) emit_fetch_batch(e, v);
     else emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
-    emit_use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+    emit_use_parameters(e, v, parameters);
     if (v->shard == 0) emit_use_batch(e, v);
     else emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     use_new_boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes);
@@ -128,6 +130,7 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
     /* The only job has the table's area to itself and can fetch the table while its state waits for a weight buffer;
      * among others the area is the bottleneck, and the table would delay the state. */
     bool state_first = e->partition->interleaved;
+    emit_fetch_base(e, v);
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
     if (!state_first) state = emit_fetch_trained(e, v);
@@ -170,12 +173,13 @@ static void write_evaluation(struct emit_context *e, const struct emit_shard_vie
 {
     const struct footprint *f = v->footprint;
     bool table = footprint_has_table(v->job), table_here = table && table_is_here(e, v);
+    emit_fetch_base(e, v);
     uint32_t parameters = emit_fetch_parameters(e, v), table_name = 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
     emit_fetch_batch(e, v);
     emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
-    emit_use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+    emit_use_parameters(e, v, parameters);
     emit_use_batch(e, v);
     emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     uint32_t loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
@@ -216,6 +220,7 @@ static void write_backward(struct emit_context *e, const struct emit_shard_view 
         emit_embedding_backward_sliced(e, v);
         return;
     }
+    emit_fetch_base(e, v);
     uint32_t state = emit_fetch_trained(e, v), acts = 0, gradient = 0;
     if (table) {
         gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);

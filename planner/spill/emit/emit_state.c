@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include "models/jobs/job_base.h"
 #include "planner/spill/cut/partition_storage.h"
 
 uint32_t emit_stage(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
@@ -74,13 +75,59 @@ uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_v
 {
     uint64_t bytes = v->footprint->weight_bytes;
     if (v->persistent) return emit_device_state(e, v);
+    if (bytes == 0 && v->base_bytes > 0) return PLAN_NONE;
     uint32_t parameters = emit_buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, bytes);
     emit_fetch_state(e, v, v->shard, EMIT_STAGED_TRANSIENT, 0, parameters, EMIT_AREA_WEIGHT_BUFFER, bytes);
     return parameters;
 }
 
+void emit_use_parameters(struct emit_context *e, const struct emit_shard_view *v, uint32_t parameters)
+{
+    emit_use_base(e, v);
+    if (parameters != PLAN_NONE) emit_use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+}
+
+/* Fetches a piece of a base's shard; the first one acquires its place, in turn or to stay. */
+static void fetch_base(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard, uint64_t offset,
+                       uint64_t bytes)
+{
+    const struct partition *p = e->partition;
+    const uint32_t global = p->job_first_shard[p->base.owner[v->job_index]] + shard;
+    const uint64_t all = job_base_bytes(v->job, p->shards[global].first_layer, p->shards[global].layer_count);
+    const uint32_t home = emit_base_buffer(e, v, BUFFER_BASE, shard, false, all);
+    const uint32_t device = emit_base_buffer(e, v, BUFFER_BASE, shard, true, all);
+    if (offset == 0 && p->base.stays[global]) emit_slot(e, EMIT_AREA_BASE_STAYS, p->base.offset[global], all);
+    else if (offset == 0) emit_slot(e, EMIT_AREA_BASE, 0, all);
+    emit_copy(e, STREAM_H2D, home, offset, 0, device, offset, offset == 0 ? ACCESS_ACQUIRE : 0, bytes);
+}
+
+void emit_fetch_base(struct emit_context *e, const struct emit_shard_view *v)
+{
+    if (v->base && v->base->fetches) fetch_base(e, v, v->shard, 0, v->base_bytes);
+}
+
+void emit_use_base(struct emit_context *e, const struct emit_shard_view *v)
+{
+    if (!v->base) return;
+    if (v->base->ahead != PLAN_NONE) fetch_base(e, v, v->base->ahead, v->base->ahead_offset, v->base->ahead_bytes);
+    if (v->base_bytes > 0)
+        emit_use(e, emit_base_buffer(e, v, BUFFER_BASE, v->shard, true, v->base_bytes),
+                 ACCESS_READ | (v->base->releases ? ACCESS_RELEASE : 0));
+}
+
+/* Fetches the table of a base where the schedule says so. Returns its buffer. */
+static uint32_t fetch_base_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area)
+{
+    const uint64_t bytes = footprint_table_bytes(v->job);
+    const uint32_t device = emit_base_buffer(e, v, BUFFER_TABLE, PLAN_NONE, true, bytes);
+    if (v->base->fetches_table)
+        emit_fetch(e, emit_base_buffer(e, v, BUFFER_BASE, 0, false, v->table_base_bytes), 0, device, area, 0, bytes);
+    return device;
+}
+
 uint32_t emit_fetch_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area)
 {
+    if (v->table_base_bytes > 0) return fetch_base_table(e, v, area);
     uint64_t bytes = footprint_table_bytes(v->job);
     uint64_t slice = e->partition->slice_rows[v->job_index] * footprint_table_row_bytes(v->job);
     uint32_t device = emit_buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);

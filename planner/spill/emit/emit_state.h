@@ -27,8 +27,17 @@ void emit_fetch_state(struct emit_context *e, const struct emit_shard_view *v, u
 void emit_return_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                        uint32_t device, uint32_t device_flags, uint64_t offset, uint64_t bytes);
 
-/* Fetches the parameters of a forward pass unless the state is on the device. Returns their buffer. */
+/* Fetches the parameters of a forward pass unless the state is on the device. Returns their buffer; PLAN_NONE: all of
+ * them are in a base. */
 uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_view *v);
+
+/* Uses the fetched parameters in a pass that does not train. */
+void emit_use_parameters(struct emit_context *e, const struct emit_shard_view *v, uint32_t parameters);
+
+/* For a job that shares a base: fetch the shard's, where the schedule says so; use it, after the unit's other copies to
+ * the device, and fetch a piece of another shard's ahead. */
+void emit_fetch_base(struct emit_context *e, const struct emit_shard_view *v);
+void emit_use_base(struct emit_context *e, const struct emit_shard_view *v);
 
 /* Fetches the token table for a head, in pieces where the embedding is moved in slices. Returns its buffer. */
 uint32_t emit_fetch_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area);

@@ -78,9 +78,10 @@ uint32_t emit_fetch_trained(struct emit_context *e, const struct emit_shard_view
 void emit_use_trained(struct emit_context *e, const struct emit_shard_view *v, uint32_t trained)
 {
     if (!v->trains) {
-        emit_use(e, trained, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+        emit_use_parameters(e, v, trained);
         return;
     }
+    emit_use_base(e, v);
     emit_use(e, trained, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
     if (v->on_cpu)
         emit_use_new(e, device_gradient(e, v), 0, EMIT_AREA_WEIGHT_BUFFER, 0, v->footprint->gradient_bytes);

@@ -25,6 +25,8 @@ void emit_slot(struct emit_context *e, enum emit_area area, uint64_t offset_byte
         a.turn = e->current.transient_turns++;
     } else if (area == EMIT_AREA_HELD) {
         a.turn = e->current.held_turns++;
+    } else if (area == EMIT_AREA_BASE) {
+        a.turn = e->current.base_turns++;
     }
     e->acquires[e->acquire_count++] = a;
     e->current.acquire_count++;
@@ -47,6 +49,14 @@ uint32_t emit_buffer(struct emit_context *e, const struct emit_shard_view *v, ui
                             .on_device = on_device,
                             .bytes = bytes};
     return plan_builder_buffer(e->builder, &b);
+}
+
+uint32_t emit_base_buffer(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,
+                          bool on_device, uint64_t bytes)
+{
+    struct emit_shard_view owner = *v;
+    owner.job_index = e->partition->base.owner[v->job_index];
+    return emit_buffer(e, &owner, kind, shard, 0, on_device, bytes);
 }
 
 void emit_use(struct emit_context *e, uint32_t name, uint32_t flags)

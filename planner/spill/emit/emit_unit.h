@@ -21,7 +21,9 @@ enum emit_area {
     EMIT_AREA_PERSISTENT,
     EMIT_AREA_TABLE,
     EMIT_AREA_TRANSIENT,
-    EMIT_AREA_HELD
+    EMIT_AREA_HELD,
+    EMIT_AREA_BASE,      /* in turn */
+    EMIT_AREA_BASE_STAYS
 };
 
 /* A slot of a unit, before it is moved to its turn and seat. */
@@ -34,7 +36,7 @@ struct emit_acquire {
 /* The slots of a unit's tasks. */
 struct emit_unit_slots {
     uint32_t first_acquire, acquire_count;
-    uint32_t weight_buffer_turns, transient_turns, held_turns;
+    uint32_t weight_buffer_turns, transient_turns, held_turns, base_turns;
     bool uses_edge;
 };
 
@@ -52,7 +54,7 @@ struct emit_context {
     size_t slots_count, slots_capacity;
     struct emit_acquire *acquires;
     size_t acquire_count, acquire_capacity;
-    uint32_t *edge_turn, *weight_buffer_turn, *transient_turn, *held_turn; /* per device */
+    uint32_t *edge_turn, *weight_buffer_turn, *transient_turn, *held_turn, *base_turn; /* per device */
     uint32_t *host_seat; /* per device: number of its host's devices before it */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
@@ -80,6 +82,8 @@ struct emit_shard_view {
     bool on_cpu;             /* the host's processor has the optimizer; for an embedding, both passes too */
     enum emit_origin origin; /* origin of the input boundary or gradient; all other data come from the host */
     bool stays;         /* the output stays in its edge for the job's next unit */
+    const struct schedule_base *base; /* NULL: the job shares none, or the unit has no part in it */
+    uint64_t base_bytes, table_base_bytes; /* of the shard's frozen weights in a base; of the first shard's */
     enum plan_pass pass;     /* of the unit */
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
@@ -93,6 +97,10 @@ void emit_slot(struct emit_context *e, enum emit_area area, uint64_t offset_byte
 
 /* Ends a slice, or the unit: the next one uses the next weight buffer. */
 void emit_turn_end(struct emit_context *e);
+
+/* Returns the number of a buffer of the job that owns the base of the unit's job. */
+uint32_t emit_base_buffer(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,
+                          bool on_device, uint64_t bytes);
 
 /* Returns the number of a buffer of the unit's job. */
 uint32_t emit_buffer(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,

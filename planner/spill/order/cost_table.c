@@ -44,6 +44,12 @@ struct timed_shard {
     bool lowest; /* no shard before it has a backward pass */
 };
 
+/* Returns true if the token table is in a base, whose copies are not the unit's. */
+static bool has_base_table(const struct job *job)
+{
+    return job->shares_base && footprint_table_gradient_bytes(job) == 0;
+}
+
 static struct timed_shard shard_of(const struct cost_table *t, const struct footprint *f, uint32_t device,
                                    uint32_t index)
 {
@@ -55,7 +61,7 @@ static struct timed_shard shard_of(const struct cost_table *t, const struct foot
     return (struct timed_shard){
         .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
         .spilled_bytes = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
-        .table = last && footprint_has_table(job) ? footprint_table_bytes(job) : 0,
+        .table = last && footprint_has_table(job) && !has_base_table(job) ? footprint_table_bytes(job) : 0,
         .last = last, .spilled = !p->persistent[index], .on_cpu = p->on_cpu[index], .trains = p->trains[index],
         .lowest = index - p->job_first_shard[shard->job] == p->job_frozen[shard->job],
     };

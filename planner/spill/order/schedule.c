@@ -713,6 +713,7 @@ out:
 void schedule_release(struct schedule *schedule)
 {
     free(schedule->units);
+    free(schedule->bases);
     free(schedule->cycles);
     free(schedule->joints);
     free(schedule->ranges);

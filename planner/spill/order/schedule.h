@@ -17,11 +17,20 @@ struct schedule_unit {
     uint32_t position;
     uint32_t device;
     uint32_t seat;    /* resident; else 0 */
-    uint32_t next_here; /* index of the job's next unit when it is also this device's next; else PLAN_NONE */
+    uint32_t next_here; /* index of the job's next unit when its input stays on this device; else PLAN_NONE */
     bool first, last; /* first and last unit of its job */
     bool ends;        /* last unit of its minibatch */
     bool fetches;     /* the input comes directly from the device of the job's previous unit */
     bool fetched;     /* likewise the output goes to the next unit */
+};
+
+/* What a unit does with a base that its job shares, on its device. */
+struct schedule_base {
+    bool fetches, releases;             /* the base of its shard, whole; it is the last to use it there */
+    bool fetches_table, releases_table; /* likewise the base's token table */
+    uint32_t ahead;                     /* a shard of the base, of which it fetches a piece for later units; PLAN_NONE:
+                                         * none */
+    uint64_t ahead_offset, ahead_bytes;
 };
 
 /* The units [first, end) are carried out `times` times more, after the last of them. */
@@ -33,13 +42,15 @@ struct schedule_loop {
 struct schedule {
     struct schedule_unit *units;
     uint32_t count;
+    struct schedule_base *bases; /* per unit; NULL: no jobs share a base */
     struct schedule_loop *cycles; /* in order, apart from each other */
     uint32_t cycle_count;
     uint32_t *joints; /* numbers of units, rising: none of the outputs before a joint stays on a device for a unit after
                        * it, and the turns of the devices' buffers begin anew */
     uint32_t joint_count;
     size_t capacity, cycle_capacity, joint_capacity;
-    double makespan_s; /* by the scheduler's clock */
+    double makespan_s; /* by the scheduler's clock ... */
+    double repeated_s; /* ... of which its cycles' repetitions take this; of jobs that share a base */
     uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };
 

@@ -57,6 +57,7 @@ static const struct {
     [JOB_KEY_FREEZE] = {GPT2, "'freeze': {'layers': [0]}", "'freeze': {'layers': [[0, 1]]}"},
     [JOB_KEY_ADAPTER] = {GPT2, "'adapter': {'rank': 4}", "'adapter': {'rank': 4, 'alpha': 5}"},
     [JOB_KEY_PARALLEL] = {GPT2 ", 'microbatches': 2", "", "'parallel': {'data': 2}"},
+    [JOB_KEY_BASE] = {GPT2 ", 'freeze': {'layers': [0]}", "'base': 'x'", "'base': 'y'"},
     [JOB_KEY_DEVICES] = {GPT2, "", "'devices': [1]"},
     [JOB_KEY_COMPRESSION] = {BF16_PAIR, "", "'compression': {'gradients': {'ratio': 2, 'encode': '1GB/s', 'decode': "
                                             "'1GB/s'}}"},

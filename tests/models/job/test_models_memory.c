@@ -116,9 +116,9 @@ static void states_with_bf16(void **state)
     struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
                         .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
                         .positions = 3, .tied_head = true, .biases = true};
-    const struct state_format both = {OPTIMIZER_ADAMW, PRECISION_BF16_WEIGHTS, PRECISION_BF16};
-    const struct state_format weights = {OPTIMIZER_MOMENTUM, PRECISION_BF16_WEIGHTS, PRECISION_FP32};
-    const struct state_format moments = {OPTIMIZER_ADAMW, PRECISION_FP32, PRECISION_BF16};
+    const struct state_format both = {OPTIMIZER_ADAMW, PRECISION_BF16_WEIGHTS, PRECISION_BF16, false};
+    const struct state_format weights = {OPTIMIZER_MOMENTUM, PRECISION_BF16_WEIGHTS, PRECISION_FP32, false};
+    const struct state_format moments = {OPTIMIZER_ADAMW, PRECISION_FP32, PRECISION_BF16, false};
     struct arena arena = {0};
     struct state_tables tables;
     struct error err = {0};
@@ -181,7 +181,7 @@ static void sixteen_bits_throughout(void **state)
     struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
                         .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
                         .positions = 3, .tied_head = true, .biases = true};
-    const struct state_format halves = {OPTIMIZER_ADAMW, PRECISION_BF16, PRECISION_FP32};
+    const struct state_format halves = {OPTIMIZER_ADAMW, PRECISION_BF16, PRECISION_FP32, false};
     struct arena arena = {0};
     struct state_tables tables;
     struct error err = {0};
