@@ -262,7 +262,7 @@ static enum status create(const struct job *job, const char *name, uint64_t held
     source->microbatch = job->microbatch;
     source->microbatches = job->microbatches;
     source->held_out_samples = held_out_samples;
-    source->reads_images = job->network.family == NETWORK_VIT;
+    source->reads_images = job_unit(job) == JOB_IMAGES;
     source->reads_rows = job->data_format == DATA_ROWS;
     bool has_file = job->data_format != DATA_NONE;
     enum status status = STATUS_OK;

@@ -8,6 +8,8 @@
  * Images are drawn with replacement by (seed, sample). Opening checks every label once. Pixels 0 to 255 become -1 to
  * 1, as Hugging Face's ViTImageProcessor does by default. Images are not flipped or cropped.
  *
+ * Operations (cnn) take the channels of a pixel together. Networks with a label for each pixel learn random ones only.
+ *
  * Source of the format: Krizhevsky, "The CIFAR-10 dataset", binary version.
  */
 #include "exec/files/data_images.h"
@@ -69,11 +71,17 @@ enum status data_images_open(const struct job *job, const char *name,
     struct data_images images = {.label_bytes = job->data_format == DATA_CIFAR10 ? 1 : 2,
                                  .pixels = n->channels * n->image * n->image,
                                  .classes = n->classes,
+                                 .channels = n->graph ? n->channels : 1,
+                                 .labels = job_image_labels(job),
                                  .held_out_samples = held_out_samples,
                                  .seed = job->seed,
                                  .samples = job_samples(job),
                                  .microbatch = job->microbatch};
     assert(images.pixels > 0 && images.classes > 0 && images.classes <= INT32_MAX);
+    if (file && images.labels > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: images have one label, and network '%s' learns one for each of %" PRIu64
+                         " pixels (expected no 'data')", name, n->name, images.labels);
     if (file) {
         images.records = file->data;
         images.count = file->bytes / (images.label_bytes + images.pixels);
@@ -90,13 +98,20 @@ static float value_of(unsigned char pixel)
     return (float)pixel / 127.5f - 1.0f;
 }
 
+/* Returns where pixel i of the file's order is in the batch. */
+static uint64_t place_of(const struct data_images *images, uint64_t i)
+{
+    const uint64_t area = images->pixels / images->channels;
+    return i % area * images->channels + i / area;
+}
+
 /* Draws eight pixels at a time. */
 static void draw_pixels(const struct data_images *images, uint64_t sample, float *out)
 {
     uint64_t draws = (images->pixels + 7) / 8, bits = 0;
     for (uint64_t i = 0; i < images->pixels; i++, bits >>= 8) {
         if (i % 8 == 0) bits = random_u64(images->seed ^ KEY_PIXEL, sample * draws + i / 8);
-        out[i] = value_of((unsigned char)bits);
+        out[place_of(images, i)] = value_of((unsigned char)bits);
     }
 }
 
@@ -104,12 +119,14 @@ enum status data_images_batch(const struct data_images *images, uint64_t minibat
                               const struct parallel_microbatches *part, int32_t *out, struct error *err)
 {
     uint64_t record = images->label_bytes + images->pixels, count = part->count * images->microbatch;
-    float *pixels = (float *)(void *)(out + count);
+    float *pixels = (float *)(void *)(out + count * images->labels);
     for (uint64_t b = 0; b < count; b++, pixels += images->pixels) {
         uint64_t microbatch = part->first + b / images->microbatch * part->step;
         uint64_t sample = minibatch * images->samples + microbatch * images->microbatch + b % images->microbatch;
         if (!images->records) {
-            out[b] = (int32_t)random_below(images->seed ^ KEY_LABEL, sample, images->classes);
+            for (uint64_t i = 0; i < images->labels; i++)
+                out[b * images->labels + i] = (int32_t)random_below(
+                    images->seed ^ KEY_LABEL, sample * images->labels + i, images->classes);
             draw_pixels(images, sample, pixels);
             continue;
         }
@@ -126,7 +143,7 @@ enum status data_images_batch(const struct data_images *images, uint64_t minibat
                              images->name, index, label_of(images, index), images->classes);
         const unsigned char *bytes = images->records + index * record + images->label_bytes;
         out[b] = (int32_t)label_of(images, index);
-        for (uint64_t i = 0; i < images->pixels; i++) pixels[i] = value_of(bytes[i]);
+        for (uint64_t i = 0; i < images->pixels; i++) pixels[place_of(images, i)] = value_of(bytes[i]);
     }
     return STATUS_OK;
 }

@@ -30,6 +30,8 @@ struct data_images {
     uint64_t first, count;        /* 0, 0 if random */
     uint64_t held_out_samples;    /* of all held-out minibatches; 0: for training */
     uint64_t label_bytes, pixels, classes;
+    uint64_t channels;            /* of a pixel, which are together in a batch; 1: each has an image of its own */
+    uint64_t labels;              /* of a sample */
     uint64_t seed;
     uint64_t samples, microbatch; /* of a minibatch; of a microbatch */
     const struct mapped_file *file; /* NULL: memory that cannot change */
@@ -38,8 +40,8 @@ struct data_images {
 
 /* Opens images; `file` NULL: random, from the seed. `shared`: the file serves training and evaluation;
  * held_out_samples tells which this is.
- * Errors: STATUS_BAD_INPUT when the length is not a positive whole number of images, and for a
- * label out of range. */
+ * Errors: STATUS_BAD_INPUT when the length is not a positive whole number of images, for a label out of range, and for
+ * a file where the network learns a label for each pixel. */
 MUST_CHECK enum status data_images_open(const struct job *job, const char *name,
                                         const struct mapped_file *file, bool shared,
                                         uint64_t held_out_samples, struct data_images *out,

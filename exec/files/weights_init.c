@@ -1,7 +1,8 @@
 /*
  * Initial weights: normal numbers of standard deviation 0.02 (initializer_range), gpt2's projections
  * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero. Of an adapter A is uniform and B
- * zero, as PEFT's are.
+ * zero, as PEFT's are. Convolutions are normal with deviation sqrt(2 / fan out), their networks' linear layers uniform
+ * with their biases, as torchvision's ResNets are.
  *
  * A number depends only on (seed, tensor, element): shards can be filled in any order by any threads, for every cut.
  * Two normal numbers come from one draw of 64 bits (Box and Muller, 1958):
@@ -119,6 +120,7 @@ static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index, c
     const struct network *network = &job->network;
     uint64_t key = random_u64(spec->frozen ? job_base_seed(job) : job->seed, layer * LAYER_TENSORS_MAX + index);
     double deviation = network->initializer_range;
+    const double fan = (double)(spec->fan > 0 ? spec->fan : spec->shape[spec->rank - 1]);
     if (!out && !tensor->halves) return; /* frozen, and another job fills it in */
     switch (spec->init) {
     case INIT_ZERO: return; /* it is zero already */
@@ -128,7 +130,8 @@ static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index, c
         return;
     case INIT_NORMAL: break;
     case INIT_NORMAL_RESIDUAL: deviation /= sqrt(2.0 * (double)network->blocks); break;
-    case INIT_UNIFORM: fill_uniform(out, spec->elements, key, 1 / sqrt((double)spec->shape[spec->rank - 1])); return;
+    case INIT_NORMAL_FAN: deviation = sqrt(2 / fan); break;
+    case INIT_UNIFORM: fill_uniform(out, spec->elements, key, 1 / sqrt(fan)); return;
     }
     if (tensor->halves) fill_normal_halves(tensor->halves, spec->elements, key, deviation);
     else fill_normal(out, spec->elements, key, deviation);

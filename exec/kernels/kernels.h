@@ -19,6 +19,7 @@
 #include "exec/kernels/kernels_attention.h"
 #include "exec/kernels/kernels_dropout.h"
 #include "exec/kernels/kernels_experts.h"
+#include "exec/kernels/kernels_images.h"
 #include "exec/kernels/kernels_number.h"
 #include "exec/kernels/kernels_step.h"
 #include "models/job/job.h"
@@ -67,6 +68,7 @@ struct kernels {
     void *context;     /* owned by the back end */
     uint32_t threads;  /* 0 for GPUs */
     uint32_t number_bytes;       /* of a kernel_number */
+    const struct kernels_images *images; /* of convolutional networks; NULL: none */
     const struct kernels *half;  /* the same back end's kernels for numbers of 16 bits; NULL: it has none */
 
     /* Waits for all calls so far. NULL: a call returns when it is done. */

@@ -30,6 +30,7 @@
 #include "base/alloc.h"
 #include "base/process/clock.h"
 #include "exec/kernels/kernels_bf16_library.h"
+#include "exec/kernels/kernels_convolution_library.h"
 
 enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
 
@@ -229,7 +230,25 @@ static void put_table(struct kernels *kernels, struct host_context *context, uin
     half_put_number_kernels(&context->half);
     host_put_number_kernels(kernels);
     put_experts(kernels);
+    kernels->images = &host_images;
     kernels->half = &context->half;
+}
+
+static bool make_rooms(struct host_context *context)
+{
+    context->widened = alloc_resize(NULL, 3 * (size_t)HOST_WIDENED * sizeof *context->widened);
+    context->columns = alloc_zeroed(4 * (size_t)HOST_CHANNELS, sizeof *context->columns);
+    context->convolutions = kernels_convolution_library_create();
+    return context->widened && context->columns && context->convolutions;
+}
+
+static void free_context(struct host_context *context)
+{
+    kernels_bf16_library_destroy(context->bf16);
+    kernels_convolution_library_destroy(context->convolutions);
+    free(context->widened);
+    free(context->columns);
+    free(context);
 }
 
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)
@@ -237,11 +256,9 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     assert(threads >= 1 && threads <= INT_MAX);
     struct kernels *kernels = alloc_zeroed(1, sizeof *kernels);
     struct host_context *context = alloc_zeroed(1, sizeof *context);
-    if (context) context->widened = alloc_resize(NULL, 3 * (size_t)HOST_WIDENED * sizeof *context->widened);
-    if (!kernels || !context || !context->widened) {
-        if (context) free(context->widened);
+    if (!kernels || !context || !make_rooms(context)) {
+        if (context) free_context(context);
         free(kernels);
-        free(context);
         return error_memory(err, "the host's kernels", sizeof *kernels + sizeof *context);
     }
     put_table(kernels, context, threads);
@@ -267,10 +284,7 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
 void kernels_host_destroy(struct kernels *kernels)
 {
     if (!kernels) return;
-    struct host_context *const context = kernels->context;
-    kernels_bf16_library_destroy(context->bf16);
-    free(context->widened);
-    free(context);
+    free_context(kernels->context);
     free(kernels);
 }
 

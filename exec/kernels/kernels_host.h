@@ -40,9 +40,11 @@ struct host_context {
     float *widened; /* HOST_WIDENED floats per operand of a bf16 product, and for its result before rounding */
     struct kernels half;
     struct kernels_bf16_library *bf16; /* products by the processor's matrix unit; NULL: it has none */
+    struct kernels_convolution_library *convolutions;
+    double *columns; /* for sums of the columns of images: 4 HOST_CHANNELS */
 };
 
-enum { HOST_WIDENED = 1 << 20 };
+enum { HOST_WIDENED = 1 << 20, HOST_CHANNELS = KERNEL_CHANNELS_MAX };
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
@@ -274,5 +276,27 @@ struct host_scores {
     int64_t sample, head, first_query, rows, first_key, keys;
 };
 void host_drop_scores(float *s, const struct host_scores *at, const struct kernel_dropout *dropout);
+
+/* --- convolutional networks --------------------------------------------------------------------- */
+
+extern const struct kernels_images host_images;
+
+void host_batch_norm(const struct kernels *kernels, float *y, float *stats, const float *x, const float *w,
+                     const float *b, int64_t rows, int64_t c, float epsilon);
+void host_batch_norm_apply(const struct kernels *kernels, float *y, const float *x, const float *mean,
+                           const float *variance, const float *w, const float *b, int64_t rows, int64_t c,
+                           float epsilon);
+void host_batch_norm_backward(const struct kernels *kernels, float *dx, float *dw, float *db, const float *dy,
+                              const float *x, const float *stats, const float *w, int64_t rows, int64_t c, bool adds);
+void host_batch_norm_means(const struct kernels *kernels, float *mean, float *variance, const float *stats,
+                           int64_t rows, int64_t c, float epsilon);
+
+void host_max_pool(const struct kernels *kernels, float *y, int32_t *index, const float *x,
+                   const struct kernel_pool *shape);
+void host_max_pool_backward(const struct kernels *kernels, float *dx, const float *dy, const int32_t *index,
+                            const struct kernel_pool *shape, bool adds);
+void host_mean_pool(const struct kernels *kernels, float *y, const float *x, const struct kernel_pool *shape);
+void host_mean_pool_backward(const struct kernels *kernels, float *dx, const float *dy, const struct kernel_pool *shape,
+                             bool adds);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "exec/network/transformer_adapter.h"
 #include "models/job/learning_rate.h"
+#include "models/network/network_graph.h"
 #include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
@@ -180,6 +181,16 @@ static void update(const struct transformer_unit *unit, const struct kernel_para
         k->update_scaled(k, parameters, gradient, count, &unit->optimizer, decays, step, unit->scale);
 }
 
+/* Moves a running mean towards the mean of the microbatches, whose sum is in the place of a gradient. */
+static void step_running(const struct transformer_unit *unit, float *running, float *sum, int64_t count)
+{
+    const struct kernels *k = unit->kernels;
+    const double microbatches = (double)(job_samples(unit->arguments->job) / unit->arguments->job->microbatch);
+    k->scale(k, sum, sum, count, (float)(GRAPH_MOMENTUM / microbatches));
+    k->scale(k, running, running, count, (float)(1 - GRAPH_MOMENTUM));
+    k->add(k, running, running, sum, count);
+}
+
 void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -193,6 +204,10 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     if (!may_step(unit, tensor->g, count)) return;
     const struct kernel_parameters parameters = parameters_of(a, tensor->index);
+    if (tensor->running) {
+        step_running(unit, parameters.p, tensor->g, count);
+        return;
+    }
     update(unit, &parameters, tensor->g, count, decays);
 }
 

@@ -69,6 +69,9 @@ struct transformer {
     /* Computes the gradients of linear layers' weights. */
     void (*block_weights)(const struct transformer_unit *unit, uint64_t layer, kernel_number *const *kept,
                           const kernel_number *in, const kernel_number *d_out);
+    /* Computes a FORWARD, LOSS, BACKWARD or EVALUATE of any layers by itself, of one microbatch; NULL: by the functions
+     * above. */
+    void (*pass)(const struct transformer_unit *unit);
     bool ends_with_norm;
     bool whole_head; /* in a tensor group that cuts rows, every device's head has all */
     /* Forward pass, loss and backward pass together, so that the logits need not exist as a whole; d_in NULL: an
@@ -81,7 +84,7 @@ struct transformer {
 };
 extern const struct transformer transformer_gpt2, transformer_llama, transformer_experts, transformer_gemma,
     transformer_gemma2, transformer_turned,
-    transformer_opt, transformer_bert, transformer_vit;
+    transformer_opt, transformer_bert, transformer_vit, transformer_graph;
 
 /* Implements unit_compute() (transformer_pass.c). */
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
@@ -137,6 +140,7 @@ struct transformer_tensor {
     float *g;
     uint32_t index; /* in the shard's tables */
     bool frozen;
+    bool running;   /* struct tensor_spec */
 };
 
 static inline void *transformer_at(void *base, uint64_t offset_bytes)

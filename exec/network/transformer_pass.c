@@ -250,6 +250,17 @@ void transformer_join_squares(const struct kernels *kernels, const struct unit_s
     if (split->room) kernels->to_device(kernels, sums, values, index * sizeof *sums);
 }
 
+/* Returns true if entry `index` of the parameters is a running mean, which has no gradient. */
+static bool is_running(const struct transformer_unit *unit, const struct memory_entry *entry, uint32_t index)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    const struct memory_entry *const first =
+        transformer_layer_entries(&unit->arguments->tables->parameters, entry->layer).first;
+    if (!unit->network->graph) return false;
+    (void)network_layer_shapes(unit->network, entry->layer, specs);
+    return specs[&unit->arguments->tables->parameters.entries[index] - first].running;
+}
+
 static void compute_norm(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -258,6 +269,10 @@ static void compute_norm(const struct transformer_unit *unit)
     for (uint32_t i = 0, trained = 0; i < parameters->count; i++) {
         const struct memory_entry *entry = &parameters->entries[i];
         if (a->tables->state.parts[STATE_FROZEN].entries[i].bytes > 0) continue;
+        if (is_running(unit, entry, i)) {
+            unit->kernels->zero(unit->kernels, &sums[trained++], sizeof *sums);
+            continue;
+        }
         const float *const gradient = transformer_at(a->gradient, entry->offset_bytes);
         const int64_t count = (int64_t)(entry->bytes / sizeof(float));
         if (unit->pieces > 1 && transformer_is_cut(unit, i))
@@ -277,7 +292,8 @@ static void compute_update(const struct transformer_unit *unit)
         struct tensor_spec specs[LAYER_TENSORS_MAX];
         uint32_t count = network_layer_tensors(unit->network, layer, specs);
         for (uint32_t index = 0; index < count; index++) {
-            const struct transformer_tensor tensor = transformer_tensor(unit, layer, index);
+            struct transformer_tensor tensor = transformer_tensor(unit, layer, index);
+            tensor.running = specs[index].running;
             transformer_step(unit, &tensor, specs[index].matrix);
         }
     }
@@ -287,7 +303,11 @@ static void compute_once(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     bool embedding = a->shard->first_layer == 0;
-    assert(!embedding || a->shard->layer_count == 1);
+    if (unit->transformer->pass && a->pass != PLAN_UPDATE && a->pass != PLAN_NORM) {
+        unit->transformer->pass(unit);
+        return;
+    }
+    assert(!embedding || a->shard->layer_count == 1 || unit->transformer->pass);
     switch (a->pass) {
     case PLAN_FORWARD:
         if (embedding)
@@ -323,26 +343,33 @@ static void compute_once(const struct transformer_unit *unit)
 /* May be NULL. Of images, only the labels are moved: the pixels follow all labels. */
 static const int32_t *batch_of_microbatch(const int32_t *batch, const struct job *job, uint32_t index)
 {
-    const uint64_t words = job->network.family == NETWORK_VIT ? 1 : job_sample_words(job);
+    const uint64_t words = job_unit(job) == JOB_IMAGES ? job_image_labels(job) : job_sample_words(job);
     return batch ? batch + index * job->microbatch * words : NULL;
 }
 
+/* Returns the bytes of a microbatch's boundary before a layer; 0: there is none. */
+static uint64_t boundary_bytes(const struct job *job, uint64_t layer)
+{
+    if (layer == 0 || layer == job->network.layer_count) return 0;
+    return memory_boundary_bytes(&job->network, layer - 1, job->microbatch, job->sequence, job->precision);
+}
+
 /* Moves each buffer of samples to the microbatch's part. */
-static struct unit_arguments arguments_of_microbatch(const struct unit_arguments *whole,
-                                                     const struct transformer_unit *unit, uint32_t index)
+static struct unit_arguments arguments_of_microbatch(const struct unit_arguments *whole, uint32_t index)
 {
     struct unit_arguments a = *whole;
     const struct job *job = a.job;
-    const uint64_t boundary = index * transformer_number_bytes(unit, unit->r * unit->c);
+    const uint64_t in = index * boundary_bytes(job, a.shard->first_layer);
+    const uint64_t out = index * boundary_bytes(job, a.shard->first_layer + a.shard->layer_count);
     const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
     const uint64_t kept = index * table->bytes;
     a.batch = batch_of_microbatch(a.batch, job, index);
     if (a.begins) a.begins += index * job->microbatch * job->sequence;
     if (a.position_rows) a.position_rows += index * job->microbatch * job->sequence;
-    if (a.boundary_in) a.boundary_in = transformer_at(a.boundary_in, boundary);
-    if (a.boundary_out) a.boundary_out = transformer_at(a.boundary_out, boundary);
-    if (a.gradient_in) a.gradient_in = (const char *)a.gradient_in + boundary;
-    if (a.gradient_out) a.gradient_out = transformer_at(a.gradient_out, boundary);
+    if (a.boundary_in) a.boundary_in = transformer_at(a.boundary_in, in);
+    if (a.boundary_out) a.boundary_out = transformer_at(a.boundary_out, out);
+    if (a.gradient_in) a.gradient_in = (const char *)a.gradient_in + out;
+    if (a.gradient_out) a.gradient_out = transformer_at(a.gradient_out, in);
     if (a.activations) a.activations = transformer_at(a.activations, kept);
     return a;
 }
@@ -451,7 +478,7 @@ void transformer_compute(const struct transformer *transformer, const struct ker
         .level = memory_level(&a->job->network, a->shard->first_layer, a->shard->layer_count),
         .tree = {.levels = job_sum_levels(a->job, unit.microbatches), .count = unit.microbatches}};
     for (uint32_t microbatch = 0; microbatch < unit.microbatches; microbatch++) {
-        struct unit_arguments part = arguments_of_microbatch(a, &unit, microbatch);
+        struct unit_arguments part = arguments_of_microbatch(a, microbatch);
         struct transformer_unit one = pass_unit(transformer, kernels, &part);
         one.microbatch = one.place = microbatch;
         one.adds = back && microbatch > 0;

@@ -28,6 +28,7 @@ static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
     [NETWORK_OPT] = &transformer_opt,
     [NETWORK_BERT] = &transformer_bert,
     [NETWORK_VIT] = &transformer_vit,
+    [NETWORK_CNN] = &transformer_graph,
 };
 
 static enum status init_tables(const struct job *job, const struct plan_shard *shard, uint64_t samples, uint32_t way,
@@ -98,6 +99,7 @@ const char *unit_missing_kernel(const struct kernels *all, const struct job *job
     const bool windows = job->network.window > 0 && job->sequence > job->network.window;
     const struct network *const network = &job->network;
     const bool parts = network->rotary_width > 0;
+    if (!missing && network->graph && !kernels->images) missing = "convolutions";
     if (!missing && job_has_labels(job))
         missing = find_missing(kernels, label_needs, sizeof label_needs / sizeof *label_needs);
     if (!missing && parts && !kernels->turns_parts) missing = "rotary positions of parts of heads";

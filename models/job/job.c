@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
+#include "models/network/network_graph.h"
 #include "models/network/network_trained.h"
 #include "models/network/network_traits.h"
 
@@ -47,13 +48,19 @@ uint64_t job_sample_words(const struct job *job)
     return network_tokens(n, tokens) + 1;
 }
 
+uint64_t job_image_labels(const struct job *job)
+{
+    const struct network_graph *const graph = job->network.graph;
+    return graph ? graph->ops[graph->op_count - 1].side * graph->ops[graph->op_count - 1].side : 1;
+}
+
 uint64_t job_batch_bytes(const struct job *job)
 {
     const struct network *n = &job->network;
     const uint64_t words = job_sample_words(job);
     if (words > 0) return job_samples(job) * words * sizeof(int32_t);
-    if (network_is_listed(n)) return 0;
-    return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
+    if (job_unit(job) != JOB_IMAGES) return 0;
+    return job_samples(job) * (job_image_labels(job) + n->channels * n->image * n->image) * sizeof(float);
 }
 
 uint64_t job_replica_batch_bytes(const struct job *job)

@@ -40,7 +40,7 @@
  *                                                DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT; any
  *                                                other name is DATA_TEXT.
  *                                                The executor reports missing files.
- *                                                vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else
+ *                                                vit, cnn: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else
  *                                                DATA_IMAGES
  *   packing       false                          of rows: as many in a sample as fit
  *   long_rows     "cut"                          rows longer than a sample, or "skip"
@@ -204,8 +204,13 @@ struct job {
  *                                   rows of the token types in the embedding's tables (V + P + type)
  *   vit           int32 (B)         labels; then float (B, channels, image, image): pixels, with 0 to 255 mapped to
  *                                   -1 to 1, as Hugging Face's image processor does
+ *   cnn           int32 (B, labels) labels, one or one for each pixel of the last result; then float
+ *                                   (B, image, image, channels)
  */
 uint64_t job_batch_bytes(const struct job *job);
+
+/* Counts a sample's labels, of a network of images. */
+uint64_t job_image_labels(const struct job *job);
 
 /* Returns the words of a sample of tokens, for all slices of tokens; 0 for images and profiles. */
 uint64_t job_sample_words(const struct job *job);

@@ -30,6 +30,7 @@ static uint64_t element_bytes(struct state_format format, uint32_t part, const s
 {
     const bool rounded = is_rounded(format, spec);
     if (spec->frozen != (part == STATE_FROZEN)) return 0;
+    if (spec->running && part != STATE_WEIGHTS) return 0;
     switch ((enum state_part)part) {
     case STATE_FROZEN:
     case STATE_WEIGHTS: return precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
@@ -309,7 +310,8 @@ static void lay_head(const struct network *network, struct memory_sizes s, struc
     memory_put_statistics(layout, "normf_stats", norm_stats(network, s));
 }
 
-/* Lists a layer. An output that is read after the range is in the boundary. */
+/* Lists a layer. An output that is read after the range is in the boundary; the layer's own backward pass may read a
+ * copy. */
 static void lay_listed(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     const struct network *network = range->network;
@@ -321,7 +323,7 @@ static void lay_listed(const struct memory_range *range, uint64_t layer, struct 
     }
     const struct graph_kept kept = graph_layer_kept(network->graph, layer, range->microbatch);
     memory_put_kept(layout, "activations", kept.inner);
-    memory_put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : 0);
+    memory_put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : kept.own);
 }
 
 void memory_lay_activations(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)

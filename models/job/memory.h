@@ -191,7 +191,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   d_stream2    (R,C), or (R,HD) if that is wider: gradient of one branch. It is added to the gradient of the
  *                residual stream, which is in the outgoing boundary gradient
  *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
- *                read and write alternately
+ *                read and write alternately; of operations also the gradients of two cuts in a backward pass
  *   gradients    of the largest layer. Each layer is updated as soon as its gradients are complete, or they
  *                are added to the sums of earlier microbatches. 0 for the embedding of gpt2 and llama, which adds
  *                up its rows in place. A tied table's gradient has a separate buffer and is not in the head's. 0 where
@@ -213,7 +213,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                memory_attention_tiles(), with UNIT_HALF memory_attention_half_tiles(), and
  *                memory_attention_library(), and (R,C) for blocks side by side or with
  *                dropout; embedding: two sorted lists of (row, token) pairs of 8 bytes, for bert's norm then two (R,C)
- *                and one (R,2); vit: the patches, as pixels and embedded
+ *                and one (R,2); vit: the patches, as pixels and embedded; operations: models/network/graph_places.h
  *   adapter      (R,rank), backward twice: the input of a linear layer times A, and its gradient; only with adapters
  *   gathered     (R,C), for the heads of bert and vit two: rows of all members, where a tensor group cuts them
  *   norm_parts   (2,C): gradients of a norm's weights, from a part of the rows; both only in slices of a network

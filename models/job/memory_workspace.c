@@ -16,6 +16,8 @@ struct workspace {
     uint64_t rounded, d_rounded; /* inputs of linear layers, gradients of outputs */
     uint64_t attention[2]; /* scratch of attention that rounds: forward, backward */
     uint64_t half[2];      /* the same of bf16 numbers */
+    uint64_t graph[2];     /* scratch of operations: forward, and either way */
+    bool two_gradients;    /* of the cuts before and after a layer of operations */
     uint64_t d_logits;     /* gradients of 16-bit logits */
     uint64_t gathered, norm_parts; /* of a tensor group's member */
     uint64_t pieces;       /* sums of rows of each piece */
@@ -155,14 +157,20 @@ static uint64_t embedding_words(const struct network *network, struct memory_siz
     return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* and their gradients */
 }
 
-/* Counts the gradients that a listed layer works on. */
-static uint64_t need_listed(const struct network *network, struct memory_sizes s, uint64_t layer, struct workspace *w)
+/* Counts the boundary that a layer of the range hands on to the next one, or its gradient. */
+static uint64_t need_listed(const struct memory_range *range, struct memory_sizes s, uint64_t layer,
+                            struct workspace *w)
 {
+    const struct network *const network = range->network;
     if (!network->graph)
         return memory_words(network_profile_share(network, network->profile[layer].boundary_bytes, s.batch));
     const struct graph_kept kept = graph_layer_kept(network->graph, layer, s.batch);
+    const uint64_t *const scratch = network->graph->scratch[layer];
+    w->two_gradients = true;
     w->logits = max_u64(w->logits, kept.logits);
-    return kept.widest;
+    w->graph[0] = max_u64(w->graph[0], s.batch * scratch[0]);
+    w->graph[1] = max_u64(w->graph[1], s.batch * max_u64(scratch[0], scratch[1]));
+    return layer + 1 < range->first + range->count ? graph_boundary(network->graph, layer, s.batch) : 0;
 }
 
 /* Counts gradients as wide as the feed-forward part. */
@@ -227,7 +235,7 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
                         : network_logit_rows(network, s.rows) * network->vocabulary;
         w->d_logits = half_words(w->logits);
         break;
-    case LAYER_OPAQUE: row_words = need_listed(network, s, layer, w); break;
+    case LAYER_OPAQUE: row_words = need_listed(range, s, layer, w); break;
     }
     if (!streams) return;
     w->d_stream = max_u64(w->d_stream, row_words);
@@ -246,7 +254,8 @@ static struct workspace need_range(const struct memory_range *range)
 static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forward)
 {
     if (how & UNIT_ROUNDED) return max_u64(w->scratch, w->attention[!forward]);
-    return how & UNIT_HALF ? max_u64(w->scratch, w->half[!forward]) : w->scratch;
+    if (how & UNIT_HALF) return max_u64(w->scratch, w->half[!forward]);
+    return max_u64(w->scratch, w->graph[!forward]);
 }
 
 /* Numbers have the precision of activations. */
@@ -267,7 +276,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         memory_put(layout, "keep", keep && !inputs ? 0 : w->keep);
     else
         memory_put(layout, "gradients", (out && !accumulate) || apart ? 0 : w->gradients);
-    put_numbers(layout, "d_stream", forward && streams ? w->d_stream : 0, how);
+    put_numbers(layout, "d_stream", (forward ? streams : w->two_gradients) ? w->d_stream : 0, how);
     put_numbers(layout, "d_stream2", streams ? w->d_stream2 : 0, how);
     if (!forward) {
         put_numbers(layout, "d_qkv", w->d_qkv, how);

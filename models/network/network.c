@@ -212,7 +212,8 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
     spec->init = init;
     spec->joined = 1;
     spec->matrix = shape == MATRIX;
-    spec->less_one = spec->frozen = spec->adapter = false;
+    spec->less_one = spec->frozen = spec->adapter = spec->running = false;
+    spec->fan = 0;
     spec->by_heads = 0;
     spec->of_expert[0] = spec->of_expert[1] = NULL;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
@@ -760,7 +761,8 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
     struct network_list list = {.items = items};
     list_tensors(network, layer, &list);
     uint64_t elements = 0;
-    for (uint32_t i = 0; i < list.count; i++) elements += items[i].adapter ? 0 : items[i].elements;
+    for (uint32_t i = 0; i < list.count; i++)
+        elements += items[i].adapter || items[i].running ? 0 : items[i].elements;
     return elements;
 }
 

@@ -159,7 +159,8 @@ enum tensor_init {
     INIT_ONE,
     INIT_NORMAL,         /* deviation initializer_range */
     INIT_NORMAL_RESIDUAL, /* times 1 / sqrt(2 blocks) */
-    INIT_UNIFORM         /* between +-1 / sqrt(last dimension) */
+    INIT_UNIFORM,        /* between +-1 / sqrt(fan) */
+    INIT_NORMAL_FAN      /* deviation sqrt(2 / fan): He et al., arXiv 1502.01852 */
 };
 struct tensor_spec {
     char name[96];      /* Hugging Face's, such as "h.3.attn.c_attn.weight" */
@@ -167,6 +168,7 @@ struct tensor_spec {
     uint64_t shape[4];
     uint64_t elements;  /* product of shape */
     enum tensor_init init;
+    uint64_t fan;       /* of an initial value; 0: the last dimension */
     uint32_t joined;    /* equal tensors along one dimension: 3 for gpt2's q, k and v, 2 for experts' gate and up; else
                            1 */
     bool matrix;        /* of a product, or a table of rows: has weight decay, and is bf16 in jobs of that precision */
@@ -174,6 +176,8 @@ struct tensor_spec {
                            (gpt_neox) */
     bool less_one;      /* files have the values less 1 (gemma's norms) */
     bool frozen;        /* has no gradient and no step */
+    bool running;       /* a running mean of values that backward passes leave in place of a gradient: it has a step of
+                           its own (models/network/network_graph.h), no moments, and is no parameter */
     bool adapter;       /* of an adapter: of activations' precision, in files of its own */
     const char *of_expert[2]; /* files have a matrix for each expert and for each of these names in place of one tensor
                                  (exec/files/weights.c); NULL: they do not */

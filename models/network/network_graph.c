@@ -1,6 +1,6 @@
 /*
  * An added operation is checked, and derived fields of it and of the operations that it reads are set: a graph is
- * always complete. Only graph_boundary() looks beyond a layer's own operations.
+ * always complete.
  *
  * Worked example, a bottleneck of 256 -> 64 -> 64 -> 256 channels of 56 x 56 = 3136 pixels (P), per sample:
  *
@@ -23,6 +23,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "models/network/graph_places.h"
 
 const char *const graph_kind_names[] = {
     [GRAPH_INPUT] = "input",         [GRAPH_CONVOLUTION] = "convolution", [GRAPH_UPSAMPLE] = "upsample",
@@ -31,16 +32,6 @@ const char *const graph_kind_names[] = {
     [GRAPH_CONCAT] = "concat",       [GRAPH_LOSS] = "loss",     
 };
 static_assert(ARRAY_COUNT(graph_kind_names) == GRAPH_KINDS, "a name per kind");
-
-uint32_t graph_op_reads(uint32_t kind)
-{
-    switch ((enum graph_kind)kind) {
-    case GRAPH_INPUT: return 0;
-    case GRAPH_ADD:
-    case GRAPH_CONCAT: return 2;
-    default: return 1;
-    }
-}
 
 void graph_op_code(const struct graph_op *op, uint64_t code[GRAPH_CODE_WORDS])
 {
@@ -237,12 +228,14 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     if (check_reads(b, &op) || derive_size(b, &op) || check_size(b, &op) ||
         array_reserve(&b->ops, &b->op_capacity, b->graph.op_count, sizeof op, GRAPH_OPS_MAX, "operations", b->err))
         return 0;
-    op.readers = 0;
+    if (op.name && arena_string(b->arena, op.name, &op.name, b->err)) return 0;
+    op.readers = op.own_readers = 0;
     op.last_layer = op.layer;
     op.kept = keeps_result(op.kind);
     for (uint32_t i = 0; i < graph_op_reads(op.kind); i++) {
         struct graph_op *in = &b->ops[op.from[i]];
         in->readers++;
+        in->own_readers += in->layer == op.layer;
         in->last_layer = op.layer;
         in->kept = in->kept || keeps_input(op.kind);
     }
@@ -256,6 +249,7 @@ static enum status keep_arrays(struct graph_builder *b, struct network_graph **o
     struct graph_op *ops;
     const char **names;
     uint32_t *begins;
+    uint64_t *crossing, (*scratch)[2];
     TRY(ARENA_NEW(b->arena, 1, *out, b->err));
     TRY(ARENA_NEW(b->arena, b->graph.op_count, ops, b->err));
     TRY(ARENA_NEW(b->arena, b->layer_count, names, b->err));
@@ -264,7 +258,14 @@ static enum status keep_arrays(struct graph_builder *b, struct network_graph **o
     memcpy(names, b->names, b->layer_count * sizeof *b->names);
     for (uint32_t i = b->graph.op_count; i-- > 1;) begins[b->ops[i].layer] = i;
     begins[b->layer_count] = b->graph.op_count;
-    **out = (struct network_graph){ops, b->graph.op_count, begins, names};
+    TRY(ARENA_NEW(b->arena, b->layer_count, crossing, b->err));
+    for (uint32_t i = 1; i < b->graph.op_count; i++)
+        for (uint32_t layer = ops[i].layer; layer < ops[i].last_layer; layer++)
+            crossing[layer] += ops[i].channels * ops[i].side * ops[i].side;
+    TRY(ARENA_NEW(b->arena, b->layer_count, scratch, b->err));
+    **out = (struct network_graph){ops, b->graph.op_count, begins, names, crossing, NULL};
+    for (uint32_t layer = 0; layer < b->layer_count; layer++) graph_places_count(*out, layer, scratch[layer]);
+    (*out)->scratch = scratch;
     return STATUS_OK;
 }
 
@@ -353,47 +354,22 @@ enum status network_for_image(const struct network *network, uint64_t image, str
 
 /* --- what follows from it --------------------------------------------------------------------- */
 
-uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t samples)
-{
-    const struct graph_op *o = &graph->ops[op];
-    return samples * o->channels * o->side * o->side;
-}
-
-/* Counts words of statistics and indexes. */
-static uint64_t noted_words(const struct network_graph *graph, uint32_t op, uint64_t samples)
-{
-    const struct graph_op *o = &graph->ops[op];
-    switch ((enum graph_kind)o->kind) {
-    case GRAPH_BATCH_NORM: return 2 * o->channels;
-    case GRAPH_MAX_POOL: return graph_elements(graph, op, samples);
-    default: return 0;
-    }
-}
-
 struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, uint64_t samples)
 {
     struct graph_kept kept = {0};
-    if (layer == 0 && graph->ops[0].kept) kept.inner = graph_elements(graph, 0, samples);
     for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
         const struct graph_op *o = &graph->ops[i];
         uint64_t words = graph_elements(graph, i, samples);
         kept.widest = max_u64(kept.widest, words);
         for (uint32_t r = 0; r < graph_op_reads(o->kind); r++)
             if (o->from[r] > 0) kept.widest = max_u64(kept.widest, graph_elements(graph, o->from[r], samples));
-        kept.inner += noted_words(graph, i, samples);
-        if (o->last_layer > layer) kept.output += words;
-        else if (o->kept) kept.inner += words;
+        kept.inner += graph_noted_words(graph, i, samples);
+        if (o->last_layer == layer) kept.inner += o->kept ? words : 0;
+        else kept.output += words;
+        if (o->last_layer > layer && o->own_readers > 0) kept.own += words;
         if (o->kind == GRAPH_LOSS) kept.logits += words;
     }
     return kept;
-}
-
-uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples)
-{
-    uint64_t words = 0;
-    for (uint32_t i = 1; i < graph->begins[layer + 1]; i++)
-        if (graph->ops[i].last_layer > layer) words += graph_elements(graph, i, samples);
-    return words;
 }
 
 /* Counts from 1 among its kind in its layer. */
@@ -411,8 +387,10 @@ static struct tensor_spec tensor(const struct network_graph *graph, uint32_t op,
         [GRAPH_CONVOLUTION] = "conv", [GRAPH_UPSAMPLE] = "up",   [GRAPH_LINEAR] = "fc",
         [GRAPH_BATCH_NORM] = "bn"};
     const struct graph_op *o = &graph->ops[op];
-    struct tensor_spec spec = {.elements = 1, .init = INIT_NORMAL, .joined = 1};
-    if (named)
+    struct tensor_spec spec = {.elements = 1, .init = INIT_ZERO, .joined = 1};
+    if (named && o->name)
+        snprintf(spec.name, sizeof spec.name, "%.60s.%s", o->name, what);
+    else if (named)
         snprintf(spec.name, sizeof spec.name, "%.60s.%s%" PRIu32 ".%s", graph->names[o->layer], words[o->kind],
                  number_in_layer(graph, op), what);
     return spec;
@@ -433,25 +411,53 @@ static struct tensor_spec vector(const struct network_graph *graph, uint32_t op,
     return spec;
 }
 
+/* Returns the numbers of the input that a number of the result is made of, or for an upsampled one the reverse. */
+static uint64_t numbers_in(const struct network_graph *graph, uint32_t op)
+{
+    const struct graph_op *o = &graph->ops[op], *in = &graph->ops[o->from[0]];
+    if (o->kind == GRAPH_LINEAR) return in->channels * in->side * in->side;
+    return in->channels / o->groups;
+}
+
+/* Lists what a batch norm trains, and its running means. */
+static uint32_t list_norm(const struct network_graph *graph, uint32_t op, bool named,
+                          struct tensor_spec out[GRAPH_TENSORS_MAX])
+{
+    out[0] = vector(graph, op, named, "weight", INIT_ONE);
+    out[1] = vector(graph, op, named, "bias", INIT_ZERO);
+    out[2] = vector(graph, op, named, "running_mean", INIT_ZERO);
+    out[3] = vector(graph, op, named, "running_var", INIT_ONE);
+    out[2].running = out[3].running = true;
+    return 4;
+}
+
+/* Returns the weight of a product. A convolution's has the deviation that keeps the size of gradients; a linear layer's
+ * is uniform. */
+static struct tensor_spec weight_of(const struct network_graph *graph, uint32_t op, bool named)
+{
+    const struct graph_op *o = &graph->ops[op], *in = &graph->ops[o->from[0]];
+    const bool kernel = o->kind != GRAPH_LINEAR, up = o->kind == GRAPH_UPSAMPLE; /* stored as (in, out) */
+    struct tensor_spec weight = tensor(graph, op, named, "weight");
+    weight.matrix = true;
+    weight.init = kernel ? INIT_NORMAL_FAN : INIT_UNIFORM;
+    weight.fan = kernel ? o->channels * o->kernel * o->kernel : numbers_in(graph, op);
+    dimension(&weight, up ? in->channels : o->channels);
+    dimension(&weight, up ? o->channels : numbers_in(graph, op));
+    for (uint32_t i = 0; i < 2 && kernel; i++) dimension(&weight, o->kernel);
+    return weight;
+}
+
 uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool named,
                           struct tensor_spec out[GRAPH_TENSORS_MAX])
 {
-    const struct graph_op *o = &graph->ops[op], *in = &graph->ops[o->from[0]];
+    const struct graph_op *o = &graph->ops[op];
+    const bool linear = o->kind == GRAPH_LINEAR;
     uint32_t count = 0;
-    bool kernel = o->kind == GRAPH_CONVOLUTION || o->kind == GRAPH_UPSAMPLE;
-    if (o->kind == GRAPH_BATCH_NORM) {
-        out[count++] = vector(graph, op, named, "weight", INIT_ONE);
-        out[count++] = vector(graph, op, named, "bias", INIT_ZERO);
-    } else if (kernel || o->kind == GRAPH_LINEAR) {
-        struct tensor_spec weight = tensor(graph, op, named, "weight");
-        uint64_t in_numbers = kernel ? in->channels / o->groups : in->channels * in->side * in->side;
-        bool up = o->kind == GRAPH_UPSAMPLE; /* stored as (in, out) */
-        weight.matrix = true;
-        dimension(&weight, up ? in->channels : o->channels);
-        dimension(&weight, up ? o->channels : in_numbers);
-        for (uint32_t i = 0; i < 2 && kernel; i++) dimension(&weight, o->kernel);
-        out[count++] = weight;
-    }
-    if (o->bias) out[count++] = vector(graph, op, named, "bias", INIT_ZERO);
-    return count;
+    if (o->kind == GRAPH_BATCH_NORM) return list_norm(graph, op, named, out);
+    if (linear || o->kind == GRAPH_CONVOLUTION || o->kind == GRAPH_UPSAMPLE)
+        out[count++] = weight_of(graph, op, named);
+    if (!o->bias) return count;
+    out[count] = vector(graph, op, named, "bias", linear ? INIT_UNIFORM : INIT_ZERO);
+    out[count].fan = linear ? numbers_in(graph, op) : 0;
+    return count + 1;
 }

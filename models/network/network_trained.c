@@ -216,7 +216,8 @@ static uint64_t count_parameters(const struct network *network, uint64_t layer, 
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     const uint32_t count = network_layer_shapes(network, layer, specs);
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) sum += specs[i].frozen == frozen ? specs[i].elements : 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += specs[i].frozen == frozen && !specs[i].running ? specs[i].elements : 0;
     return sum;
 }
 

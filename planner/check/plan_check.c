@@ -242,7 +242,8 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     struct check_job_facts *f = &c->jobs[index];
     f->first_shard = c->plan->job_first_shard[index];
     f->shard_count = plan_job_shards(c->plan, index);
-    f->text = network_layer_kind(network, 0) == LAYER_EMBEDDING;
+    f->embedding = network_layer_kind(network, 0) == LAYER_EMBEDDING;
+    f->text = job_batch_bytes(job) > 0;
     if (job_clips(job))
         f->norm_bytes = memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
     if (!f->text) return;

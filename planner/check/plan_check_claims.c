@@ -13,7 +13,7 @@
  *     norms                                            r      w     (all; its shard's)
  *     table                          r                        (or the embedding's, if resident here)
  *     table gradient                 w        r               (embedding of a tied head)
- *     batch                 r        r        r               (embedding and loss)
+ *     batch                 r        r        r               (the first shard and loss)
  *     loss                           w
  *     boundary s            r        r        r               (not the first shard)
  *     boundary s + 1        w
@@ -386,7 +386,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct plan_check_cl
         if (pass == PLAN_LOSS) return v->job_facts->table_gradient_bytes;
         return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
     case CHECK_OPERAND_BATCH:
-        return v->embedding || with_loss(v) ? v->job_facts->batch_bytes : 0;
+        return v->shard == 0 || with_loss(v) ? v->job_facts->batch_bytes : 0;
     case CHECK_OPERAND_LOSS: return with_loss(v) && v->job_facts->text ? sizeof(double) : 0;
     case CHECK_OPERAND_INPUT: return f->input_bytes;
     case CHECK_OPERAND_OUTPUT: return forward ? f->output_bytes : 0;
@@ -572,7 +572,7 @@ enum status check_training_op(struct checker *c)
     v.global = v.job_facts->first_shard + v.shard;
     v.shard_facts = &c->shards[v.global];
     v.last = v.shard + 1 == v.job_facts->shard_count;
-    v.embedding = v.shard == 0 && v.job_facts->text;
+    v.embedding = v.shard == 0 && v.job_facts->embedding;
     bool trains = v.op->pass == PLAN_FORWARD || v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
     if (trains && v.last != (v.op->pass == PLAN_LOSS))
         return check_fail(c, CHECK_RULE_TRAINING, "only the last shard computes the loss");

@@ -108,7 +108,7 @@ static enum status check_end_op(struct checker *c)
 static bool stream_fits(const struct checker *c)
 {
     const struct plan_op *op = c->op;
-    bool embedding = c->jobs[c->unit->job].text && c->unit->shard == 0 &&
+    bool embedding = c->jobs[c->unit->job].embedding && c->unit->shard == 0 &&
                      (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD ||
                       op->pass == PLAN_EVALUATE);
     if (op->pass == PLAN_BATCH || op->pass == PLAN_KEEP) return op->stream == STREAM_HOST;

@@ -24,7 +24,8 @@ struct check_job_facts {
     uint32_t first_shard, shard_count;
     uint32_t frozen;      /* shards at the beginning without a backward pass */
     uint32_t trained;     /* shards that train */
-    bool text;            /* it has an embedding, thus batches and a loss */
+    bool text;            /* it has batches and a loss ... */
+    bool embedding;       /* ... and its first layer is an embedding */
     uint64_t table_bytes; /* of the tied token table as it is read; 0: none */
     uint64_t table_gradient_bytes; /* bytes of its gradient */
     uint64_t batch_bytes;

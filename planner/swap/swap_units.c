@@ -198,11 +198,11 @@ static void write_backward(const struct swap_writing *w, uint32_t s)
     bool swapped = u.choice == CHAIN_SWAP, table = u.v.embedding && footprint_has_table(u.v.job);
     if (swapped && s > 0) fetch(&u, BUFFER_BOUNDARY, s, range_of(&u, s, SWAP_INPUT_AGAIN));
     if (swapped) fetch(&u, BUFFER_ACTIVATIONS, s, range_of(&u, s, SWAP_KEPT_AGAIN));
-    if (u.v.embedding) fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
+    if (s == 0) fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
     use_state(&u, s, ACCESS_READ | (u.v.trains ? ACCESS_WRITE : 0));
     if (table) use(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, footprint_table_gradient_bytes(u.v.job), LAST_USE);
     use(&u, BUFFER_ACTIVATIONS, s, kept_bytes(&u), LAST_USE);
-    if (u.v.embedding) use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
+    if (s == 0) use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
     if (s > 0) use(&u, BUFFER_BOUNDARY, s, f->input_bytes, LAST_USE);
     use(&u, BUFFER_BOUNDARY_GRADIENT, s + 1, f->output_bytes, LAST_USE);
     if (s > 0) use_new_gradient(&u, s);

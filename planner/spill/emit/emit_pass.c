@@ -122,7 +122,7 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
 static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    bool first = v->shard == 0; /* a profile in one shard has no boundaries */
+    bool first = v->shard == 0; /* listed layers in one shard have no boundaries */
     bool table = footprint_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     bool table_here = table && table_is_here(e, v);
     uint64_t gradient_bytes = table ? footprint_table_gradient_bytes(v->job) : 0;
@@ -130,6 +130,7 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
     /* The only job has the table's area to itself and can fetch the table while its state waits for a weight buffer;
      * among others the area is the bottleneck, and the table would delay the state. */
     bool state_first = e->partition->interleaved;
+    if (first) add_batch_op(e, v);
     emit_fetch_base(e, v);
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
@@ -172,16 +173,17 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
 static void write_evaluation(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    bool table = footprint_has_table(v->job), table_here = table && table_is_here(e, v);
+    bool table = footprint_has_table(v->job), table_here = table && table_is_here(e, v), first = v->shard == 0;
+    if (first) add_batch_op(e, v);
     emit_fetch_base(e, v);
     uint32_t parameters = emit_fetch_parameters(e, v), table_name = 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
     emit_fetch_batch(e, v);
-    emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
+    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
     emit_use_parameters(e, v, parameters);
     emit_use_batch(e, v);
-    emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    if (!first) emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     uint32_t loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
     emit_use_new(e, loss, 0, EMIT_AREA_EDGE, 0, sizeof(double));
     if (table) use_table(e, v, table_here, table_name);
@@ -234,15 +236,15 @@ static void write_backward(struct emit_context *e, const struct emit_shard_view 
             emit_fetch(e, emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
                        EMIT_AREA_WEIGHT_BUFFER, 0, kept_bytes);
     }
-    if (v->embedding) emit_fetch_batch(e, v);
-    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, EMIT_ORIGIN_HOST);
+    if (first) emit_fetch_batch(e, v);
+    else emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, EMIT_ORIGIN_HOST);
     emit_fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->origin);
 
     emit_use_trained(e, v, state);
     if (table) emit_use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
     if (kept_bytes > 0) emit_use(e, acts, ACCESS_READ | ACCESS_RELEASE);
-    if (v->embedding) emit_use_batch(e, v);
-    if (!first) emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    if (first) emit_use_batch(e, v);
+    else emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     emit_use_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes);
     if (!first) use_new_gradient(e, v);
     emit_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,

@@ -48,7 +48,7 @@ static void layers_add_up_and_presets_say_their_source(void **state)
                 for (uint32_t d = 0; d < tensors[i].rank; d++) product *= tensors[i].shape[d];
                 assert_int_equal(product, tensors[i].elements);
                 assert_true(tensors[i].name[0] != '\0');
-                elements += product;
+                elements += tensors[i].running ? 0 : product;
             }
             assert_int_equal(elements, network_layer_parameters(&n, layer));
             sum += elements;

@@ -204,7 +204,7 @@ static void boundaries_that_nobody_waits_for(void **state)
              "\"microbatches\": 8, \"minibatches\": 10, \"optimizer\": {\"kind\": \"adamw\"}}]}", networks[RESNET]);
     assert_int_equal(hardware_find("2x p4d.24xlarge", &hardware, &err), STATUS_OK);
     assert_int_equal(support_jobs(text, ".", &jobs, &err), STATUS_OK);
-    for (uint32_t d = 0; d < hardware.device_count; d++) hardware.devices[d].memory_bytes = UINT64_C(1) << 28;
+    for (uint32_t d = 0; d < hardware.device_count; d++) hardware.devices[d].memory_bytes = UINT64_C(3) << 27;
     uint32_t count = what_if_ways(&hardware, &jobs.jobs[0], ways);
     for (uint32_t k = 0; k < count; k++) {
         struct plan plan = {0};
