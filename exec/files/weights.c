@@ -220,7 +220,7 @@ static const struct safetensors_tensor *find_tensor(struct weights_files *files,
 static bool may_be_left(const char *name)
 {
     static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
-                                       ".attention.masked_bias", ".position_ids"};
+                                       ".attention.masked_bias", ".position_ids", ".num_batches_tracked"};
     static const char *const parts[] = {"cls.", "classifier.", "pooler.", "qa_outputs.", "score."};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (text_ends_in(name, ends[i])) return true;

@@ -225,8 +225,9 @@ enum { LAYER_TENSORS_MAX = 32 };
  *         {"layer": "stem", "kind": "convolution", "channels": 16, "kernel": 3, "padding": 1},
  *         {"kind": "relu"}, {"layer": "top", "kind": "linear", "channels": 10, "bias": true}, {"kind": "loss"}]}
  *
- * An operation reads the previous result, or the results of "from": [3, 7], counted from 1; 0 is the image. "preset":
- * "resnet-50" replaces the operations and "image_size" (our own key, for resnet by default 224).
+ * An operation reads the previous result, or the results of "from": [3, 7], counted from 1; 0 is the image. "name" is
+ * its module's in files of weights. "preset": "resnet-50" replaces the operations, "image_size" (our own key, for
+ * resnet by default 224) and "num_labels" its sizes.
  */
 MUST_CHECK enum status network_read_config(const char *path, struct arena *arena,
                                            struct network *out, struct error *err);

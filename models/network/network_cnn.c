@@ -1,6 +1,7 @@
 /*
  * ResNet-200 has its paper's stages in ResNet-50's order of operations (norm after convolution). ResNet-1001 and the
  * wide networks have norms first. U-Net's convolutions are padded, unlike the paper's, which have the same parameters.
+ * Modules of ResNets, VGG16 and AlexNet have torchvision's names.
  *
  * Source: He et al., arXiv 1512.03385, table 1, and 1603.05027; Simonyan and Zisserman, arXiv 1409.1556; Krizhevsky,
  * arXiv 1404.5997 (torchvision's AlexNet); Zagoruyko and Komodakis, arXiv 1605.07146; Ronneberger et al., arXiv
@@ -9,6 +10,7 @@
 #include "models/network/network_cnn.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +22,18 @@
 static uint32_t apply(struct graph_builder *b, uint32_t kind, uint32_t from)
 {
     return graph_add(b, (struct graph_op){.kind = kind, .from = {from}});
+}
+
+/* Names the newest operation's module in files of weights. */
+static void name_newest(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
+static void name_newest(struct graph_builder *b, const char *format, ...)
+{
+    char name[64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(name, sizeof name, format, arguments);
+    va_end(arguments);
+    graph_name(b, name);
 }
 
 static uint32_t apply_two(struct graph_builder *b, uint32_t kind, uint32_t first, uint32_t second)
@@ -64,7 +78,9 @@ static uint32_t connect(struct graph_builder *b, uint32_t from, uint64_t channel
 /* Adds the mean of each channel, the classifier and the loss. */
 static void classify(struct graph_builder *b, uint64_t classes)
 {
-    apply(b, GRAPH_LOSS, connect(b, mean(b, graph_newest(b), 1), classes));
+    const uint32_t top = connect(b, mean(b, graph_newest(b), 1), b->classes > 0 ? b->classes : classes);
+    name_newest(b, "fc");
+    apply(b, GRAPH_LOSS, top);
 }
 
 /* --- residual networks ------------------------------------------------------------------------ */
@@ -83,7 +99,13 @@ static void residual_block(struct graph_builder *b, const struct cnn_resnet *sha
         at = apply(b, GRAPH_RELU, convolve_norm(b, at, width, 3, stride));
         at = convolve_norm(b, at, width, 3, 1);
     }
-    if (stride != 1 || in_width != width) shortcut = convolve_norm(b, in, width, 1, stride);
+    if (stride != 1 || in_width != width) {
+        const char *const layer = graph_newest_layer(b);
+        shortcut = convolve(b, in, width, 1, stride);
+        name_newest(b, "%s.downsample.0", layer);
+        shortcut = apply(b, GRAPH_BATCH_NORM, shortcut);
+        name_newest(b, "%s.downsample.1", layer);
+    }
     apply(b, GRAPH_RELU, apply_two(b, GRAPH_ADD, at, shortcut));
 }
 
@@ -91,7 +113,11 @@ void cnn_build_resnet(struct graph_builder *b, const struct cnn_resnet *shape)
 {
     uint64_t width = shape->embedding;
     graph_layer(b, "stem");
-    pool(b, apply(b, GRAPH_RELU, convolve_norm(b, 0, width, 7, 2)), 3, 2, 1);
+    uint32_t at = convolve(b, 0, width, 7, 2);
+    name_newest(b, "conv1");
+    at = apply(b, GRAPH_BATCH_NORM, at);
+    name_newest(b, "bn1");
+    pool(b, apply(b, GRAPH_RELU, at), 3, 2, 1);
     for (uint32_t s = 0; s < shape->stages; s++)
         for (uint64_t i = 0; i < shape->depths[s] && !b->err->status; i++) {
             graph_layer(b, "layer%" PRIu32 ".%" PRIu64, s + 1, i);
@@ -149,37 +175,44 @@ static void build_wide(struct graph_builder *b, const uint32_t *shape)
 
 /* --- chains ----------------------------------------------------------------------------------- */
 
+/* Counts modules of torchvision's "features" in *module: a convolution and a relu; NULL: the names are our own. */
 static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t kernel, uint32_t stride,
-                          uint32_t padding)
+                          uint32_t padding, uint32_t *module)
 {
-    graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)}, .channels = channels,
-                                   .kernel = kernel, .stride = stride, .padding = padding, .bias = true});
-    apply(b, GRAPH_RELU, graph_newest(b));
+    const uint32_t at = graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)},
+                                                       .channels = channels, .kernel = kernel, .stride = stride,
+                                                       .padding = padding, .bias = true});
+    if (module) name_newest(b, "features.%" PRIu32, *module);
+    if (module) *module += 2;
+    apply(b, GRAPH_RELU, at);
 }
 
-/* Adds two hidden layers of 4096, and the classes. */
-static void connect_three(struct graph_builder *b)
+/* Adds two hidden layers of 4096, and the classes. `modules`: torchvision's numbers of the linear ones. */
+static void connect_three(struct graph_builder *b, const uint32_t modules[3])
 {
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         graph_layer(b, "fc%" PRIu32, i + 1);
-        apply(b, GRAPH_RELU, connect(b, graph_newest(b), 4096));
+        const uint32_t at = connect(b, graph_newest(b), i < 2 ? 4096 : b->classes > 0 ? b->classes : 1000);
+        name_newest(b, "classifier.%" PRIu32, modules[i]);
+        apply(b, i < 2 ? GRAPH_RELU : GRAPH_LOSS, at);
     }
-    graph_layer(b, "fc3");
-    apply(b, GRAPH_LOSS, connect(b, graph_newest(b), 1000));
 }
 
 /* shape: convolutions of each of five stages. */
 static void build_vgg(struct graph_builder *b, const uint32_t *shape)
 {
     static const uint64_t widths[] = {64, 128, 256, 512, 512};
+    static const uint32_t connected[] = {0, 3, 6};
+    uint32_t module = 0;
     for (uint32_t s = 0; s < ARRAY_COUNT(widths); s++)
         for (uint32_t i = 0; i < shape[s]; i++) {
             graph_layer(b, "conv%" PRIu32 ".%" PRIu32, s + 1, i + 1);
-            convolve_relu(b, widths[s], 3, 1, 1);
+            convolve_relu(b, widths[s], 3, 1, 1, &module);
+            module += i + 1 == shape[s];
             if (i + 1 == shape[s]) pool(b, graph_newest(b), 2, 2, 0);
             if (i + 1 == shape[s] && s + 1 == ARRAY_COUNT(widths)) mean(b, graph_newest(b), 7);
         }
-    connect_three(b);
+    connect_three(b, connected);
 }
 
 static void build_alexnet(struct graph_builder *b, const uint32_t *shape)
@@ -190,14 +223,17 @@ static void build_alexnet(struct graph_builder *b, const uint32_t *shape)
         bool pool;
     } layers[] = {{64, 11, 4, 2, true}, {192, 5, 1, 2, true}, {384, 3, 1, 1, false}, {256, 3, 1, 1, false},
                   {256, 3, 1, 1, true}};
+    static const uint32_t connected[] = {1, 4, 6};
+    uint32_t module = 0;
     (void)shape;
     for (size_t i = 0; i < ARRAY_COUNT(layers); i++) {
         graph_layer(b, "conv%zu", i + 1);
-        convolve_relu(b, layers[i].channels, layers[i].kernel, layers[i].stride, layers[i].padding);
+        convolve_relu(b, layers[i].channels, layers[i].kernel, layers[i].stride, layers[i].padding, &module);
+        module += layers[i].pool;
         if (layers[i].pool) pool(b, graph_newest(b), 3, 2, 0);
     }
     mean(b, graph_newest(b), 6);
-    connect_three(b);
+    connect_three(b, connected);
 }
 
 /* --- U-Net ------------------------------------------------------------------------------------ */
@@ -211,7 +247,7 @@ static void build_unet(struct graph_builder *b, const uint32_t *shape)
     for (uint32_t level = 0; level <= UNET_LEVELS; level++) {
         graph_layer(b, "%s%" PRIu32, level < UNET_LEVELS ? "down" : "bottom", level + 1);
         if (level > 0) pool(b, graph_newest(b), 2, 2, 0);
-        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, (uint64_t)shape[0] << level, 3, 1, 1);
+        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, (uint64_t)shape[0] << level, 3, 1, 1, NULL);
         if (level < UNET_LEVELS) skips[level] = graph_newest(b);
     }
     for (uint32_t level = UNET_LEVELS; level-- > 0;) {
@@ -220,10 +256,11 @@ static void build_unet(struct graph_builder *b, const uint32_t *shape)
         graph_add(b, (struct graph_op){.kind = GRAPH_UPSAMPLE, .from = {graph_newest(b)}, .channels = width,
                                        .kernel = 2, .bias = true});
         apply_two(b, GRAPH_CONCAT, skips[level], graph_newest(b));
-        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, width, 3, 1, 1);
+        for (uint32_t i = 0; i < 2; i++) convolve_relu(b, width, 3, 1, 1, NULL);
     }
     graph_layer(b, "head");
-    graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)}, .channels = shape[1],
+    graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {graph_newest(b)},
+                                   .channels = b->classes > 0 ? b->classes : shape[1],
                                    .kernel = 1, .bias = true});
     apply(b, GRAPH_LOSS, graph_newest(b));
 }
@@ -259,13 +296,14 @@ const struct cnn_preset *cnn_preset_find(const char *name)
     return NULL;
 }
 
-enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, struct arena *arena,
+enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, uint64_t classes, struct arena *arena,
                             struct network *out, struct error *err)
 {
     struct network n = {.family = NETWORK_CNN};
     struct graph_builder b;
     snprintf(n.name, sizeof n.name, "%s", preset->name);
     graph_begin(&b, arena, preset->channels, image > 0 ? image : preset->image, err);
+    b.classes = classes;
     preset->build(&b, preset->shape);
     TRY(graph_end(&b, &n));
     *out = n;

@@ -20,9 +20,9 @@ struct cnn_preset {
 const struct cnn_preset *cnn_preset(uint32_t index);
 const struct cnn_preset *cnn_preset_find(const char *name); /* NULL: none */
 
-/* Makes a network; image 0: the preset's size. */
-MUST_CHECK enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, struct arena *arena,
-                                       struct network *out, struct error *err);
+/* Makes a network; image 0: the preset's size; classes 0: the preset's. */
+MUST_CHECK enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, uint64_t classes,
+                                       struct arena *arena, struct network *out, struct error *err);
 
 /* It has the fields of transformers' ResNetConfig. */
 enum { CNN_RESNET_STAGES_MAX = 16 };

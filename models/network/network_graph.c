@@ -243,6 +243,11 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     return b->graph.op_count++;
 }
 
+void graph_name(struct graph_builder *b, const char *name)
+{
+    if (b->err->status || arena_string(b->arena, name, &b->ops[graph_newest(b)].name, b->err)) return;
+}
+
 /* Moves arrays from the heap to the arena. */
 static enum status keep_arrays(struct graph_builder *b, struct network_graph **out)
 {

@@ -101,6 +101,7 @@ struct graph_builder {
     const char **names;
     size_t op_capacity, name_capacity;
     uint32_t layer_count, layer_begin;
+    uint64_t classes; /* for builders of known networks; 0: their own */
     struct arena *arena;
     struct error *err; /* first error; later calls do nothing */
 };
@@ -115,6 +116,15 @@ void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2
 /* Adds to the newest layer and returns the index for `from`. Absent strides and groups are 1. Errors, in b->err:
  * STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT. */
 uint32_t graph_add(struct graph_builder *b, struct graph_op op);
+
+/* Names the newest operation's module. */
+void graph_name(struct graph_builder *b, const char *name);
+
+/* Returns the newest layer's name. */
+static inline const char *graph_newest_layer(const struct graph_builder *b)
+{
+    return b->layer_count > 0 ? b->names[b->layer_count - 1] : "";
+}
 
 static inline uint32_t graph_newest(const struct graph_builder *b) { return b->graph.op_count - 1; }
 

@@ -534,7 +534,7 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     if (network_is_path(name_or_path)) return read_path(name_or_path, arena, out, err);
     const char *name = preset_name_of(name_or_path);
     const struct cnn_preset *cnn = cnn_preset_find(name);
-    if (cnn) return cnn_preset_make(cnn, 0, arena, out, err);
+    if (cnn) return cnn_preset_make(cnn, 0, 0, arena, out, err);
     const struct preset *preset = find_preset(name);
     if (!preset && has_config(name_or_path)) return read_path(name_or_path, arena, out, err);
     if (!preset) return fail_unknown(name_or_path, name_or_path, err);

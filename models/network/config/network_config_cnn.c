@@ -55,6 +55,7 @@ static enum status read_operation(const struct json_input *in, const json_t *arr
     TRY(json_take_string(&o, "layer", index == 0 ? JSON_REQUIRED : JSON_OPTIONAL, &layer, err));
     TRY(json_take_choice(&o, "kind", JSON_DECIDES, graph_kind_names + 1, GRAPH_KINDS - 1, &kind, err));
     op.kind = (uint32_t)kind + 1;
+    TRY(json_take_string(&o, "name", JSON_OPTIONAL, &op.name, err));
     TRY(read_from(&o, graph_newest(b), &op, err));
     if (has_channels(op.kind)) {
         TRY(json_take_u64(&o, "channels", JSON_REQUIRED, 1, NETWORK_VOCABULARY_MAX, &op.channels, err));
@@ -103,14 +104,15 @@ static enum status read_preset(struct json_object *o, const char *name, struct a
 {
     struct network made;
     struct error own = {0};
-    uint64_t image = 0;
+    uint64_t image = 0, classes = 0;
     const struct cnn_preset *preset = cnn_preset_find(name);
     if (!preset)
         return json_fail_key(o->input, o->value, "preset", err, "unknown preset '%.64s' (expected one of family cnn)",
                              name);
     TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &image, err));
+    TRY(json_take_u64(o, "num_labels", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &classes, err));
     TRY(json_object_close(o, err));
-    enum status status = cnn_preset_make(preset, image, arena, &made, &own);
+    enum status status = cnn_preset_make(preset, image, classes, arena, &made, &own);
     if (status == STATUS_BAD_INPUT) return json_fail_key(o->input, o->value, "image_size", err, "%s", own.text);
     if (status) {
         *err = own;
@@ -139,6 +141,7 @@ static void write_operation(const struct network_graph *graph, uint32_t index, s
     json_out_object_begin(out, NULL, true);
     if (index == graph->begins[op->layer]) json_out_string(out, "layer", graph->names[op->layer]);
     json_out_string(out, "kind", graph_kind_names[op->kind]);
+    if (op->name) json_out_string(out, "name", op->name);
     if (reads > 1 || op->from[0] + 1 != index) {
         json_out_array_begin(out, "from", true);
         for (uint32_t i = 0; i < reads; i++) json_out_u64(out, NULL, op->from[i]);

@@ -107,7 +107,8 @@ static void networks(void **state)
         struct error err = {0};
         struct work_item items[LAYER_WORK_MAX];
         uint32_t found = 0;
-        assert_int_equal(cnn_preset_make(cnn_preset_find(known[i].name), 0, &arena, &network, &err), STATUS_OK);
+        assert_int_equal(cnn_preset_make(cnn_preset_find(known[i].name), 0, 0, &arena, &network, &err),
+                         STATUS_OK);
         for (uint64_t layer = 0; layer < network.layer_count; layer++) {
             struct work_list list = {.items = items, .capacity = LAYER_WORK_MAX};
             graph_layer_work(network.graph, layer, PASS_FORWARD, 2, &list);
