@@ -217,6 +217,24 @@ void checkpoint_contents_release(struct checkpoint_contents *contents)
     *contents = (struct checkpoint_contents){0};
 }
 
+/* Returns true if checkpoints have the part of the tensor: values, or moments, which running means lack. */
+static bool has_part(const struct tensor_spec *spec, uint32_t part)
+{
+    return !spec->frozen && (part == 0 || !spec->running);
+}
+
+static size_t count_tensors(const struct job *job, uint32_t part_count)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    size_t sum = 0;
+    for (uint64_t layer = 0; layer < job->network.layer_count; layer++) {
+        const uint32_t count = network_layer_shapes(&job->network, layer, specs);
+        for (uint32_t part = 0; part < part_count; part++)
+            for (uint32_t i = 0; i < count; i++) sum += has_part(&specs[i], part);
+    }
+    return sum;
+}
+
 static void fill_contents(struct checkpoint_contents *contents, const struct checkpoint_subject *subject,
                           uint32_t part_count)
 {
@@ -229,7 +247,7 @@ static void fill_contents(struct checkpoint_contents *contents, const struct che
                                     .states = subject->states};
         struct weights_tensor tensor;
         while (weights_walk_next(&walk, &tensor)) {
-            if (tensor.spec->frozen) continue;
+            if (!has_part(tensor.spec, part)) continue;
             struct safetensors_tensor *const out = &contents->tensors[i];
             assert(i < contents->state_count);
             snprintf(contents->names[i], sizeof *contents->names, "%s%s",
@@ -263,8 +281,7 @@ enum status checkpoint_contents_list(const struct checkpoint_subject *subject, u
     const uint32_t part_count = 1 + optimizer_moments(subject->job->optimizer.kind);
     assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
     struct checkpoint_contents contents = {.step = step, .evaluation_count = evaluation_count};
-    contents.state_count = part_count *
-                           memory_tensor_count(&subject->job->network, 0, subject->job->network.layer_count);
+    contents.state_count = count_tensors(subject->job, part_count);
     contents.count = contents.state_count + 2 + (evaluation_count > 0);
     contents.tensors = alloc_zeroed(contents.count, sizeof *contents.tensors);
     contents.values = alloc_zeroed(contents.count, sizeof *contents.values);
