@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The tour of docs/getting-started.md, run for real: five training runs of three GPTs on two devices of 96 MiB,
 # none of which could hold even one of the networks with its optimizer state. Then model selection
-# among four smaller runs, killed in the middle and taken up again on another machine.
+# among four smaller runs, killed in the middle and taken up again on another machine; then six adapters of
+# one network (adapters.sh).
 #
 # usage: demo.sh BUILD_FOLDER
 #
@@ -112,6 +113,10 @@ else
     exit 1
 fi
 
+say "One base, six adapters" \
+    "Fine-tuning runs of one network, which streams through a small device once for all of them."
+"$here/adapters.sh" "$build" hardware.json
+
 say "What was promised, and what came of it" "Each plan, simulation and run is in a history; this is the demo's own."
 show spillway history --verb run
 show spillway history --error-by policy
@@ -127,6 +132,7 @@ describe measured.json.gz "what really happened"
 describe run.jsonl "loss and speed of each minibatch"
 describe night.jsonl "the same of the four runs that were cut off"
 describe kept "their checkpoints"
+describe adapters "a base as a folder of the Hub, and six adapters of it as folders of PEFT"
 describe small.safetensors "the weights of one trained network"
 describe timeline.svg "who ran what, when: prediction above measurement"
 describe timeline-middle.svg "a short part from the middle of it"
