@@ -32,15 +32,17 @@ uint64_t shared_cut_least(const struct job_set *jobs)
     return most;
 }
 
-uint32_t shared_cut_most(const struct partition *p, const struct job_set *jobs)
+/* Sets *out to the number of jobs with the most popular base. */
+static enum status count_most(const struct shared_cutter *c, uint32_t *out)
 {
-    uint32_t most = 0;
-    for (uint32_t j = 0; j < jobs->count; j++) {
-        uint32_t with = 0;
-        for (uint32_t i = 0; i < jobs->count; i++) with += p->base.owner[i] == j;
-        most = with > most ? with : most;
+    uint32_t *counts;
+    *out = 0;
+    TRY(ARENA_NEW(&c->out->arena, c->jobs->count, counts, c->err));
+    for (uint32_t j = 0; j < c->jobs->count; j++) {
+        const uint32_t now = ++counts[c->out->base.owner[j]];
+        if (now > *out) *out = now;
     }
-    return most;
+    return STATUS_OK;
 }
 
 /* Returns true if the host's processor gathers the rows of the job's embedding. */
@@ -257,18 +259,20 @@ enum status shared_cut_make(const struct hardware *hardware, const struct job_se
     const struct partition_cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
     *out = (struct partition){.activations = candidate->activations, .interleaved = true, .seat_count = 1};
     *missing_bytes = 0;
+    uint32_t most = 0;
     enum status status = allocate(&c);
     if (!status) {
         cut_jobs(&c);
         choose_devices(&c);
         if (!count_needs(&c)) status = cutter_out_of_memory(err);
     }
+    if (!status) status = count_most(&c, &most);
     out->edge_bytes = cutter.edge_bytes;
     out->table_bytes = cutter.table_bytes;
     out->weight_buffer_count = candidate->weight_buffers;
     out->contention = max_s(partition_contention(hardware, hardware->device_count), options->contention);
     if (!status) {
-        out->edge_count = candidate->carries ? shared_cut_most(out, jobs) + 2 : candidate->weight_buffers + 1;
+        out->edge_count = candidate->carries ? most + 2 : candidate->weight_buffers + 1;
         const uint64_t taken = out->workspace_bytes + out->edge_count * out->edge_bytes + out->table_bytes +
                                out->weight_buffer_count * out->weight_buffer_bytes;
         *missing_bytes = place_bases(&c, taken, cutter.capacity);

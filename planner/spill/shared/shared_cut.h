@@ -23,9 +23,6 @@ struct shared_candidate {
     bool carries;          /* boundaries stay on a device until the job's next turn there */
 };
 
-/* Returns the number of jobs with the most popular base. */
-uint32_t shared_cut_most(const struct partition *partition, const struct job_set *jobs);
-
 /*
  * Makes the partition. *missing_bytes: 0, or what it lacks on the smallest device, and then *out is empty. Jobs are
  * marked (shared_base.h). Errors: STATUS_LIMIT, STATUS_NO_MEMORY.
