@@ -187,6 +187,19 @@ static enum status read_rows(struct json_object *o, struct job *job, struct erro
     return STATUS_OK;
 }
 
+/* Takes values that are read later; those of "defaults" stay where the job has none. */
+static enum status read_values(struct json_object *o, struct job_draft *draft, struct error *err)
+{
+    const json_t *devices = NULL, *freeze = NULL, *adapter = NULL;
+    TRY(json_take_array(o, "devices", JSON_OPTIONAL, &devices, err));
+    TRY(json_take_object(o, "freeze", JSON_OPTIONAL, &freeze, err));
+    TRY(json_take_object(o, "adapter", JSON_OPTIONAL, &adapter, err));
+    if (devices) draft->devices = devices;
+    if (freeze) draft->freeze = freeze;
+    if (adapter) draft->adapter = adapter;
+    return STATUS_OK;
+}
+
 enum status job_draft_read(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
@@ -227,9 +240,7 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
     TRY(read_evaluation(o, draft, err));
     TRY(read_parallel(o, draft, err));
-    TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
-    TRY(json_take_object(o, "freeze", JSON_OPTIONAL, &draft->freeze, err));
-    TRY(json_take_object(o, "adapter", JSON_OPTIONAL, &draft->adapter, err));
+    TRY(read_values(o, draft, err));
     TRY(json_take_string(o, "base", JSON_OPTIONAL, &job->base, err));
     TRY(read_compression(o, draft, err));
     const char *kept = json_string_value(json_object_get(o->value, "keep"));

@@ -64,15 +64,18 @@ static const struct {
     [JOB_KEY_COPIES] = {GPT2, "", "'count': 2"},
 };
 
-static void parse(const char *rest, const char *own, struct job_set *set)
+/* by_default: the key is in "defaults". */
+static void parse(const char *rest, const char *own, bool by_default, struct job_set *set)
 {
-    static const char both[] = "'minibatches': 3";
     char text[1024];
     struct error err = {0};
     struct json_input *in;
     const bool minibatches = strstr(own, "'minibatches'") || strstr(own, "'epochs'");
-    snprintf(text, sizeof text, "{'spillway_jobs': 1, 'jobs': [{%s%s%s%s%s}]}", rest, *own ? ", " : "", own,
-             minibatches ? "" : ", ", minibatches ? "" : both);
+    const char *const both = minibatches ? "" : ", 'minibatches': 3";
+    if (by_default)
+        snprintf(text, sizeof text, "{'spillway_jobs': 1, 'defaults': {%s}, 'jobs': [{%s%s}]}", own, rest, both);
+    else
+        snprintf(text, sizeof text, "{'spillway_jobs': 1, 'jobs': [{%s%s%s%s}]}", rest, *own ? ", " : "", own, both);
     for (char *c = text; *c; c++)
         if (*c == '\'') *c = '"';
     if (json_input_parse("jobs", text, strlen(text), &in, &err) != STATUS_OK ||
@@ -120,8 +123,8 @@ static void each_key_changes_what_its_row_says(void **state)
         snprintf(quoted, sizeof quoted, "'%s':", row->name);
         if (!changes[key].rest || !strstr(changes[key].after, quoted))
             fail_msg("there is no change of the key '%s' here", row->name);
-        parse(changes[key].rest, changes[key].before, &before);
-        parse(changes[key].rest, changes[key].after, &after);
+        parse(changes[key].rest, changes[key].before, false, &before);
+        parse(changes[key].rest, changes[key].after, false, &after);
         if ((fingerprint(&before) != fingerprint(&after)) != row->in_fingerprint)
             fail_msg("the fingerprint %s by '%s': see add_job() in planner/plan.c",
                      row->in_fingerprint ? "is not changed" : "is changed", row->name);
@@ -133,8 +136,27 @@ static void each_key_changes_what_its_row_says(void **state)
     }
 }
 
+static void each_key_is_taken_from_defaults(void **state)
+{
+    (void)state;
+    for (size_t key = 0; key < JOB_KEY_COUNT; key++) {
+        struct job_set own = {0}, shared = {0};
+        if (key == JOB_KEY_NAME || key == JOB_KEY_NETWORK) continue; /* of the job; in the rest */
+        parse(changes[key].rest, changes[key].after, false, &own);
+        parse(changes[key].rest, changes[key].after, true, &shared);
+        const struct job *a = &own.jobs[0], *b = &shared.jobs[0];
+        if (fingerprint(&own) != fingerprint(&shared) || a->device_count != b->device_count ||
+            a->byte_tokens != b->byte_tokens || a->gradients != b->gradients ||
+            parallel_is_set(&a->parallel) != parallel_is_set(&b->parallel))
+            fail_msg("'%s' in \"defaults\" is not what it is in a job", job_key_rows[key].name);
+        job_set_release(&own);
+        job_set_release(&shared);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_key_changes_what_its_row_says)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_key_changes_what_its_row_says),
+                                       cmocka_unit_test(each_key_is_taken_from_defaults)};
     return cmocka_run_group_tests_name("models/jobs/job_keys.h", tests, NULL, NULL);
 }
