@@ -204,10 +204,18 @@ void reference_compare(const struct job *job, const char *config, uint64_t delay
         &wanted);
 }
 
-void reference_compare_roughly(const struct job *job, const char *config, uint64_t delay_seed, uint32_t tensor)
+/* At a rate of 0.01 AdamW amplifies rounding: some jobs whose weights begin one unit in the last place apart have
+ * losses 0.4 % apart after 18 updates, in the reference itself. At this rate losses in fp32 stay within 1e-7, and a
+ * version of the weights that is one too new changes them by more than 1e-4. */
+#define CLOSE_RATE 0.003
+
+void reference_compare_roughly(const struct job *drawn, const char *config, uint64_t delay_seed, uint32_t tensor)
 {
     struct reference_outcome wanted;
-    struct job group = *job;
+    struct job slow = *drawn;
+    slow.optimizer.learning_rate = CLOSE_RATE;
+    const struct job *const job = &slow;
+    struct job group = slow;
     double losses[2][REFERENCE_UPDATES_MAX];
     uint64_t fingerprints[2];
     char what[240];
@@ -216,7 +224,7 @@ void reference_compare_roughly(const struct job *job, const char *config, uint64
     group.parallel.tensor = tensor;
     for (uint32_t again = 0; again < 2; again++)
         run_close(&group, config, again * delay_seed, losses[again], &fingerprints[again]);
-    const double tolerance = job->precision == PRECISION_FP32 ? 1e-4 : 1e-2;
+    const double tolerance = job->precision == PRECISION_FP32 ? 1e-6 : 5e-3;
     for (uint64_t u = 0; u < job->minibatches; u++)
         if (!(fabs(losses[0][u] / wanted.losses[u] - 1) <= tolerance))
             fail_msg("%s: loss %u is %.9g (expected %.9g)", what, (unsigned)u, losses[0][u], wanted.losses[u]);

@@ -46,9 +46,9 @@ void reference_plan(const struct job *wanted, const char *config, struct plan *p
 /* Carries the job out, and fails the test unless losses, evaluations and weights have the reference's bits. */
 void reference_compare(const struct job *job, const char *config, uint64_t delay_seed);
 
-/* Carries the job out in tensor groups, twice, with pauses and without. Fails the test unless losses are the
- * reference's to rounding and the runs have the same bits. */
-void reference_compare_roughly(const struct job *job, const char *config, uint64_t delay_seed, uint32_t tensor);
+/* Carries the job out in tensor groups, twice, with pauses and without, at a small learning rate. Fails the test unless
+ * losses are the reference's to rounding and the runs have the same bits. */
+void reference_compare_roughly(const struct job *drawn, const char *config, uint64_t delay_seed, uint32_t tensor);
 
 /* Stops a run at some time of a whole one: it must have the bits of a shorter run. */
 void reference_stop(const struct job *job, const char *config, uint64_t seed, uint64_t n);
