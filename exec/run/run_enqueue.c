@@ -393,6 +393,12 @@ static bool is_of_norms(const struct run_loop *loop, const struct plan_walk_op *
            loop->plan->buffers[op->uses[1].buffer].kind == BUFFER_NORMS;
 }
 
+/* Returns true for a copy of frozen weights that other jobs share: a job that has ended early still brings them. */
+static bool brings_base(const struct run_loop *loop, const struct plan_walk_op *op)
+{
+    return op->op->kind == OP_COPY && loop->plan->buffers[op->uses[0].buffer].kind == BUFFER_BASE;
+}
+
 static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight)
 {
     struct device_stream *const stream = loop->run->streams[op->stream];
@@ -404,7 +410,7 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
         return;
     }
     char *const target = address_of(loop, op, to);
-    const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
+    const struct device_guard guard = {.limit = brings_base(loop, op) ? NULL : &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
     const uint32_t source = loop->plan->buffers[from->buffer].kind;
     const bool raises = op->unit->pass == PLAN_REFRESH ||
@@ -544,6 +550,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *walked
     if (counter && op->op_index == 0) ++*counter;
     if (op->join_at == 0) loop->join_skipped = skip;
     else skip = loop->join_skipped;
+    if (brings_base(loop, op)) skip = false;
 
     struct run *const run = loop->run;
     struct device_stream *const stream = run->streams[op->stream];

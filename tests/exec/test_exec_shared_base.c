@@ -3,7 +3,8 @@
  * Jobs that share frozen weights: random adapters and frozen tensors of random networks, of one base or two, with other
  * lengths, batches, optimizers and evaluations, on one device to three, of sizes from just enough to plenty. The shared
  * plan has the losses, evaluations, final and best weights of each job alone, bit by bit, and hands out the memory that
- * was planned. Where bases are streamed, they cross once a round for all jobs together. Jobs that cannot share are
+ * was planned. Where bases are streamed, they cross once a round for all jobs together. A job that ends early, by a
+ * loss that is not finite or data that cannot be read, takes nothing from the others. Jobs that cannot share are
  * refused by name.
  */
 #include <setjmp.h>
@@ -243,6 +244,56 @@ static void test_same_bits(void **state)
     assert_true(covered.plans > 10 && covered.streamed > 0 && covered.several > 0);
 }
 
+/* --- jobs that end early ---------------------------------------------------------------------- */
+
+/* Runs three jobs through a small device and takes their outcomes; the first one diverges, has no data, or neither. */
+static void run_three(const char *data, double rate, struct outcome *out)
+{
+    const struct run_options options = {.poison = true, .delay_seed = 3, .keep_going = true, .on_nan = RUN_NAN_STOP};
+    const struct planner_options how = {.policy = "shared-base", .activations = PLANNER_AUTO,
+                                        .optimizer = PLANNER_AUTO};
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    make_devices(&hardware, 1, 600000);
+    test_network_jobs(&jobs, 3, configs[LLAMA], STEPS_MOST);
+    for (uint32_t j = 0; j < 3; j++) {
+        jobs.jobs[j].base = "llama";
+        jobs.jobs[j].adapter = (struct job_adapter){.rank = 2, .alpha = 8, .all_linear = true};
+        support_train_only(&jobs.jobs[j], &jobs.arena);
+    }
+    jobs.jobs[0].optimizer.learning_rate = rate;
+    jobs.jobs[0].data = data;
+    jobs.jobs[0].data_format = data ? DATA_TEXT : DATA_NONE;
+    if (planner_plan(&hardware, &jobs, &how, &plan, &err)) fail_msg("%s", err.text);
+    assert_true(check_crossings(&plan));
+    assert_int_equal(run_plan(&plan, &options, &result, &trace, &err), STATUS_OK);
+    for (uint32_t j = 0; j < 3; j++) {
+        out[j] = (struct outcome){.steps = result.jobs[j].minibatches, .weights = result.jobs[j].weights_fingerprint};
+        memcpy(out[j].losses, result.jobs[j].losses, sizeof out[j].losses);
+    }
+    run_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+}
+
+static void test_ends_early(void **state)
+{
+    struct outcome whole[3], ended[3];
+    (void)state;
+    run_three(NULL, 1e-3, whole);
+    assert_int_equal(whole[0].steps, STEPS_MOST);
+    run_three(NULL, 1e38, ended); /* its first step overflows */
+    assert_true(ended[0].steps < STEPS_MOST);
+    for (uint32_t j = 1; j < 3; j++) assert_memory_equal(&ended[j], &whole[j], sizeof whole[j]);
+    run_three("/no/such/file", 1e-3, ended);
+    assert_int_equal(ended[0].steps, 0);
+    for (uint32_t j = 1; j < 3; j++) assert_memory_equal(&ended[j], &whole[j], sizeof whole[j]);
+}
+
 /* --- refusals --------------------------------------------------------------------------------- */
 
 static void refuse(const struct planner_options *options, bool adapts, const char *expected)
@@ -275,6 +326,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_ends_early),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
