@@ -1,9 +1,10 @@
 /*
  * Bases: frozen weights that jobs have in common.
  *
- * Jobs that train adapters of one network, or freeze the same tensors of it, differ in what they train only. Where such
- * jobs share their base, a plan has its frozen weights once, in buffers of the first of them (BUFFER_BASE): in host
- * memory, and on a device while the jobs go through a shard one after the other. Their states are what is left.
+ * Jobs that train adapters of one network, or freeze the same tensors of it, differ only in the part that they train.
+ * Where such jobs share their base, a plan has its frozen weights once, in buffers of the first of them
+ * (BUFFER_BASE): in host memory, and on a device while the jobs go through a shard one after the other. Their states
+ * have the rest.
  */
 #ifndef SPILLWAY_MODELS_JOBS_JOB_BASE_H
 #define SPILLWAY_MODELS_JOBS_JOB_BASE_H

@@ -9,8 +9,8 @@ bool shared_applies(const struct hardware *hardware, const struct job_set *jobs,
 
 /*
  * Makes the plan; takes hardware and jobs over. All jobs must freeze weights ('adapter', 'freeze'); those with equal
- * ones go through the shards of their base in lockstep (planner/spill/shared/). Of many cuts the one with the fastest
- * round by the planner's clock is taken. Errors: STATUS_BAD_INPUT for other jobs and for options that contradict;
+ * ones go through the shards of their base in lockstep (planner/spill/shared/). The cut has the fastest
+ * round of many by the planner's clock. Errors: STATUS_BAD_INPUT for other jobs and for options that contradict;
  * STATUS_INFEASIBLE with the missing bytes.
  */
 MUST_CHECK enum status shared_plan(struct hardware *hardware, struct job_set *jobs,

@@ -1,4 +1,4 @@
-/* Which jobs share a base (models/jobs/job_base.h). */
+/* The jobs that share a base (models/jobs/job_base.h). */
 #ifndef SPILLWAY_PLANNER_SPILL_SHARED_SHARED_BASE_H
 #define SPILLWAY_PLANNER_SPILL_SHARED_SHARED_BASE_H
 

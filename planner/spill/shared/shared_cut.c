@@ -199,7 +199,7 @@ static void let_stay(struct shared_cutter *c, uint32_t owner, uint32_t device, s
     p->base.stay_bytes = max_u64(p->base.stay_bytes, used);
 }
 
-/* Divides what is left of the memory for bases. Returns the missing bytes. */
+/* Divides the rest of the memory among bases. Returns the missing bytes. */
 static uint64_t place_bases(struct shared_cutter *c, uint64_t taken, uint64_t capacity)
 {
     struct partition *p = c->out;

@@ -3,10 +3,10 @@
  *
  *     [ workspace | edge 0 .. e-1 | table | weight buffer 0 | 1 | .. | base that stays | base in turn 0 | 1 ]
  *
- * All jobs with one base have one cut. A weight buffer has what of a shard is a job's own: trained weights, their
+ * All jobs with one base have one cut. A weight buffer has a job's own part of a shard: trained weights, their
  * state, spilled activations. Each shard has a device, in turn, so a base crosses each link once for all jobs
- * together. An embedding whose rows the host's processor gathers needs no device. What memory is left holds shards of
- * the base from their first use to their last, spread evenly over the others.
+ * together. An embedding whose rows the host's processor gathers needs no device. The rest of the memory holds shards
+ * of the base from their first use to their last, spread evenly over the others.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_SHARED_SHARED_CUT_H
 #define SPILLWAY_PLANNER_SPILL_SHARED_SHARED_CUT_H

@@ -1,6 +1,6 @@
 /*
  * One walk per device, in order. The schedule's repeated rounds are there once; since the rounds before and after them
- * are like them, what is fetched ahead at a round's end is what the next one begins with.
+ * are like them, a round's end fetches ahead the shard that the next one begins with.
  */
 #include "planner/spill/shared/shared_fetch.h"
 

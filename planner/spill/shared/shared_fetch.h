@@ -1,5 +1,5 @@
 /*
- * Which unit fetches what of a base.
+ * The pieces of a base that each unit fetches.
  *
  * A shard of a base that stays is fetched by the first unit that uses it. Others visit: consecutive units of a device
  * with one shard are a visit. With two places and more in turn, a visit's shard is fetched ahead, in one piece by each

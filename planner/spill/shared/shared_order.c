@@ -1,5 +1,5 @@
 /*
- * Three passes. First the units are written in order; then shared_fetch.c says which of them fetches what of a base;
+ * Three passes. First the units are written in order; then shared_fetch.c gives them pieces of the base to fetch;
  * then the clocks of schedule_builder.h run over them.
  *
  * Rounds that are alike repeat: of n of them the first and the last are written by themselves, since the rounds around
