@@ -183,7 +183,8 @@ static double excess(double state, double memory) { return state > memory ? stat
 /* Returns true if another job has the same frozen weights and as many minibatches, or more. `prints`: of bases. */
 static bool base_counts_elsewhere(const struct job_set *jobs, const uint64_t *prints, uint32_t j)
 {
-    for (uint32_t i = 0; prints[j] != 0 && i < jobs->count; i++)
+    if (!prints) return job_has_base(&jobs->jobs[j]); /* without memory: a lower bound still */
+    for (uint32_t i = 0; job_has_base(&jobs->jobs[j]) && i < jobs->count; i++)
         if (i != j && prints[i] == prints[j] &&
             (jobs->jobs[i].minibatches > jobs->jobs[j].minibatches ||
              (jobs->jobs[i].minibatches == jobs->jobs[j].minibatches && i < j)))
@@ -191,10 +192,12 @@ static bool base_counts_elsewhere(const struct job_set *jobs, const uint64_t *pr
     return false;
 }
 
-/* Returns the fingerprints of all jobs' bases, to be freed; NULL: no memory. */
+/* Returns the fingerprints of all jobs' bases, to be freed; NULL: there are no bases, or no memory for these. */
 static uint64_t *base_prints(const struct job_set *jobs)
 {
-    uint64_t *prints = alloc_zeroed(jobs->count + 1u, sizeof *prints);
+    uint32_t first = 0;
+    while (first < jobs->count && !job_has_base(&jobs->jobs[first])) first++;
+    uint64_t *prints = first < jobs->count ? alloc_zeroed(jobs->count, sizeof *prints) : NULL;
     for (uint32_t j = 0; prints && j < jobs->count; j++) prints[j] = job_base_fingerprint(&jobs->jobs[j]);
     return prints;
 }
@@ -207,7 +210,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
     double memory = 0, moved = 0, back = 0;
     uint64_t *prints = base_prints(jobs);
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
-    for (uint32_t j = 0; prints && j < jobs->count; j++) {
+    for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
         const bool own = base_counts_elsewhere(jobs, prints, j);
         double state = touched_bytes(job, cpu, false, own), changed = touched_bytes(job, cpu, true, own),
