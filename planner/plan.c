@@ -258,7 +258,7 @@ uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
     bool *seen = alloc_zeroed(plan_job_shards(plan, job), sizeof *seen);
     for (uint32_t u = 0; seen && u < plan->unit_count; u++) {
         const struct plan_unit *unit = &plan->units[u];
-        if (unit->job != job || unit->pass == PLAN_FORWARD) continue;
+        if (unit->job != job || unit->pass == PLAN_FORWARD || unit->pass == PLAN_EVALUATE) continue;
         for (uint32_t o = 0; o < unit->op_count && !seen[unit->shard]; o++)
             if (plan->ops[unit->first_op + o].stream == STREAM_CPU) {
                 seen[unit->shard] = true;

@@ -114,12 +114,16 @@ void cli_resume_release(struct cli_resume *resume)
 
 /* --- the remaining plan -------------------------------------------------------------------- */
 
-/* Counts neither shards that stay on a device, nor an embedding that is not cut into rows. */
+/* Counts no shards that stay on a device, no frozen ones, and no embedding that is not cut into rows. */
 static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];
-    uint32_t count = plan_job_shards(plan, job);
-    if (footprint_has_embedding(about) && !footprint_can_slice(about)) count--;
+    uint32_t count = 0, first = plan->job_first_shard[job];
+    for (uint32_t s = first; s < plan->job_first_shard[job + 1]; s++) {
+        const struct state_layout state = job_state(about, plan->shards[s].first_layer, plan->shards[s].layer_count);
+        const bool whole = s == first && footprint_has_embedding(about) && !footprint_can_slice(about);
+        count += state_trained_bytes(&state) > 0 && !whole;
+    }
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD && count > 0) count--;
     return count;
@@ -178,6 +182,10 @@ static struct planner_options options_of(const struct plan *plan,
         if (shards < options.shards) options.shards = shards;
         if (plan->job_activations[j] != options.activations) options.activations = PLANNER_AUTO;
     }
+    if (plan->jobs.jobs[0].shares_base) { /* its cut is that of all jobs, of which some are done */
+        options.shards = 0;
+        if (options.optimizer == PLANNER_PLACE_SPLIT) options.optimizer = PLANNER_AUTO;
+    }
     return options;
 }
 
@@ -191,6 +199,7 @@ static void cut_jobs(struct job_set *jobs, const struct cli_resume *resume)
         if (done >= end) continue;
         job.first_minibatch = done;
         job.minibatches = end - done;
+        job.shares_base = false; /* until it is planned again */
         jobs->jobs[left++] = job;
     }
     jobs->count = left;

@@ -30,9 +30,10 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
 {
     const struct job *const job = subject.job;
     struct state_tables tables;
+    struct state_format format = job_state_format(job);
+    format.apart = false;
     if (job->network.trained) {
-        TRY(memory_state_tables(&job->network, 0, job->network.layer_count, job_state_format(job), arena, &tables,
-                                err));
+        TRY(memory_state_tables(&job->network, 0, job->network.layer_count, format, arena, &tables, err));
         subject.tables = &tables;
     }
     const uint64_t bytes = subject.tables->layout.bytes;

@@ -6,7 +6,6 @@
 #include "planner/parallel/parallel_job.h"
 #include "planner/plan_hosts.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/shared.h"
 #include "planner/strategy/spilled.h"
 #include "planner/swap/swap.h"
 #include "planner/walk/plan_build.h"
@@ -154,7 +153,6 @@ static bool parallel_applies(const struct hardware *hardware, const struct job_s
 static const struct planner_strategy strategies[] = {
     {"swapped activations", swap_applies, plan_swapped},
     {"parallel jobs", parallel_applies, plan_parallel},
-    {"a shared base", shared_applies, shared_plan},
     {"spilled", NULL, spilled_plan},
 };
 

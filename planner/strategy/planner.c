@@ -4,6 +4,7 @@
 #include "planner/strategy/direct.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/resident.h"
+#include "planner/strategy/shared.h"
 
 /* Several jobs, all parallel on several devices of their own choice. */
 static bool turns_apply(const struct hardware *hardware, const struct job_set *jobs,
@@ -70,6 +71,7 @@ static enum status plan_live(struct hardware *hardware, struct job_set *jobs, co
 }
 
 static const struct planner_strategy strategies[] = {
+    {"a shared base", shared_applies, shared_plan},
     {"parallel jobs dispatched live", live_applies, plan_live},
     {"reservations", reservation_applies, reservation_plan},
     {"parallel jobs in turns", turns_apply, plan_turns},

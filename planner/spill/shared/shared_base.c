@@ -9,6 +9,10 @@ static enum status check_job(const struct job *job, struct error *err)
     if (parallel_is_set(&job->parallel))
         return error_set(err, STATUS_BAD_INPUT, "policy 'shared-base' for job '%s', which is a parallel job",
                          job->name);
+    if (job->device_count > 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy 'shared-base' for job '%s', which has devices of its own (expected no 'devices')",
+                         job->name);
     if (job_has_base(job)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
                      "policy 'shared-base' for job '%s', which trains all of its network (expected 'adapter' or "
