@@ -17,7 +17,7 @@
 #include "planner/spill/shared/shared_cut.h"
 #include "planner/spill/shared/shared_order.h"
 
-enum { SHARD_SIZES = 14 };
+enum { SHARD_SIZES = 18 };
 
 bool shared_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
 {
@@ -35,8 +35,9 @@ static enum status check_options(const struct hardware *hardware, const struct j
                              : options->timetable ? "a timetable"
                              : options->host == PLANNER_HOST_TURNS ? "jobs that take turns in host memory"
                              : options->activations < ACTIVATIONS_COUNT && plan_activations_stay(options->activations)
-                                 ? "activations that stay on a device" : NULL;
-    if (what) return error_set(err, STATUS_BAD_INPUT, "policy '%s' with %s", policy_shared_base.name, what);
+                                 ? "activations that stay on a device"
+                             : options->optimizer == PLANNER_PLACE_SPLIT ? "optimizers in two places (split)" : NULL;
+    if (what) return error_set(err, STATUS_BAD_INPUT, "policy '%s' does not go with %s", policy_shared_base.name, what);
     if (hardware_host_count(hardware) > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "policy '%s' keeps a base in the memory of one host, and machine '%s' has %" PRIu32
@@ -102,7 +103,7 @@ static enum status try_candidate(struct search *s, const struct shared_candidate
 
 static bool is_asked(uint32_t asked, uint32_t offered) { return asked == PLANNER_AUTO || asked == offered; }
 
-/* Tries sizes of shards from that of the largest layer on, in equal ratios up to about a hundred times. */
+/* Tries sizes of shards from that of the smallest layer on, in equal ratios up to some hundred times it. */
 static enum status try_sizes(struct search *s, struct shared_candidate candidate)
 {
     const uint64_t least = shared_cut_least(s->jobs);

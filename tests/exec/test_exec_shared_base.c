@@ -318,10 +318,10 @@ static void test_refused(void **state)
     refuse(&options, false,
            "policy 'shared-base' for job 'job-1', which trains all of its network (expected 'adapter' or 'freeze')");
     options.activations = ACTIVATIONS_KEEP;
-    refuse(&options, true, "policy 'shared-base' with activations that stay on a device");
+    refuse(&options, true, "policy 'shared-base' does not go with activations that stay on a device");
     options.activations = PLANNER_AUTO;
     options.live = true;
-    refuse(&options, true, "policy 'shared-base' with live dispatch");
+    refuse(&options, true, "policy 'shared-base' does not go with live dispatch");
 }
 
 int main(void)

@@ -25,11 +25,11 @@ static uint64_t shard_bytes(const struct job *job, uint64_t first, uint64_t coun
 
 uint64_t shared_cut_least(const struct job_set *jobs)
 {
-    uint64_t most = 0;
+    uint64_t least = UINT64_MAX;
     for (uint32_t j = 0; j < jobs->count; j++)
         for (uint64_t l = footprint_has_embedding(&jobs->jobs[j]) ? 1 : 0; l < jobs->jobs[j].network.layer_count; l++)
-            most = max_u64(most, shard_bytes(&jobs->jobs[j], l, 1));
-    return most;
+            least = min_u64(least, shard_bytes(&jobs->jobs[j], l, 1));
+    return least;
 }
 
 /* Sets *out to the number of jobs with the most popular base. */

@@ -32,7 +32,7 @@ MUST_CHECK enum status shared_cut_make(const struct hardware *hardware, const st
                                        const struct shared_candidate *candidate, struct partition *out,
                                        uint64_t *missing_bytes, struct error *err);
 
-/* Returns the bytes of the largest layer, counted as a shard's: no candidate can have less. */
+/* Returns the bytes of the smallest layer, counted as a shard's: with less each layer is a shard, too. */
 uint64_t shared_cut_least(const struct job_set *jobs);
 
 #endif
