@@ -12,6 +12,15 @@
 #include "models/jobs/job_base.h"
 #include "planner/pass_seconds.h"
 
+struct shared_base {
+    uint32_t jobs;               /* that share it */
+    uint64_t bytes;              /* in host memory */
+    double crossings;            /* bytes fetched in the whole run, over all of its bytes */
+    double link_s, compute_s;    /* in a minibatch of the longest job: of copies of the base, and of all jobs' passes on
+                                  * devices, each added up */
+    double gain;                 /* at most, over one job after the other, each with the base to itself */
+};
+
 struct counting {
     const struct plan *plan;
     uint32_t owner;
@@ -31,8 +40,7 @@ static void count_op(struct counting *c, const struct plan_task *task, const str
                job_base_owner(&plan->jobs, unit->job) == c->owner) {
         const struct plan_work *work = &plan->works[op->work];
         c->compute_s += times * cost_work_s(&plan->hardware, task->device, plan->items + work->first_item,
-                                            work->item_count,
-                                            NULL);
+                                            work->item_count, NULL);
     }
 }
 
@@ -48,11 +56,12 @@ static void count_all(struct counting *c)
         }
 }
 
-bool cli_shared_base_of(const struct plan *plan, uint32_t owner, struct cli_shared_base *out)
+/* Works out the base of job `owner`; false: the job owns none. */
+static bool work_out(const struct plan *plan, uint32_t owner, struct shared_base *out)
 {
     struct counting c = {.plan = plan, .owner = owner};
     double longest = 0, all = 0;
-    *out = (struct cli_shared_base){.owner = owner};
+    *out = (struct shared_base){0};
     if (job_base_owner(&plan->jobs, owner) != owner) return false;
     for (uint32_t j = owner; j < plan->jobs.count; j++) {
         if (job_base_owner(&plan->jobs, j) != owner) continue;
@@ -83,8 +92,8 @@ void cli_shared_base_print(FILE *out, const struct plan *plan, int width)
 {
     char bytes[QUANTITY_TEXT_BYTES], link[QUANTITY_TEXT_BYTES], compute[QUANTITY_TEXT_BYTES];
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        struct cli_shared_base base;
-        if (!cli_shared_base_of(plan, j, &base)) continue;
+        struct shared_base base;
+        if (!work_out(plan, j, &base)) continue;
         fprintf(out, "%-*s%s of '%s', for %" PRIu32 " job%s: in a minibatch of all it crosses in %s, and they "
                 "compute for %s; ",
                 width, "base", quantity_text((double)base.bytes, DIMENSION_BYTES, bytes), name_of(plan, j), base.jobs,
@@ -97,13 +106,13 @@ void cli_shared_base_print(FILE *out, const struct plan *plan, int width)
 
 void cli_shared_base_json(struct json_out *json, const struct plan *plan)
 {
-    struct cli_shared_base base;
+    struct shared_base base;
     bool any = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) any |= plan->jobs.jobs[j].shares_base;
     if (!any) return;
     json_out_array_begin(json, "bases", false);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        if (!cli_shared_base_of(plan, j, &base)) continue;
+        if (!work_out(plan, j, &base)) continue;
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "base", name_of(plan, j));
         json_out_u64(json, "jobs", base.jobs);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One base, six adapters: a small Llama is trained on the spot and laid out as a folder of the Hub, with a tokenizer. Six
-# runs fine-tune adapters of it on other texts, through a device that holds about a third of it, together: the base crosses
+# runs fine-tune adapters of it on other texts, through a device that holds about half of it, together: the base crosses
 # the link once for all of them. They are killed in the middle and taken up again, and the best by held-out loss is a folder
 # that PEFT loads.
 #
@@ -17,8 +17,7 @@ rm -rf "$out"
 mkdir -p "$out/base"
 cd "$out"
 export PATH=$build:$PATH SPILLWAY_HISTORY=$build/demo/history.db
-if [[ -t 1 && -z ${NO_COLOR-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
-show() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
+. "$here/tour.sh"
 say() { printf '\n%s\n' "$*"; }
 
 # A tokenizer of bytes: GPT-2's alphabet, where bytes that are not printable have letters from U+0100 on.
@@ -74,18 +73,7 @@ say "Planned in all ways, through a link of 100 MB/s: the base is 21 MB, the dev
 show spillway plan adapters.json "${machine[@]}" -o adapters.plan
 
 say "Trained, and killed in the middle."
-cut=(spillway run adapters.plan --checkpoint kept --checkpoint-every 10 --log night.jsonl)
-printf '\n%s$ %s &%s\n' "$bold" "${cut[*]}" "$plain"
-"${cut[@]}" >killed.txt 2>&1 &
-night=$!
-until [[ -e night.jsonl ]] && (($(wc -l <night.jsonl) > 150)); do
-    kill -0 "$night" 2>/dev/null || { cat killed.txt; echo "adapters.sh: it ended too early" >&2; exit 3; }
-    sleep 0.1
-done
-executor=$(pgrep -P "$night")
-printf '%s$ kill -9 %s%s\n\n' "$bold" "$executor" "$plain"
-kill -KILL "$executor"
-wait "$night" || cat killed.txt
+cut_off 150 spillway run adapters.plan --checkpoint kept --checkpoint-every 10 --log night.jsonl
 show spillway run adapters.plan --checkpoint kept --resume --log night.jsonl
 
 say "Each is a folder for PEFT, and the best evaluation's another:"

@@ -21,10 +21,9 @@ cd "$out"
 export PATH=$build:$PATH SPILLWAY_HISTORY=history.db
 rm -f history.db
 
-if [[ -t 1 && -z ${NO_COLOR-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+. "$here/tour.sh"
 step=0
 say() { step=$((step + 1)); printf '\n%s--- %d. %s%s\n' "$bold" "$step" "$1" "$plain"; shift; printf '%s\n' "$@"; }
-show() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 
 cp -R "$here"/*.json "$here"/gpt-*/ "$here"/llama-*/ .
 # Text to train on: the licences that come with the system, in a fixed order.
@@ -85,18 +84,7 @@ say "A bad night" \
 rm -rf kept night.jsonl selection-*.safetensors
 show spillway plan selection.json --hw hardware.json --devices 2 --device-memory 16MiB \
     --link-rate 2GB/s -o two.json
-cut=(spillway run two.json --checkpoint kept --checkpoint-every 5 --log night.jsonl)
-printf '\n%s$ %s &%s\n' "$bold" "${cut[*]}" "$plain"
-"${cut[@]}" >killed.txt 2>&1 &
-night=$!
-until [[ -e night.jsonl ]] && (($(wc -l <night.jsonl) > 70)); do
-    kill -0 "$night" 2>/dev/null || { cat killed.txt; echo "demo.sh: it ended too early" >&2; exit 3; }
-    sleep 0.1
-done
-executor=$(pgrep -P "$night")
-printf '%s$ kill -9 %s%s\n\n' "$bold" "$executor" "$plain"
-kill -KILL "$executor"
-wait "$night" || cat killed.txt
+cut_off 70 spillway run two.json --checkpoint kept --checkpoint-every 5 --log night.jsonl
 find kept -name '*.safetensors' | sort
 
 say "The next morning" \

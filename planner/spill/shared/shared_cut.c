@@ -165,7 +165,6 @@ static uint64_t base_on_device(const struct shared_cutter *c, uint32_t s)
 /* Sums, of an owner's shards on a device, those of a base: their bytes, number, and largest. */
 struct base_sum {
     uint64_t bytes, most;
-    uint32_t count;
 };
 
 static struct base_sum sum_base(const struct shared_cutter *c, uint32_t owner, uint32_t device)
@@ -176,7 +175,6 @@ static struct base_sum sum_base(const struct shared_cutter *c, uint32_t owner, u
         const uint64_t bytes = p->base.device[s] == device ? base_on_device(c, s) : 0;
         sum.bytes += bytes;
         sum.most = max_u64(sum.most, bytes);
-        sum.count += bytes > 0;
     }
     return sum;
 }
