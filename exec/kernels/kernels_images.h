@@ -54,7 +54,7 @@ struct kernels_images {
     void (*batch_norm_means)(const struct kernels *kernels, float *mean, float *variance, const float *stats,
                              int64_t rows, int64_t c, float epsilon);
 
-    /* The largest pixel of a window, the first of equal ones; y may be NULL. `index`: which of the window's. */
+    /* The largest pixel of a window, the first of equal ones; y may be NULL. `index`: which pixel of the image. */
     void (*max_pool)(const struct kernels *kernels, float *y, int32_t *index, const float *x,
                      const struct kernel_pool *shape);
     void (*max_pool_backward)(const struct kernels *kernels, float *dx, const float *dy, const int32_t *index,

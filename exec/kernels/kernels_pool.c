@@ -76,7 +76,8 @@ void host_max_pool_backward(const struct kernels *kernels, float *dx, const floa
     for (int64_t sample = 0; sample < p->b; sample++) {
         float *const own = dx + sample * in;
         clear(own, in, adds);
-        for (int64_t i = 0; i < out; i++) own[index[sample * out + i] * p->c + i % p->c] += dy[sample * out + i];
+        for (int64_t i = sample * out; i < (sample + 1) * out; i += p->c)
+            for (int64_t l = 0; l < p->c; l++) own[index[i + l] * p->c + l] += dy[i + l];
     }
 }
 
