@@ -236,7 +236,7 @@ struct kernels {
     /* Chooses experts by `probabilities`, which has the router's results, and fills in the rest. */
     void (*route)(const struct kernels *kernels, const struct kernel_routes *routes);
     /* d(R,E): gradients of the router's results, from those of the rows' weights dw(R,k) */
-    void (*route_backward)(const struct kernels *kernels, float *d, const float *dw,
+    void (*route_backward)(const struct kernels *kernels, kernel_number *d, const kernel_number *dw,
                            const struct kernel_routes *routes);
     /* sent(R k,C) = each place's row of x(R,C) */
     void (*send)(const struct kernels *kernels, kernel_number *sent, const kernel_number *x,
@@ -246,8 +246,9 @@ struct kernels {
                     const struct kernel_routes *routes, int64_t c, bool weighted, bool adds);
     /* The gradients of a weighted sum: of its terms d_sent(R k,C), and of its weights dw(R,k), which alone needs
      * `returned`; either may be NULL. */
-    void (*collect_backward)(const struct kernels *kernels, kernel_number *d_sent, float *dw, const kernel_number *dout,
-                             const kernel_number *returned, const struct kernel_routes *routes, int64_t c);
+    void (*collect_backward)(const struct kernels *kernels, kernel_number *d_sent, kernel_number *dw,
+                             const kernel_number *dout, const kernel_number *returned,
+                             const struct kernel_routes *routes, int64_t c);
     /* out(R,C) += logistic(gate(R)) x(R,C) */
     void (*gate_rows)(const struct kernels *kernels, kernel_number *out, const kernel_number *x,
                       const kernel_number *gate, int64_t r, int64_t c);

@@ -14,12 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exec/kernels/kernels_number.h"
+
 enum { KERNEL_CHOSEN_MAX = 64 }; /* of a row */
 
 struct kernel_routes {
     int64_t r, e, k;
     bool normalized;      /* the chosen ones' weights add up to 1 */
-    float *probabilities; /* (R,E): the router's results, then their softmax */
+    kernel_number *probabilities; /* (R,E): the router's results, then their softmax */
     float *weights;       /* (R,k), from the most probable expert on; among equals the lower number comes first */
     int32_t *experts;     /* (R,k) */
     int32_t *places;      /* (R,k) */

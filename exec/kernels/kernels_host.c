@@ -209,18 +209,6 @@ static const struct kernels table = {
     .loss_gradient = host_loss_gradient,
 };
 
-/* Sets those of experts, which only fp32 has. */
-static void put_experts(struct kernels *kernels)
-{
-    kernels->route = host_route;
-    kernels->route_backward = host_route_backward;
-    kernels->send = host_send;
-    kernels->collect = host_collect;
-    kernels->collect_backward = host_collect_backward;
-    kernels->gate_rows = host_gate_rows;
-    kernels->gate_rows_backward = host_gate_rows_backward;
-}
-
 static void put_table(struct kernels *kernels, struct host_context *context, uint32_t threads)
 {
     *kernels = table;
@@ -229,7 +217,6 @@ static void put_table(struct kernels *kernels, struct host_context *context, uin
     context->half = *kernels;
     half_put_number_kernels(&context->half);
     host_put_number_kernels(kernels);
-    put_experts(kernels);
     kernels->images = &host_images;
     kernels->half = &context->half;
 }

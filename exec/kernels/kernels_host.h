@@ -256,17 +256,21 @@ CLONES_PART int64_t host_blocks(int64_t count, int64_t size)
     return (count + size - 1) / size;
 }
 
-void host_route(const struct kernels *kernels, const struct kernel_routes *routes);
-void host_route_backward(const struct kernels *kernels, float *d, const float *dw, const struct kernel_routes *routes);
-void host_send(const struct kernels *kernels, float *sent, const float *x, const struct kernel_routes *routes,
-               int64_t c);
-void host_collect(const struct kernels *kernels, float *out, const float *sent, const struct kernel_routes *routes,
-                  int64_t c, bool weighted, bool adds);
-void host_collect_backward(const struct kernels *kernels, float *d_sent, float *dw, const float *dout,
-                           const float *returned, const struct kernel_routes *routes, int64_t c);
-void host_gate_rows(const struct kernels *kernels, float *out, const float *x, const float *gate, int64_t r, int64_t c);
-void host_gate_rows_backward(const struct kernels *kernels, float *dx, float *dgate, const float *dout, const float *x,
-                             const float *gate, int64_t r, int64_t c);
+void HOST(route)(const struct kernels *kernels, const struct kernel_routes *routes);
+void HOST(route_backward)(const struct kernels *kernels, kernel_number *d, const kernel_number *dw,
+                          const struct kernel_routes *routes);
+void HOST(send)(const struct kernels *kernels, kernel_number *sent, const kernel_number *x,
+                const struct kernel_routes *routes, int64_t c);
+void HOST(collect)(const struct kernels *kernels, kernel_number *out, const kernel_number *sent,
+                   const struct kernel_routes *routes, int64_t c, bool weighted, bool adds);
+void HOST(collect_backward)(const struct kernels *kernels, kernel_number *d_sent, kernel_number *dw,
+                            const kernel_number *dout, const kernel_number *returned,
+                            const struct kernel_routes *routes, int64_t c);
+void HOST(gate_rows)(const struct kernels *kernels, kernel_number *out, const kernel_number *x,
+                     const kernel_number *gate, int64_t r, int64_t c);
+void HOST(gate_rows_backward)(const struct kernels *kernels, kernel_number *dx, kernel_number *dgate,
+                              const kernel_number *dout, const kernel_number *x, const kernel_number *gate,
+                              int64_t r, int64_t c);
 
 void HOST(dropout)(const struct kernels *kernels, kernel_number *y, const kernel_number *x, int64_t rows, int64_t t,
                    int64_t c, const struct kernel_dropout *dropout);

@@ -192,13 +192,13 @@ CLONES_PART void math_row_capped_gradient(float *z, int64_t v, float largest, fl
 }
 
 /* Returns the dot product of two rows. */
-CLONES_PART float math_row_dot(const float *a, const float *b, int64_t n)
+CLONES_PART float math_row_dot(const kernel_number *a, const kernel_number *b, int64_t n)
 {
     float lanes[HOST_LANES] = {0};
     int64_t i = 0;
     for (; i + HOST_LANES <= n; i += HOST_LANES)
-        for (int l = 0; l < HOST_LANES; l++) lanes[l] += a[i + l] * b[i + l];
-    for (int l = 0; l < n - i; l++) lanes[l] += a[i + l] * b[i + l];
+        for (int l = 0; l < HOST_LANES; l++) lanes[l] += host_wide(a[i + l]) * host_wide(b[i + l]);
+    for (int l = 0; l < n - i; l++) lanes[l] += host_wide(a[i + l]) * host_wide(b[i + l]);
     return math_fold(lanes);
 }
 

@@ -58,7 +58,7 @@ struct experts {
     int64_t r, c, f, e, k, s; /* f: of a piece; s: 0 without an expert of all rows */
     int64_t pairs, pieces;
     struct kernel_routes routes;
-    float *d_gate, *d_up, *d_sent, *d_router, *d_shared_gate, *d_shared_up, *d_chosen, *d_factor;
+    kernel_number *d_gate, *d_up, *d_sent, *d_router, *d_shared_gate, *d_shared_up, *d_chosen, *d_factor;
 };
 
 /* Returns the numbers of d_chosen and d_factor, which are exchanged together. */
@@ -80,13 +80,13 @@ static struct experts experts_of(const struct transformer_unit *unit, const stru
                                       .begins = numbers + 3 * x.pairs};
     x.d_gate = unit->d_wide;
     if (!x.d_gate) return x;
-    x.d_up = x.d_gate + x.pairs * unit->f;
-    x.d_sent = x.d_up + x.pairs * unit->f;
-    x.d_router = x.d_sent + x.pairs * x.c;
-    x.d_shared_gate = x.d_router + x.r * x.e;
-    x.d_shared_up = x.d_shared_gate + x.r * x.s;
-    x.d_chosen = x.d_shared_up + x.r * x.s;
-    x.d_factor = x.d_chosen + x.pairs;
+    x.d_up = transformer_number(unit, x.d_gate, x.pairs * unit->f);
+    x.d_sent = transformer_number(unit, x.d_up, x.pairs * unit->f);
+    x.d_router = transformer_number(unit, x.d_sent, x.pairs * x.c);
+    x.d_shared_gate = transformer_number(unit, x.d_router, x.r * x.e);
+    x.d_shared_up = transformer_number(unit, x.d_shared_gate, x.r * x.s);
+    x.d_chosen = transformer_number(unit, x.d_shared_up, x.r * x.s);
+    x.d_factor = transformer_number(unit, x.d_chosen, x.pairs);
     return x;
 }
 
@@ -100,11 +100,11 @@ static struct transformer_unit undivided(const struct transformer_unit *unit)
 }
 
 /* Goes back through a product whose weight every device has: its part of dx is added once. */
-static void whole_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *in,
-                           uint64_t layer, struct transformer_linear linear, bool accumulate)
+static void whole_backward(const struct transformer_unit *unit, kernel_number *dx, const kernel_number *dy,
+                           const kernel_number *in, uint64_t layer, struct transformer_linear linear, bool accumulate)
 {
     const struct transformer_unit one = undivided(unit);
-    float *const to = transformer_adds_whole(unit) ? dx : NULL;
+    kernel_number *const to = transformer_adds_whole(unit) ? dx : NULL;
     if (to || !unit->leaves_weights) transformer_linear_backward(&one, to, dy, in, layer, linear, accumulate);
 }
 
@@ -118,13 +118,14 @@ static struct transformer_linear shared_linear(const struct experts *x, uint32_t
                                        .by_rows = down, .apart = down};
 }
 
-static float *shared_factor(const struct experts *x, const struct experts_kept *kept)
+static kernel_number *shared_factor(const struct transformer_unit *unit, const struct experts *x,
+                                    const struct experts_kept *kept)
 {
-    return kept->shared_made + x->pieces * x->r * x->c;
+    return transformer_number(unit, kept->shared_made, x->pieces * x->r * x->c);
 }
 
 static void shared_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first, const struct experts *x,
-                           const struct experts_kept *kept, const float *in)
+                           const struct experts_kept *kept, const kernel_number *in)
 {
     const struct kernels *k = unit->kernels;
     const struct transformer_unit one = undivided(unit);
@@ -133,16 +134,16 @@ static void shared_forward(const struct transformer_unit *unit, uint64_t layer, 
     k->swiglu_forward(k, kept->shared_swiglu, kept->shared_gate, kept->shared_up, x->r * x->s);
     transformer_linear_forward(unit, kept->shared_made, kept->shared_swiglu, layer,
                                shared_linear(x, first, SHARED_DOWN));
-    transformer_linear_forward(&one, shared_factor(x, kept), in, layer, shared_linear(x, first, SHARED_FACTOR));
+    transformer_linear_forward(&one, shared_factor(unit, x, kept), in, layer, shared_linear(x, first, SHARED_FACTOR));
 }
 
 /* Goes back to the gradients of gate and up. */
 static void shared_down_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                                 const struct experts *x, const struct experts_kept *kept, const float *dout)
+                                 const struct experts *x, const struct experts_kept *kept, const kernel_number *dout)
 {
     const struct kernels *k = unit->kernels;
-    float *const d_made = x->d_sent;
-    k->gate_rows_backward(k, d_made, NULL, dout, NULL, shared_factor(x, kept), x->r, x->c);
+    kernel_number *const d_made = x->d_sent;
+    k->gate_rows_backward(k, d_made, NULL, dout, NULL, shared_factor(unit, x, kept), x->r, x->c);
     transformer_linear_backward(unit, x->d_shared_gate, d_made, kept->shared_swiglu, layer,
                                 shared_linear(x, first, SHARED_DOWN), false);
     k->swiglu_backward(k, x->d_shared_gate, x->d_shared_up, x->d_shared_gate, kept->shared_gate, kept->shared_up,
@@ -151,7 +152,7 @@ static void shared_down_backward(const struct transformer_unit *unit, uint64_t l
 
 /* Goes on from there, and sets dx. */
 static void shared_up_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                               const struct experts *x, const float *in, float *dx)
+                               const struct experts *x, const kernel_number *in, kernel_number *dx)
 {
     transformer_linear_backward(unit, dx, x->d_shared_gate, in, layer, shared_linear(x, first, SHARED_GATE), false);
     transformer_linear_backward(unit, dx, x->d_shared_up, in, layer, shared_linear(x, first, SHARED_UP), true);
@@ -160,16 +161,16 @@ static void shared_up_backward(const struct transformer_unit *unit, uint64_t lay
 }
 
 static void shared_down_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                                const struct experts *x, const struct experts_kept *kept, const float *dout)
+                                const struct experts *x, const struct experts_kept *kept, const kernel_number *dout)
 {
     const struct kernels *k = unit->kernels;
-    float *const d_made = x->d_sent;
-    k->gate_rows_backward(k, d_made, NULL, dout, NULL, shared_factor(x, kept), x->r, x->c);
+    kernel_number *const d_made = x->d_sent;
+    k->gate_rows_backward(k, d_made, NULL, dout, NULL, shared_factor(unit, x, kept), x->r, x->c);
     transformer_linear_weight(unit, d_made, kept->shared_swiglu, layer, shared_linear(x, first, SHARED_DOWN));
 }
 
 static void shared_up_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                              const struct experts *x, const float *in)
+                              const struct experts *x, const kernel_number *in)
 {
     transformer_linear_weight(unit, x->d_shared_gate, in, layer, shared_linear(x, first, SHARED_GATE));
     transformer_linear_weight(unit, x->d_shared_up, in, layer, shared_linear(x, first, SHARED_UP));
@@ -237,22 +238,25 @@ static void expert_rows_forward(const struct transformer_unit *unit, uint64_t la
     for (int64_t i = 0; i < x->pieces * x->e; i++) {
         const struct expert e = expert_of(x, i / x->e, i % x->e);
         const int64_t at = rows_at(x, &e, x->f);
-        float *const sent = kept->sent + e.begin * x->c;
+        const kernel_number *const sent = transformer_read_number(unit, kept->sent, e.begin * x->c);
         if (e.rows == 0) continue;
-        transformer_linear_forward(&one, kept->gate + at, sent, layer, expert_linear(x, first, &e, GATE));
-        transformer_linear_forward(&one, kept->up + at, sent, layer, expert_linear(x, first, &e, UP));
+        transformer_linear_forward(&one, transformer_number(unit, kept->gate, at), sent, layer,
+                                   expert_linear(x, first, &e, GATE));
+        transformer_linear_forward(&one, transformer_number(unit, kept->up, at), sent, layer,
+                                   expert_linear(x, first, &e, UP));
     }
     k->swiglu_forward(k, kept->swiglu, kept->gate, kept->up, x->pieces * x->pairs * x->f);
     for (int64_t i = 0; i < x->pieces * x->e; i++) {
         const struct expert e = expert_of(x, i / x->e, i % x->e);
         if (e.rows > 0)
-            transformer_linear_forward(&one, kept->returned + rows_at(x, &e, x->c),
-                                       kept->swiglu + rows_at(x, &e, x->f), layer, expert_linear(x, first, &e, BACK));
+            transformer_linear_forward(&one, transformer_number(unit, kept->returned, rows_at(x, &e, x->c)),
+                                       transformer_read_number(unit, kept->swiglu, rows_at(x, &e, x->f)), layer,
+                                       expert_linear(x, first, &e, BACK));
     }
 }
 
 void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                     const struct experts_kept *kept, const float *in, float *out)
+                     const struct experts_kept *kept, const kernel_number *in, kernel_number *out)
 {
     const struct kernels *k = unit->kernels;
     const struct experts x = experts_of(unit, kept);
@@ -263,36 +267,40 @@ void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32
     expert_rows_forward(unit, layer, first, &x, kept);
     if (has_shared(unit)) shared_forward(unit, layer, first, &x, kept, in);
     if (!out) return;
-    float *const sums = transformer_sum_room(unit, out); /* `in` is read no more */
+    kernel_number *const sums = transformer_sum_room(unit, out); /* `in` is read no more */
     for (int64_t p = 0; p < x.pieces; p++) {
-        float *const sum = sums + p * x.r * x.c;
-        k->collect(k, sum, kept->returned + p * x.pairs * x.c, &x.routes, x.c, true, false);
+        kernel_number *const sum = transformer_number(unit, sums, p * x.r * x.c);
+        k->collect(k, sum, transformer_read_number(unit, kept->returned, p * x.pairs * x.c), &x.routes, x.c, true,
+                   false);
         if (has_shared(unit))
-            k->gate_rows(k, sum, kept->shared_made + p * x.r * x.c, shared_factor(&x, kept), x.r, x.c);
+            k->gate_rows(k, sum, transformer_read_number(unit, kept->shared_made, p * x.r * x.c),
+                         shared_factor(unit, &x, kept), x.r, x.c);
     }
     transformer_complete_sum(unit, out, sums);
 }
 
 /* Makes the gradients of the chosen ones' weights and of factors, complete on every device, and the router's. */
 static void choice_backward(const struct transformer_unit *unit, const struct experts *x,
-                            const struct experts_kept *kept, const float *dout)
+                            const struct experts_kept *kept, const kernel_number *dout)
 {
     const struct kernels *k = unit->kernels;
     for (int64_t p = 0; p < x->pieces; p++) {
         const int64_t at = p * exchanged(x);
-        k->collect_backward(k, NULL, x->d_chosen + at, dout, kept->returned + p * x->pairs * x->c, &x->routes, x->c);
+        k->collect_backward(k, NULL, transformer_number(unit, x->d_chosen, at), dout,
+                            transformer_read_number(unit, kept->returned, p * x->pairs * x->c), &x->routes, x->c);
         if (has_shared(unit))
-            k->gate_rows_backward(k, NULL, x->d_factor + at, dout, kept->shared_made + p * x->r * x->c,
-                                  shared_factor(x, kept), x->r, x->c);
+            k->gate_rows_backward(k, NULL, transformer_number(unit, x->d_factor, at), dout,
+                                  transformer_read_number(unit, kept->shared_made, p * x->r * x->c),
+                                  shared_factor(unit, x, kept), x->r, x->c);
     }
     transformer_add_pieces(unit, x->d_chosen, x->d_chosen, exchanged(x));
-    transformer_sum(unit, x->d_chosen, exchanged(x));
+    transformer_sum_numbers(unit, x->d_chosen, exchanged(x));
     k->route_backward(k, x->d_router, x->d_chosen, &x->routes);
 }
 
 /* Takes the gradient of returned rows to those of gate and up, or only makes weights' gradients. */
 static void expert_down_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                                 const struct experts *x, const struct experts_kept *kept, const float *dout,
+                                 const struct experts *x, const struct experts_kept *kept, const kernel_number *dout,
                                  bool only_weights)
 {
     const struct kernels *k = unit->kernels;
@@ -301,8 +309,10 @@ static void expert_down_backward(const struct transformer_unit *unit, uint64_t l
     for (int64_t i = 0; i < x->pieces * x->e; i++) {
         const struct expert e = expert_of(x, i / x->e, i % x->e);
         const int64_t at = rows_at(x, &e, x->f);
-        transformer_linear_backward(&one, only_weights ? NULL : x->d_gate + at, x->d_sent + e.begin * x->c,
-                                    kept->swiglu + at, layer, expert_linear(x, first, &e, BACK), false);
+        transformer_linear_backward(&one, only_weights ? NULL : transformer_number(unit, x->d_gate, at),
+                                    transformer_read_number(unit, x->d_sent, e.begin * x->c),
+                                    transformer_read_number(unit, kept->swiglu, at), layer,
+                                    expert_linear(x, first, &e, BACK), false);
     }
     if (!only_weights)
         k->swiglu_backward(k, x->d_gate, x->d_up, x->d_gate, kept->gate, kept->up, x->pieces * x->pairs * x->f);
@@ -310,57 +320,61 @@ static void expert_down_backward(const struct transformer_unit *unit, uint64_t l
 
 /* Goes on from there: adds a piece's gradient of sent rows to dx, or sets dx. */
 static void expert_up_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                               const struct experts *x, const struct experts_kept *kept, int64_t piece, float *dx,
-                               bool adds)
+                               const struct experts *x, const struct experts_kept *kept, int64_t piece,
+                               kernel_number *dx, bool adds)
 {
     const struct kernels *k = unit->kernels;
     const struct transformer_unit one = undivided(unit);
     for (int64_t i = 0; i < x->e; i++) {
         const struct expert e = expert_of(x, piece, i);
         const int64_t at = rows_at(x, &e, x->f);
-        float *const d_sent = x->d_sent + e.begin * x->c;
-        const float *const sent = kept->sent + e.begin * x->c;
-        transformer_linear_backward(&one, d_sent, x->d_gate + at, sent, layer, expert_linear(x, first, &e, GATE),
-                                    false);
-        transformer_linear_backward(&one, d_sent, x->d_up + at, sent, layer, expert_linear(x, first, &e, UP), true);
+        kernel_number *const d_sent = transformer_number(unit, x->d_sent, e.begin * x->c);
+        const kernel_number *const sent = transformer_read_number(unit, kept->sent, e.begin * x->c);
+        transformer_linear_backward(&one, d_sent, transformer_read_number(unit, x->d_gate, at), sent, layer,
+                                    expert_linear(x, first, &e, GATE), false);
+        transformer_linear_backward(&one, d_sent, transformer_read_number(unit, x->d_up, at), sent, layer,
+                                    expert_linear(x, first, &e, UP), true);
     }
     k->collect(k, dx, x->d_sent, &x->routes, x->c, false, adds);
 }
 
 void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                      const struct experts_kept *kept, const float *in, const float *dout, float *dx)
+                      const struct experts_kept *kept, const kernel_number *in, const kernel_number *dout,
+                      kernel_number *dx)
 {
     const struct experts x = experts_of(unit, kept);
-    const float *const d_all = transformer_all_rows(unit, dout);
-    float *const sums = unit->piece_sums ? unit->piece_sums : dx;
+    const kernel_number *const d_all = transformer_all_rows(unit, dout);
+    kernel_number *const sums = unit->piece_sums ? unit->piece_sums : dx;
     choice_backward(unit, &x, kept, d_all);
     if (has_shared(unit)) shared_down_backward(unit, layer, first, &x, kept, d_all);
     expert_down_backward(unit, layer, first, &x, kept, d_all, false);
-    const float *const all = transformer_rows_for_weights(unit, in); /* d_all is read no more */
+    const kernel_number *const all = transformer_rows_for_weights(unit, in); /* d_all is read no more */
     if (has_shared(unit)) shared_up_backward(unit, layer, first, &x, all, dx);
     whole_backward(unit, sums, x.d_router, all, layer, router_linear(&x, first), has_shared(unit));
     for (int64_t p = 0; p < x.pieces; p++)
-        expert_up_backward(unit, layer, first, &x, kept, p, sums + p * x.r * x.c,
+        expert_up_backward(unit, layer, first, &x, kept, p, transformer_number(unit, sums, p * x.r * x.c),
                            has_shared(unit) || (p == 0 && transformer_adds_whole(unit)));
     if (!unit->leaves_weights) step_all(unit, layer, first);
 }
 
 void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                     const struct experts_kept *kept, const float *in, const float *dout)
+                     const struct experts_kept *kept, const kernel_number *in, const kernel_number *dout)
 {
     const struct experts x = experts_of(unit, kept);
     const struct transformer_unit one = undivided(unit);
-    const float *const d_all = transformer_all_rows(unit, dout);
+    const kernel_number *const d_all = transformer_all_rows(unit, dout);
     if (has_shared(unit)) shared_down_weights(unit, layer, first, &x, kept, d_all);
     expert_down_backward(unit, layer, first, &x, kept, d_all, true);
     for (int64_t i = 0; i < x.pieces * x.e; i++) {
         const struct expert e = expert_of(&x, i / x.e, i % x.e);
         const int64_t at = rows_at(&x, &e, x.f);
-        const float *const sent = kept->sent + e.begin * x.c;
-        transformer_linear_weight(&one, x.d_gate + at, sent, layer, expert_linear(&x, first, &e, GATE));
-        transformer_linear_weight(&one, x.d_up + at, sent, layer, expert_linear(&x, first, &e, UP));
+        const kernel_number *const sent = transformer_read_number(unit, kept->sent, e.begin * x.c);
+        transformer_linear_weight(&one, transformer_read_number(unit, x.d_gate, at), sent, layer,
+                                  expert_linear(&x, first, &e, GATE));
+        transformer_linear_weight(&one, transformer_read_number(unit, x.d_up, at), sent, layer,
+                                  expert_linear(&x, first, &e, UP));
     }
-    const float *const all = transformer_all_rows(unit, in); /* d_all is read no more */
+    const kernel_number *const all = transformer_all_rows(unit, in); /* d_all is read no more */
     if (has_shared(unit)) shared_up_weights(unit, layer, first, &x, all);
     whole_backward(unit, NULL, x.d_router, all, layer, router_linear(&x, first), false);
     step_all(unit, layer, first);

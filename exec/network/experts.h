@@ -14,11 +14,12 @@
 
 #include "exec/network/transformer.h"
 
-/* What is kept, in the order of memory_activations(): first of the expert of all rows, which may be NULL. All numbers
- * are fp32. */
+/* What is kept, in the order of memory_activations(): first of the expert of all rows, which may be NULL. */
 struct experts_kept {
-    float *shared_gate, *shared_up, *shared_swiglu, *shared_made;
-    float *router, *routes, *sent, *returned, *gate, *up, *swiglu;
+    kernel_number *shared_gate, *shared_up, *shared_swiglu, *shared_made;
+    kernel_number *router;
+    float *routes;
+    kernel_number *sent, *returned, *gate, *up, *swiglu;
 };
 
 /* Takes these from `next` on, which it moves. */
@@ -29,15 +30,16 @@ uint32_t experts_tensor_count(const struct network *network);
 
 /* Fills what is kept, and `out`, the device's own rows, unless it is NULL. x: all rows (R,C) */
 void experts_forward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                     const struct experts_kept *kept, const float *x, float *out);
+                     const struct experts_kept *kept, const kernel_number *x, kernel_number *out);
 
 /* Sets dx(R,C), a part of a sum in a tensor group (transformer_own_sum()); unless the pass leaves weights also steps
  * them. x, dout: the device's own rows. Gradients are in d_wide. */
 void experts_backward(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                      const struct experts_kept *kept, const float *x, const float *dout, float *dx);
+                      const struct experts_kept *kept, const kernel_number *x, const kernel_number *dout,
+                      kernel_number *dx);
 
 /* Computes the weights' gradients that experts_backward() left. */
 void experts_weights(const struct transformer_unit *unit, uint64_t layer, uint32_t first,
-                     const struct experts_kept *kept, const float *x, const float *dout);
+                     const struct experts_kept *kept, const kernel_number *x, const kernel_number *dout);
 
 #endif

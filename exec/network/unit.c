@@ -115,20 +115,9 @@ const char *unit_missing_kernel(const struct kernels *all, const struct job *job
     return missing;
 }
 
-/* Names what a job of bf16 has that is not trained. */
-static const char *lacking_half(const struct job *job)
-{
-    static _Thread_local char text[160];
-    snprintf(text, sizeof text,
-             "%s of precision \"bf16\", 16 bits throughout, can be planned and simulated only (expected "
-             "\"bf16-weights\")", job_half_lacks(job));
-    return text;
-}
-
 const char *unit_unsupported(const struct job *job)
 {
     const struct transformer *transformer = implementations[job->network.family];
-    if (job_half_lacks(job)) return lacking_half(job);
     if (transformer && network_traits(&job->network)->less_one && job->optimizer.decay == DECAY_ALL &&
         job->optimizer.weight_decay > 0)
         return "decay of all tensors is not for norms whose weights files have less 1 (expected \"decay\": "

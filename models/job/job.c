@@ -94,9 +94,3 @@ double job_adapter_scale(const struct job_adapter *adapter)
     if (adapter->rank == 0) return 0;
     return adapter->alpha / (adapter->rslora ? sqrt((double)adapter->rank) : (double)adapter->rank);
 }
-
-const char *job_half_lacks(const struct job *job)
-{
-    if (job->precision != PRECISION_BF16) return NULL;
-    return job->network.experts > 0 ? "experts" : NULL;
-}

@@ -295,9 +295,6 @@ static inline uint32_t job_microbatch_way(const struct job *job)
     return (adds ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
 }
 
-/* Returns what of a job of precision bf16 is not carried out; NULL: all of it is. */
-const char *job_half_lacks(const struct job *job);
-
 static inline struct state_format job_state_format(const struct job *job)
 {
     return (struct state_format){

@@ -305,7 +305,6 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
         {job->gradients != PRECISION_FP32 && p->offload == OFFLOAD_WEIGHTS && p->zero == ZERO_NOTHING,
          "gradients of 16 bits that hosts add up"},
         {half && hardware && !hardware_is_host(hardware), "precision bf16 on GPUs"},
-        {half && job->network.experts > 0, "experts in precision bf16"},
         {half && compression_is_set(boundaries), "compression of boundaries of 16 bits"},
         {half && compression_is_set(activations), "compression of activations of 16 bits"},
         {network_is_listed(&job->network) || !trained[job->network.family] || job->network.post_norm ||

@@ -160,6 +160,12 @@ static const struct subject {
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
      4.875, {0}, {BF16, BF16, BF16}, {FP32, BF16, BF16}, {{0}, {0}, LAYERS(lowest_layers)},
      {{.rank = 5, .alpha = 20, .all_linear = true}, {.rank = 3, .alpha = 300, TARGETS(last_targets)}, {0}}, false},
+    /* experts of 16 bits throughout, next to others, with one that all rows use */
+    {"{\"model_type\": \"qwen2_moe\", \"num_hidden_layers\": 3, \"hidden_size\": 33, \"num_attention_heads\": 3, "
+     "\"num_key_value_heads\": 1, \"head_dim\": 14, \"intermediate_size\": 37, \"num_experts\": 5, "
+     "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 13, \"shared_expert_intermediate_size\": 7, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {BF16, ROUNDED, BF16}, {BF16, FP32, BF16}, {{0}}, {{0}}, false},
     /* frozen experts, of which some get no row */
     {"{\"model_type\": \"mixtral\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 24, \"num_local_experts\": 64, "

@@ -293,6 +293,48 @@ static void test_images(void **state)
     free_all();
 }
 
+/* --- experts ------------------------------------------------------------------------------------ */
+
+/* Rows choose the same experts in both: they have the same results of the router. */
+static void test_experts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const int64_t r = size(60), e = 1 + size(9), k = 1 + size(e - 1) % 3 % e, c = size(300), pairs = r * k;
+        const struct pair router = drawn(r * e, 3), x = drawn(r * c, 1), sent = drawn(pairs * c, 1);
+        const struct pair out = drawn(r * c, 1), gate = drawn(r, 2), d_router = drawn(r * e, 1), dw = drawn(pairs, 1);
+        const struct pair d_sent = drawn(pairs * c, 1), d_gate = drawn(r, 1), returned = drawn(pairs * c, 1);
+        const struct twice weights = results(pairs);
+        struct kernel_routes routes[2];
+        for (int w = WIDE; w <= HALF; w++) {
+            int32_t *const numbers = room(3 * pairs + e + 1, sizeof *numbers);
+            routes[w] = (struct kernel_routes){.r = r, .e = e, .k = k, .normalized = i & 1,
+                                               .probabilities = router.at[w], .weights = weights.at[w],
+                                               .experts = numbers, .places = numbers + pairs,
+                                               .rows = numbers + 2 * pairs, .begins = numbers + 3 * pairs};
+        }
+        BOTH(K->route(K, &routes[W]));
+        check("probabilities", &router, 1, 0);
+        check_fp32("weights of chosen experts", &weights, 0);
+        assert_memory_equal(routes[WIDE].experts, routes[HALF].experts, (size_t)(3 * pairs + e + 1) * sizeof(int32_t));
+        BOTH(K->route_backward(K, d_router.at[W], dw.at[W], &routes[W]));
+        check("a router's gradient", &d_router, 1, 2);
+        BOTH(K->send(K, sent.at[W], x.at[W], &routes[W], c));
+        check("sent rows", &sent, 0, 0);
+        BOTH(K->collect(K, out.at[W], returned.at[W], &routes[W], c, i & 2, i & 1));
+        check("collected rows", &out, 1, 0);
+        BOTH(K->collect_backward(K, d_sent.at[W], dw.at[W], x.at[W], returned.at[W], &routes[W], c));
+        check("gradients of returned rows", &d_sent, 1, 0);
+        check("gradients of weights", &dw, 1, 0);
+        BOTH(K->gate_rows_backward(K, d_sent.at[W], d_gate.at[W], x.at[W], returned.at[W], gate.at[W], r, c));
+        check("gradients of gated rows", &d_sent, 1, 0);
+        check("gradients of factors", &d_gate, 1, 0);
+        BOTH(K->gate_rows(K, out.at[W], x.at[W], gate.at[W], r, c));
+        check("gated rows", &out, 1, 1);
+        free_all();
+    }
+}
+
 /* --- attention ---------------------------------------------------------------------------------- */
 
 /* Packed rows of some tokens each. */
@@ -387,7 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),    cmocka_unit_test(test_linear_in_blocks), cmocka_unit_test(test_elementwise),
         cmocka_unit_test(test_rows),      cmocka_unit_test(test_embedding),        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_experts),   cmocka_unit_test(test_attention),
     };
     return cmocka_run_group_tests_name("kernels over bf16 numbers", tests, setup, teardown);
 }

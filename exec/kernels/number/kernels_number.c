@@ -27,6 +27,13 @@ void HOST(put_number_kernels)(struct kernels *kernels)
     kernels->swiglu_backward = HOST(swiglu_backward);
     kernels->geglu_forward = HOST(geglu_forward);
     kernels->geglu_backward = HOST(geglu_backward);
+    kernels->route = HOST(route);
+    kernels->route_backward = HOST(route_backward);
+    kernels->send = HOST(send);
+    kernels->collect = HOST(collect);
+    kernels->collect_backward = HOST(collect_backward);
+    kernels->gate_rows = HOST(gate_rows);
+    kernels->gate_rows_backward = HOST(gate_rows_backward);
     kernels->dropout = HOST(dropout);
     kernels->residual = HOST(residual);
     kernels->scale = HOST(scale);

@@ -104,7 +104,7 @@ static struct setting draw(uint64_t seed, uint64_t at, const char *config)
     }
     struct setting s = {.config = config, .parallel = p, .every = 1 + random_below(seed, at + 6, 2), .last = STEPS};
     s.microbatches = p.data * (1 + random_below(seed, at + 7, 3)) + (p.replicated > 0 ? 2 : 0);
-    s.precision = test_precision(random_below(seed, at + 8, 3), config);
+    s.precision = test_precision(random_below(seed, at + 8, 3));
     s.rate = random_below(seed, at + 9, 2) ? 0.3 : 0.02; /* the best evaluation is early, or late */
     return s;
 }

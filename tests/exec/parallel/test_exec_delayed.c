@@ -44,7 +44,7 @@ static struct job draw(uint64_t seed, uint64_t n, const char *config, const stru
     job.microbatches = p.data * (1 + random_below(seed, key++, 4));
     if (p.schedule == PIPELINE_INTERLEAVED) job.microbatches = p.data * p.pipeline * (1 + random_below(seed, key++, 2));
     job.minibatches = 1 + random_below(seed, key++, MINIBATCHES_MAX);
-    job.precision = test_precision(random_below(seed, key++, 3), config);
+    job.precision = test_precision(random_below(seed, key++, 3));
     job.optimizer.learning_rate = 0.01;
     job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
     const bool clips = cut_job_clips(config) && random_below(seed, key++, 2) &&

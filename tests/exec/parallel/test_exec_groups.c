@@ -139,7 +139,7 @@ static struct rough_job draw(uint64_t seed, uint64_t n, const char *config)
     s.microbatches = s.parallel.data * pipeline * (1 + random_below(seed, 10 * n + 8, 2));
     s.parallel.tree = random_below(seed, 10 * n + 9, 3) == 0 && !pipeline_has_halves(s.parallel.schedule) &&
                       s.parallel.zero == 0;
-    s.precision = test_precision(random_below(seed, 10 * n + 9, 4), config);
+    s.precision = test_precision(random_below(seed, 10 * n + 9, 4));
     draw_offload(seed, 2000 + 2 * n, &s);
     s.parallel.sequence = divides_tokens(&s) && random_below(seed, 6000 + n, 2);
     s.parallel.scatter = pipeline > 1 && !s.parallel.sequence && random_below(seed, 3000 + n, 2);

@@ -227,7 +227,7 @@ static struct setting draw(uint64_t seed, uint64_t at, const char *config, bool 
 {
     struct setting s = {.config = config, .rate = 0.01, .every = random_below(seed, at, 3)};
     s.keeps_best = s.every == 1; /* all minibatches are evaluated, however the training is cut */
-    s.precision = test_precision(random_below(seed, at + 1, 3), config);
+    s.precision = test_precision(random_below(seed, at + 1, 3));
     if (s.precision == PRECISION_BF16 && strcmp(BACKEND, "host") != 0) s.precision = PRECISION_FP32;
     uint64_t done = 0;
     while (done < STEPS && s.count < PIECES_MOST) {

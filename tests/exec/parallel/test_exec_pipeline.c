@@ -69,7 +69,7 @@ static void test_bits_of_equal_replicas(void **state)
         struct cut_job_outcome alone, first = {0}, found;
         struct plan plan = {0};
         uint32_t replicas = 0;
-        const uint32_t precision = test_precision(random_below(seed, c, 3), cut_job_configs[c]);
+        const uint32_t precision = test_precision(random_below(seed, c, 3));
         struct cut_job s = {.config = cut_job_configs[c], .microbatches = 8, .precision = precision,
                             .every = 1 + random_below(seed, 50 + c, 3), .held_out = 2};
         if (c % 2 == 0 && cut_job_clips(cut_job_configs[c])) s.clip = 0.2;
@@ -112,7 +112,7 @@ static void test_bits_of_trees(void **state)
             if (interleaved && cut.chunks == 1) cut.chunks = 2;
             if (pipeline * cut.data > CUT_JOB_DEVICES) cut.data = 2;
             struct cut_job s = {.config = cut_job_configs[c], .tree = true, .every = 2, .held_out = 2};
-            s.precision = test_precision(random_below(seed, draws + 4, 3), s.config);
+            s.precision = test_precision(random_below(seed, draws + 4, 3));
             s.microbatches = cut.data == 1 ? 1 + random_below(seed, draws + 5, 8)
                                            : cut.data * (UINT64_C(1) << random_below(seed, draws + 5, 3));
             if (interleaved) s.microbatches = cut.data * 2 * (1 + random_below(seed, draws + 6, 2));

@@ -253,7 +253,7 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
     key++;
     w->parallel.recompute = recompute[random_below(seed, key++, 4)];
     w->parallel.blocking = random_below(seed, key++, 4) == 0;
-    w->job.precision = test_precision(random_below(seed, key++, 3), config);
+    w->job.precision = test_precision(random_below(seed, key++, 3));
     if (kind == WAY_PIPELINE || kind == WAY_UNEQUAL) w->job.every = random_below(seed, key++, 4);
     if (kind != WAY_ASYNCHRONOUS && cut_job_clips(config) && random_below(seed, key++, 2))
         w->job.clip = 0.05 + 0.5 * random_unit(seed, key++);
@@ -312,7 +312,7 @@ static void test_codes_of_several_processes(void **state)
         const struct cut_job job = {.config = cut_job_configs[n % 2], .parallel = p,
                                     .devices = (uint32_t)parallel_devices(p),
                                     .microbatches = 2 * p->data,
-                                    .precision = test_precision(n % 4, cut_job_configs[n % 2]),
+                                    .precision = test_precision(n % 4),
                                     .gradients = n % 4 < 2 ? PRECISION_BF16 : PRECISION_FP32,
                                     .ratio = n % 4 < 2 ? 0 : 3.75};
         compare_processes(&job, seed, n);
@@ -367,7 +367,7 @@ static void draw_below(uint64_t seed, uint64_t n, struct way *w)
                               .devices = (uint32_t)parallel_devices(p),
                               .every = random_below(seed, key++, 4), .held_out = 1 + random_below(seed, key, 2)};
     key++;
-    w->job.precision = test_precision(random_below(seed, key++, 3), w->job.config);
+    w->job.precision = test_precision(random_below(seed, key++, 3));
     if (cut_job_clips(w->job.config) && random_below(seed, key++, 2)) w->job.clip = 0.1 + random_unit(seed, key++);
     w->job.keeps_best = w->job.every > 0 && !p->storage && random_below(seed, key++, 2);
     const bool whole = p->data > 1 && p->zero == ZERO_NOTHING; /* whole weights come up for one microbatch */
@@ -407,7 +407,7 @@ static void test_waits_of_several_processes(void **state)
         if (p.schedule == PIPELINE_2BW) job.microbatches *= p.pipeline + random_below(seed, key++, 3);
         if (cut_job_clips(config) && (!is_tied(config) || random_below(seed, key++, 2)))
             job.clip = 0.1 + random_unit(seed, key++);
-        job.precision = test_precision(random_below(seed, key++, 3), config);
+        job.precision = test_precision(random_below(seed, key++, 3));
         compare_processes(&job, seed, n);
     }
 }

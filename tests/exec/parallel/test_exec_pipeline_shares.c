@@ -69,7 +69,7 @@ static void test_bits_of_shares(void **state)
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
             struct job_cut cut = {.pipeline = 1, .chunks = 1, .buckets = 1, .schedule = PIPELINE_GPIPE, .data = data};
-            s.precision = test_precision(random_below(seed, at + 2, 3), s.config);
+            s.precision = test_precision(random_below(seed, at + 2, 3));
             s.moments = random_below(seed, at + 3, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
             s.optimizer = random_below(seed, at + 4, 4) == 0 ? OPTIMIZER_MOMENTUM : OPTIMIZER_ADAMW;
             const uint32_t zero = (uint32_t)random_below(seed, at + 5, 4);
@@ -149,7 +149,7 @@ static void test_clipped_shares(void **state)
             struct cut_job_outcome alone, found, again;
             struct plan plan = {0};
             s.clip = 0.02 + 0.4 * random_unit(seed, at + 7);
-            s.precision = test_precision(random_below(seed, at + 8, 4), s.config);
+            s.precision = test_precision(random_below(seed, at + 8, 4));
             s.optimizer = random_below(seed, at + 9, 2) ? OPTIMIZER_MOMENTUM : OPTIMIZER_ADAMW;
             s.every = random_below(seed, at + 10, 3);
             s.held_out = s.every > 0 ? 1 + random_below(seed, at + 11, 2) : 0;
@@ -189,7 +189,7 @@ static void test_bits_of_weights_below(void **state)
             struct cut_job s = {.config = cut_job_configs[c], .cut = &cut, .zero = zero, .microbatches = data * each};
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
-            s.precision = test_precision(random_below(seed, at + 6, 3), s.config);
+            s.precision = test_precision(random_below(seed, at + 6, 3));
             s.moments = random_below(seed, at + 7, 3) == 0 ? PRECISION_BF16 : PRECISION_FP32;
             s.every = random_below(seed, at + 8, 3);
             s.held_out = s.every > 0 ? 1 + random_below(seed, at + 9, 2) : 0;
@@ -262,7 +262,7 @@ static void test_bits_of_swapping(void **state)
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
             s.zero = random_below(seed, at + 3, 2) ? ZERO_WEIGHTS : ZERO_NOTHING;
-            s.precision = test_precision(random_below(seed, at + 4, 3), s.config);
+            s.precision = test_precision(random_below(seed, at + 4, 3));
             s.every = random_below(seed, at + 5, 3);
             s.held_out = s.every > 0 ? 1 : 0;
             if (cut_job_clips(s.config) && random_below(seed, at + 6, 3) == 0)

@@ -80,12 +80,6 @@ static void run(const struct cut_job *s, uint64_t delay, struct cut_job_outcome 
     cut_job_run(&plan, &(struct run_options){.poison = true, .delay_seed = delay, .record_spans = s->cut != NULL}, out);
 }
 
-static uint32_t draw_precision(uint64_t seed, uint64_t n, size_t config)
-{
-    return configs[config] == configs[4] ? (uint32_t)random_below(seed, n, 2) * PRECISION_BF16_WEIGHTS
-                                         : (uint32_t)random_below(seed, n, PRECISION_COUNT);
-}
-
 static void test_bits_of_one_device(void **state)
 {
     (void)state;
@@ -96,7 +90,7 @@ static void test_bits_of_one_device(void **state)
             struct cut_job s = cut_job_draw(seed, c * CASES + n, configs[c]), alone;
             struct cut_job_outcome wanted, found;
             s.offload = s.weights_below = s.stored = false;
-            s.precision = draw_precision(seed, 5000000 + at, c);
+            s.precision = (uint32_t)random_below(seed, 5000000 + at, PRECISION_COUNT);
             draw_trained(seed, 6000000 + at, c, &s);
             alone = s;
             alone.cut = NULL;
@@ -129,7 +123,7 @@ static void test_bits_of_equal_replicas(void **state)
             const uint32_t each = 1 + (uint32_t)random_below(seed, at + 1, 3);
             struct cut_job_outcome wanted, found;
             struct cut_job s = {.config = configs[c], .microbatches = (uint64_t)data * each,
-                                .precision = draw_precision(seed, at + 2, c),
+                                .precision = (uint32_t)random_below(seed, at + 2, PRECISION_COUNT),
                                 .optimizer = random_below(seed, at + 3, 2) ? OPTIMIZER_ADAMW : OPTIMIZER_MOMENTUM,
                                 .moments = random_below(seed, at + 4, 2) ? PRECISION_BF16 : PRECISION_FP32,
                                 .every = random_below(seed, at + 5, 3), .held_out = 1};
@@ -157,7 +151,7 @@ static void test_bits_of_trees(void **state)
             struct cut_job_outcome wanted, found;
             struct cut_job s = {.config = configs[c], .tree = true,
                                 .microbatches = (uint64_t)cut.data << random_below(seed, at + 1, 3),
-                                .precision = draw_precision(seed, at + 2, c)};
+                                .precision = (uint32_t)random_below(seed, at + 2, PRECISION_COUNT)};
             if (cut.schedule == PIPELINE_ZB_H1) cut.schedule = PIPELINE_GPIPE;
             if (random_below(seed, at + 3, 2) && cut_job_clips(configs[c])) s.clip = 0.2;
             draw_trained(seed, 6000000 + at, c, &s);

@@ -65,7 +65,7 @@ static struct rough_job draw(uint64_t seed, uint64_t n, const char *config)
     }
     draw_way(seed, at + 6, p);
     s.microbatches = least + random_below(seed, at + 10, 6);
-    s.precision = test_precision(random_below(seed, at + 11, 4), config);
+    s.precision = test_precision(random_below(seed, at + 11, 4));
     if (random_below(seed, at + 12, 2) && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, at + 13);
     s.every = random_below(seed, at + 14, 4);
     s.held_out = s.every > 0 ? 1 + random_below(seed, at + 15, 3) : 0;

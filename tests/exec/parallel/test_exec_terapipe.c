@@ -49,7 +49,7 @@ static struct cut_job draw(uint64_t seed, uint64_t n, const char *config, struct
                             .schedule = PIPELINE_TERAPIPE, .data = 1 + (uint32_t)random_below(seed, draws + 1, 3)};
     struct cut_job s = {.config = config, .cut = cut,
                         .recompute = recompute[random_below(seed, draws + 2, 4)],
-                        .precision = test_precision(random_below(seed, draws + 3, 3), config),
+                        .precision = test_precision(random_below(seed, draws + 3, 3)),
                         .blocking = random_below(seed, draws + 4, 4) == 0,
                         .optimizer = OPTIMIZER_MOMENTUM,
                         .microbatches = cut->data * (1 + random_below(seed, draws + 5, 3))};

@@ -208,7 +208,7 @@ struct cut_job cut_job_draw(uint64_t seed, uint64_t n, const char *config)
     struct cut_job s = {.config = config,
                         .cut = &job_cuts[random_below(seed, 7 * n, JOB_CUTS)],
                         .recompute = recompute[random_below(seed, 7 * n + 1, 4)],
-                        .precision = test_precision(random_below(seed, 7 * n + 2, 3), config),
+                        .precision = test_precision(random_below(seed, 7 * n + 2, 3)),
                         .blocking = random_below(seed, 7 * n + 3, 4) == 0};
     s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
     if (n % 2 == 0 && cut_job_clips(config)) s.clip = 0.05 + 0.5 * random_unit(seed, 7 * n + 5);

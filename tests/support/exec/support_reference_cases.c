@@ -72,7 +72,7 @@ struct job reference_draw(uint64_t seed, uint64_t n, const struct job *from, boo
     const uint64_t rounds = p.replicated > 0 && p.schedule == PIPELINE_PIPEDREAM ? 6 : 1; /* updates of all replicas */
     job.minibatches = rounds * (1 + random_below(seed, key++, REFERENCE_UPDATES_MAX / rounds));
     job.optimizer.schedule.kind = (uint32_t)random_below(seed, key++, RATE_SCHEDULE_COUNT);
-    job.precision = test_precision(random_below(seed, key++, 3), "");
+    job.precision = test_precision(random_below(seed, key++, 3));
     job.optimizer.learning_rate = 0.01;
     if (p.replicated == 0 && random_below(seed, key++, 2)) p.flush = 1 + (uint32_t)random_below(seed, key, 8);
     key++;

@@ -133,10 +133,9 @@ void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
     }
 }
 
-uint32_t test_precision(uint64_t drawn, const char *config)
+uint32_t test_precision(uint64_t drawn)
 {
-    if (drawn == 0) return PRECISION_BF16_WEIGHTS;
-    return drawn == 1 && !strstr(config, "experts") ? PRECISION_BF16 : PRECISION_FP32;
+    return drawn == 0 ? PRECISION_BF16_WEIGHTS : drawn == 1 ? PRECISION_BF16 : PRECISION_FP32;
 }
 
 void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,

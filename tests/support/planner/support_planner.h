@@ -34,9 +34,8 @@ struct test_layer test_random_layer(void *context, uint32_t job, uint32_t layer)
 void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
                        uint64_t minibatches);
 
-/* Returns the precision that 0, 1 and other numbers stand for: 16 bits of weights, or throughout unless the network has
- * experts, and fp32. */
-uint32_t test_precision(uint64_t drawn, const char *config);
+/* Returns the precision that 0, 1 and other numbers stand for: 16 bits of weights, or throughout, and fp32. */
+uint32_t test_precision(uint64_t drawn);
 
 /* Makes `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
 void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
