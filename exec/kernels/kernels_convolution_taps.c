@@ -10,9 +10,9 @@
  * Pixels of all samples are one matrix. Where the tap meets all pixels, they are read and written in place; else they
  * are gathered, and added.
  *
- * On small images many taps lie in the padding: of 3 x 3 taps on one pixel eight, on 2 x 2 pixels 20 of 36, on 4 x 4
- * pixels 44 of 144. The library multiplies them, and makes the weight's gradient of such images sample by sample.
- * Milliseconds of one core (AMD EPYC, AVX2), least of five, 32 samples, 512 channels in and out:
+ * On small images many taps lie in the padding (models/kernel/convolution_taps.h). The library multiplies them, and
+ * makes the weight's gradient of such images sample by sample. Milliseconds of one core (AMD EPYC, AVX2), least of
+ * five, 32 samples, 512 channels in and out:
  *
  *                 1 x 1                     2 x 2                     4 x 4
  *                 library   products        library   products        library   products
@@ -27,18 +27,11 @@
 #include <omp.h>
 
 #include "exec/kernels/kernels_host.h"
+#include "models/kernel/convolution_taps.h"
 
-/* Pixels of one side that a tap meets: `count` of the result from `out` on, which read the image from `in` on. */
-struct taps_side {
-    int64_t count, out, in;
-};
-
-static struct taps_side side_of(const struct kernel_convolution *c, int64_t tap)
+static struct convolution_side side_of(const struct kernel_convolution *c)
 {
-    const int64_t offset = tap - c->padding, last = c->side_in - 1 - offset;
-    const int64_t first = offset < 0 ? (-offset + c->stride - 1) / c->stride : 0;
-    const int64_t end = last < 0 ? 0 : host_min(last / c->stride + 1, c->side_out);
-    return (struct taps_side){end > first ? end - first : 0, first, first * c->stride + offset};
+    return (struct convolution_side){c->side_in, c->side_out, c->kernel, c->stride, c->padding};
 }
 
 /* A rectangle of pixels of images of side x side with c channels: every step-th pixel. */
@@ -46,13 +39,14 @@ struct taps_area {
     int64_t b, side, c, row, column, rows, columns, step;
 };
 
-static struct taps_area area_of_result(const struct kernel_convolution *c, struct taps_side row,
-                                       struct taps_side column)
+static struct taps_area area_of_result(const struct kernel_convolution *c, struct convolution_met row,
+                                       struct convolution_met column)
 {
     return (struct taps_area){c->b, c->side_out, c->out, row.out, column.out, row.count, column.count, 1};
 }
 
-static struct taps_area area_of_image(const struct kernel_convolution *c, struct taps_side row, struct taps_side column)
+static struct taps_area area_of_image(const struct kernel_convolution *c, struct convolution_met row,
+                                      struct convolution_met column)
 {
     return (struct taps_area){c->b, c->side_in, c->in, row.in, column.in, row.count, column.count, c->stride};
 }
@@ -171,7 +165,9 @@ static void multiply_weight(const struct taps_area *image, const struct taps_are
 static void compute_tap(const struct kernel_convolution *c, const struct kernels_convolution_operands *o, int64_t tap,
                         const struct taps_scratch *s)
 {
-    const struct taps_side row = side_of(c, tap / c->kernel), column = side_of(c, tap % c->kernel);
+    const struct convolution_side side = side_of(c);
+    const struct convolution_met row = convolution_met(&side, tap / c->kernel);
+    const struct convolution_met column = convolution_met(&side, tap % c->kernel);
     const struct taps_area image = area_of_image(c, row, column), result = area_of_result(c, row, column);
     const int64_t each = c->out * c->in;
     if (o->pass == CONVOLUTION_WEIGHT) {
@@ -209,11 +205,8 @@ uint64_t kernels_convolution_taps_scratch(const struct kernel_convolution *c, en
     return (uint64_t)(c->b * c->side_out * c->side_out * (c->in + c->out) + weights);
 }
 
-/* A quarter of the taps lies in the padding. */
 bool kernels_convolution_taps_pay(const struct kernel_convolution *c)
 {
-    int64_t met = 0;
-    if (c->groups > 1 || c->kernel == 1) return false;
-    for (int64_t tap = 0; tap < c->kernel; tap++) met += side_of(c, tap).count;
-    return 4 * met * met <= 3 * c->kernel * c->kernel * c->side_out * c->side_out;
+    const struct convolution_side side = side_of(c);
+    return c->groups == 1 && convolution_is_padded(&side);
 }

@@ -446,7 +446,130 @@ static void call_matmul_bf16_weight(const struct measure_call *c)
                                    c->m, c->n, false, false);
 }
 
+/* --- images ------------------------------------------------------------------------------------- */
+
+/* A convolution with `pixels` of the result, each of which reads `columns` numbers. 3 x 3 taps with a stride of 1 are
+ * on images of 32 x 32, 8 x 8 or 2 x 2 pixels, of which the last have 16 of 36 taps in the image; others have a stride
+ * of 2, with 7 x 7 taps on 3 channels or 3 x 3 taps. */
+static struct kernel_convolution convolution_of(int64_t pixels, int64_t columns, int64_t out, bool halves)
+{
+    enum { STEM = 7 * 7 * 3, SMALL = 512, LARGE = 2048 };
+    const int64_t side = halves ? 8 : pixels < SMALL ? 2 : pixels < LARGE ? 8 : 32;
+    const int64_t kernel = halves && columns == STEM ? 7 : 3;
+    struct kernel_convolution shape = {.in = columns / (kernel * kernel), .out = out, .kernel = kernel,
+                                       .side_in = halves ? 2 * side : side, .side_out = side, .stride = halves ? 2 : 1,
+                                       .padding = kernel / 2, .groups = 1};
+    shape.b = side == 2 ? pixels * 9 / 16 : pixels / (side * side);
+    return shape;
+}
+
+static int64_t image_numbers(const struct kernel_convolution *s)
+{
+    return s->b * s->side_in * s->side_in * s->in;
+}
+
+static int64_t result_numbers(const struct kernel_convolution *s)
+{
+    return s->b * s->side_out * s->side_out * s->out;
+}
+
+static int64_t weight_numbers(const struct kernel_convolution *s)
+{
+    return s->out * s->in * s->kernel * s->kernel;
+}
+
+static void convolve(const struct measure_call *c, bool halves)
+{
+    const struct kernel_convolution s = convolution_of(c->m, c->k, c->n, halves);
+    c->kernels->images->convolve(c->kernels, kept(c, result_numbers(&s)), hot(c, 0, image_numbers(&s)),
+                                 weight(c, weight_numbers(&s)), NULL, &s);
+}
+
+static void convolve_input(const struct measure_call *c, bool halves)
+{
+    const struct kernel_convolution s = convolution_of(c->m, c->n, c->k, halves);
+    c->kernels->images->convolve_input(c->kernels, hot(c, 1, image_numbers(&s)), hot(c, 0, result_numbers(&s)),
+                                       weight(c, weight_numbers(&s)), &s);
+}
+
+static void convolve_weight(const struct measure_call *c, bool halves)
+{
+    const struct kernel_convolution s = convolution_of(c->k, c->n, c->m, halves);
+    c->kernels->images->convolve_weight(c->kernels, gradient(c, weight_numbers(&s)), hot(c, 0, result_numbers(&s)),
+                                        kept(c, image_numbers(&s)), &s);
+}
+
+static void call_convolution_forward(const struct measure_call *c)
+{
+    convolve(c, true);
+}
+
+static void call_convolution_input(const struct measure_call *c)
+{
+    convolve_input(c, true);
+}
+
+static void call_convolution_weight(const struct measure_call *c)
+{
+    convolve_weight(c, true);
+}
+
+static void call_convolution_3x3_forward(const struct measure_call *c)
+{
+    convolve(c, false);
+}
+
+static void call_convolution_3x3_input(const struct measure_call *c)
+{
+    convolve_input(c, false);
+}
+
+static void call_convolution_3x3_weight(const struct measure_call *c)
+{
+    convolve_weight(c, false);
+}
+
+static void call_batch_norm_forward(const struct measure_call *c)
+{
+    float *const parameters = weight(c, 2 * c->n);
+    c->kernels->images->batch_norm(c->kernels, kept_too(c, c->m * c->n), hot(c, 2, 2 * c->n), kept(c, c->m * c->n),
+                                   parameters, parameters + c->n, c->m, c->n, 1e-5f);
+}
+
+/* As after a convolution: the gradient is replaced. */
+static void call_batch_norm_backward(const struct measure_call *c)
+{
+    float *const gradients = hot(c, 3, 2 * c->n), *const d = hot(c, 0, c->m * c->n);
+    c->kernels->images->batch_norm_backward(c->kernels, d, gradients, gradients + c->n, d, kept(c, c->m * c->n),
+                                            hot(c, 2, 2 * c->n), weight(c, c->n), c->m, c->n, false);
+}
+
+static void call_relu_forward(const struct measure_call *c)
+{
+    float *const x = kept(c, c->m * c->n);
+    c->kernels->relu_forward(c->kernels, x, x, c->m * c->n);
+}
+
+static void call_relu_backward(const struct measure_call *c)
+{
+    float *const d = hot(c, 0, c->m * c->n);
+    c->kernels->relu_backward(c->kernels, d, d, kept(c, c->m * c->n), c->m * c->n);
+}
+
+/* The largest of 2 x 2 pixels: of m pixels, images of 16 x 16 are two thirds; results and indexes a sixth each. */
+static void call_pool(const struct measure_call *c)
+{
+    enum { SIDE = 16 };
+    const struct kernel_pool pool = {.b = c->m * 2 / 3 / (SIDE * SIDE), .c = c->n, .side_in = SIDE,
+                                     .side_out = SIDE / 2, .kernel = 2, .stride = 2};
+    const int64_t results = pool.b * pool.side_out * pool.side_out * pool.c;
+    c->kernels->images->max_pool(c->kernels, hot(c, 0, results), (int32_t *)(void *)kept_too(c, results),
+                                 kept(c, pool.b * SIDE * SIDE * pool.c), &pool);
+}
+
 /* --- all of them -------------------------------------------------------------------------------- */
+
+#define IMAGES offsetof(struct kernels, images)
 
 /* Classes of 16 bits throughout are only used by parallel jobs, which are not carried out. */
 const struct measure_kernel_class measure_kernel_classes[KERNEL_COUNT] = {
@@ -488,6 +611,17 @@ const struct measure_kernel_class measure_kernel_classes[KERNEL_COUNT] = {
     [KERNEL_ADAMW_BF16_APART] = {call_adamw_bf16_apart},
     [KERNEL_MOMENTUM_BF16_APART] = {call_momentum_bf16_apart},
     [KERNEL_ROUND] = {call_round},
+    [KERNEL_CONVOLUTION_FORWARD] = {call_convolution_forward, .need = IMAGES},
+    [KERNEL_CONVOLUTION_INPUT] = {call_convolution_input, .need = IMAGES},
+    [KERNEL_CONVOLUTION_WEIGHT] = {call_convolution_weight, .need = IMAGES},
+    [KERNEL_CONVOLUTION_3X3_FORWARD] = {call_convolution_3x3_forward, .need = IMAGES},
+    [KERNEL_CONVOLUTION_3X3_INPUT] = {call_convolution_3x3_input, .need = IMAGES},
+    [KERNEL_CONVOLUTION_3X3_WEIGHT] = {call_convolution_3x3_weight, .need = IMAGES},
+    [KERNEL_BATCH_NORM_FORWARD] = {call_batch_norm_forward, .need = IMAGES},
+    [KERNEL_BATCH_NORM_BACKWARD] = {call_batch_norm_backward, .need = IMAGES},
+    [KERNEL_RELU_FORWARD] = {call_relu_forward, .need = IMAGES},
+    [KERNEL_RELU_BACKWARD] = {call_relu_backward, .need = IMAGES},
+    [KERNEL_POOL] = {call_pool, .need = IMAGES},
     /* the host widens operands to fp32 */
     [KERNEL_MATMUL_BF16_FORWARD] = {call_matmul_bf16_forward, .gpu_only = true},
     [KERNEL_MATMUL_BF16_INPUT] = {call_matmul_bf16_input, .gpu_only = true},

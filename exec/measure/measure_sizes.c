@@ -1,7 +1,7 @@
 /*
- * Products and attention are measured on full grids, over which models/cost/cost.h interpolates in three dimensions;
- * other kernels at a few sizes, by their bytes. The widest axis ends at 3072: a product with 50257 columns runs as
- * fast.
+ * Products, convolutions and attention are measured on full grids, over which models/cost/cost.h interpolates in three
+ * dimensions; other kernels at a few sizes, by their bytes. The widest axis ends at 3072: a product with 50257 columns
+ * runs as fast.
  */
 #include "exec/measure/measure_state.h"
 
@@ -20,6 +20,8 @@ struct class_sizes {
     const uint64_t (*gpu_sizes)[3];
     uint32_t gpu_size_count;
 };
+/* For kernels that GPUs do not have. */
+#define HOST_SIZES(list) .sizes = list, .size_count = ARRAY_COUNT(list)
 #define SIZES(list)                                                        \
     .sizes = list, .size_count = ARRAY_COUNT(list), .gpu_sizes = gpu_##list, \
     .gpu_size_count = ARRAY_COUNT(gpu_##list)
@@ -36,6 +38,11 @@ static const uint64_t loss_sizes[][3] = {
     {16, 256, 0}, {64, 16384, 0}, {128, 256, 0}, {256, 50257, 0}, {1024, 256, 0}};
 static const uint64_t parameter_sizes[][3] = {
     {3 << 14, 0, 0}, {3 << 16, 0, 0}, {3 << 18, 0, 0}, {3 << 20, 0, 0}, {3 << 22, 0, 0}};
+
+static const uint64_t image_sizes[][3] = {
+    {64, 64, 0}, {1024, 64, 0}, {4096, 128, 0}, {16384, 64, 0}, {65536, 64, 0}};
+static const uint64_t pool_sizes[][3] = {
+    {384, 64, 0}, {1536, 128, 0}, {6144, 128, 0}, {24576, 64, 0}, {98304, 64, 0}};
 
 static const uint64_t gpu_norm_sizes[][3] = {
     {64, 256, 1}, {256, 512, 1}, {1024, 768, 1}, {4096, 1024, 1}, {16384, 4096, 1}};
@@ -59,6 +66,17 @@ static const uint64_t gpu_parameter_sizes[][3] = {
 #define WIDTHS AXIS(128, 384, 1024, 3072)
 #define COARSE_ROWS AXIS(16, 256)
 #define COARSE_WIDTHS AXIS(128, 1024)
+#define PIXELS AXIS(144, 1024, 4096)
+#define CHANNELS AXIS(16, 96, 384)
+#define TAPS_3X3 AXIS(9 * 16, 9 * 96, 9 * 384)
+#define COARSE_PIXELS AXIS(144, 1024)
+#define COARSE_CHANNELS AXIS(16, 384)
+#define COARSE_TAPS_3X3 AXIS(9 * 16, 9 * 384)
+#define HALVED_PIXELS AXIS(256, 2048)
+#define HALVED_CHANNELS AXIS(64, 384)
+#define HALVED_TAPS AXIS(7 * 7 * 3, 9 * 96, 9 * 384)
+#define COARSE_HALVED_PIXELS AXIS(256)
+#define COARSE_HALVED_TAPS AXIS(7 * 7 * 3, 9 * 96)
 #define HEADS AXIS(4, 32)
 #define LENGTHS AXIS(16, 32, 64, 128, 256, 1024)
 #define FEW_LENGTHS AXIS(16, 64, 256, 1024)
@@ -113,6 +131,23 @@ static const struct class_sizes class_sizes[KERNEL_COUNT] = {
     [KERNEL_ADAMW_BF16_APART] = {SIZES(parameter_sizes)},
     [KERNEL_MOMENTUM_BF16_APART] = {SIZES(parameter_sizes)},
     [KERNEL_ROUND] = {SIZES(parameter_sizes)},
+    [KERNEL_CONVOLUTION_FORWARD] = {.grid = {{HALVED_PIXELS, HALVED_CHANNELS, HALVED_TAPS},
+                                             {COARSE_HALVED_PIXELS, HALVED_CHANNELS, COARSE_HALVED_TAPS}}},
+    [KERNEL_CONVOLUTION_INPUT] = {.grid = {{HALVED_PIXELS, HALVED_TAPS, HALVED_CHANNELS},
+                                           {COARSE_HALVED_PIXELS, COARSE_HALVED_TAPS, HALVED_CHANNELS}}},
+    [KERNEL_CONVOLUTION_WEIGHT] = {.grid = {{HALVED_CHANNELS, HALVED_TAPS, HALVED_PIXELS},
+                                            {HALVED_CHANNELS, COARSE_HALVED_TAPS, COARSE_HALVED_PIXELS}}},
+    [KERNEL_CONVOLUTION_3X3_FORWARD] = {.grid = {{PIXELS, CHANNELS, TAPS_3X3},
+                                                 {COARSE_PIXELS, COARSE_CHANNELS, COARSE_TAPS_3X3}}},
+    [KERNEL_CONVOLUTION_3X3_INPUT] = {.grid = {{PIXELS, TAPS_3X3, CHANNELS},
+                                               {COARSE_PIXELS, COARSE_TAPS_3X3, COARSE_CHANNELS}}},
+    [KERNEL_CONVOLUTION_3X3_WEIGHT] = {.grid = {{CHANNELS, TAPS_3X3, PIXELS},
+                                                {COARSE_CHANNELS, COARSE_TAPS_3X3, COARSE_PIXELS}}},
+    [KERNEL_BATCH_NORM_FORWARD] = {HOST_SIZES(image_sizes)},
+    [KERNEL_BATCH_NORM_BACKWARD] = {HOST_SIZES(image_sizes)},
+    [KERNEL_RELU_FORWARD] = {HOST_SIZES(image_sizes)},
+    [KERNEL_RELU_BACKWARD] = {HOST_SIZES(image_sizes)},
+    [KERNEL_POOL] = {HOST_SIZES(pool_sizes)},
     [KERNEL_MATMUL_BF16_FORWARD] = {.grid = {{ROWS, WIDTHS, WIDTHS},
                                              {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS},
                                              {GPU_ROWS, GPU_WIDTHS, GPU_WIDTHS}}},

@@ -3,7 +3,7 @@
  *
  *                     forward                     backward
  *     convolution     of R pixels, a class for 3 x 3 with a stride of 1; with 1 x 1 pixel it is a matrix product of
- *                     R rows
+ *                     R rows. On images of a few pixels R counts only what is not in the padding, in the mean over taps
  *     upsample        product of R' pixels of the input, channels * kernel^2 columns
  *     max, mean pool  pixels read and written     the same in reverse, with the index if there is one
  *     add             one sum                     nothing: both inputs have the same gradient
@@ -16,6 +16,8 @@
 #include "models/network/network_graph.h"
 
 #include <assert.h>
+
+#include "models/kernel/convolution_taps.h"
 
 enum {
     PRODUCT_INPUT = KERNEL_MATMUL_INPUT - KERNEL_MATMUL_FORWARD,
@@ -79,6 +81,16 @@ static struct network_graph_work_product with_kernels(struct network_graph_work_
     return p;
 }
 
+/* Counts a convolution's pixels, for each tap. */
+static uint64_t convolved(const struct network_graph_work *w, uint32_t op)
+{
+    const struct graph_op *o = &w->graph->ops[op], *in = &w->graph->ops[o->from[0]];
+    const struct convolution_side side = {(int64_t)in->side, (int64_t)o->side, o->kernel, o->stride, o->padding};
+    if (o->groups > 1 || !convolution_is_padded(&side)) return pixels(w, op);
+    const uint64_t met = (uint64_t)convolution_met_by_all(&side), taps = (uint64_t)o->kernel * o->kernel;
+    return (w->samples * met * met + taps - 1) / taps;
+}
+
 static struct network_graph_work_product product_of(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op], *in = &w->graph->ops[o->from[0]];
@@ -87,7 +99,7 @@ static struct network_graph_work_product product_of(const struct network_graph_w
     switch ((enum graph_kind)o->kind) {
     case GRAPH_CONVOLUTION:
         p = (struct network_graph_work_product){o->groups,
-                                                pixels(w, op),
+                                                convolved(w, op),
                                                 o->channels / o->groups,
                                                 in->channels / o->groups * taps,
                                                 0,

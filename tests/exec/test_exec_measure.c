@@ -138,10 +138,6 @@ static void check_profile(const struct hardware *hardware, const struct compute_
             assert_int_equal(rate->point_count, 0); /* the host makes them in fp32 */
             continue;
         }
-        if (kernel >= KERNEL_CONVOLUTION_FORWARD && kernel <= KERNEL_POOL) {
-            assert_int_equal(rate->point_count, 0); /* of images, which no executor trains yet */
-            continue;
-        }
         if (kernel_wide(kernel) != kernel || kernel == KERNEL_COLLECTIVE) {
             assert_int_equal(rate->point_count, 0); /* of parallel jobs, which no executor trains */
             continue;

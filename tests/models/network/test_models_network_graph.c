@@ -200,6 +200,32 @@ static void a_backward_pass_is_its_two_parts(void **state)
     }
 }
 
+/* On images of 32 x 32 the last two stages of ResNet-18 have 2 x 2 pixels, and one: 16 of 36 taps are in the image, and
+ * one of 9. The stage before has 4 x 4 pixels, and 100 of 144. Of 8 x 8 pixels all taps count. */
+static void padding_is_no_work(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 1296 }; /* whole numbers of pixels a tap */
+    struct arena arena = {0};
+    struct error err = {0};
+    struct network n;
+    static const struct {
+        const char *name;
+        double taps, in, out; /* taps of all pixels of a sample, in both convolutions */
+    } layers[] = {{"layer4.1", 2 * 1, 512, 512}, {"layer3.1", 2 * 16, 256, 256},
+                               {"layer2.1", 2 * 100, 128, 128}, {"layer1.1", 2 * 9 * 64, 64, 64}};
+    struct network preset = support_preset("resnet-18");
+    assert_int_equal(network_for_image(&preset, 32, &arena, &n, &err), STATUS_OK);
+    for (size_t i = 0; i < ARRAY_COUNT(layers); i++)
+        for (uint64_t layer = 0; layer < n.layer_count; layer++)
+            if (strcmp(n.graph->names[layer], layers[i].name) == 0) {
+                const double each = 2 * layers[i].taps * layers[i].in * layers[i].out;
+                assert_true(flops(&n, layer, PASS_FORWARD, SAMPLES) == SAMPLES * each);
+                assert_true(flops(&n, layer, PASS_BACKWARD, SAMPLES) == 2 * SAMPLES * each);
+            }
+    arena_release(&arena);
+}
+
 /* All convolutions of a residual network work on pixels, its last layer does not. */
 static void work_grows_with_the_image(void **state)
 {
@@ -356,6 +382,7 @@ int main(void)
         cmocka_unit_test(skips_cross_every_cut_between),
         cmocka_unit_test(boundaries_follow_from_the_operations),
         cmocka_unit_test(a_backward_pass_is_its_two_parts),
+        cmocka_unit_test(padding_is_no_work),
         cmocka_unit_test(work_grows_with_the_image),
         cmocka_unit_test(presets_survive_writing),
         cmocka_unit_test(transformers_resnets_are_the_presets),
