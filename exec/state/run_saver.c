@@ -360,6 +360,15 @@ void run_saver_close_job(struct run_saver *saver, uint32_t job)
     write_last(saver, job);
 }
 
+void run_saver_await_copy(struct run_saver *saver)
+{
+    if (!saver) return;
+    pthread_mutex_lock(&saver->lock);
+    while (saver->copied_number < saver->cut_number && !saver->quit)
+        pthread_cond_wait(&saver->changed, &saver->lock);
+    pthread_mutex_unlock(&saver->lock);
+}
+
 void run_saver_finish(struct run_saver *saver)
 {
     if (!saver) return;

@@ -30,6 +30,10 @@ void run_saver_before(struct run_saver *saver, const struct plan_walk_op *op);
 /* Called after the operation's event was recorded. */
 void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked);
 
+/* Waits until the copy that was asked for last is made, if any: state on the host may change then. After all operations
+ * have ended. */
+void run_saver_await_copy(struct run_saver *saver);
+
 /* Several processes, at rank 0, with a loss that it has taken: returns the minibatches of the job after which all ranks
  * cut for a checkpoint, run_minibatches_ahead() after this loss; 0: they do not. Under run.lock. */
 uint64_t run_saver_plan_cut(struct run_saver *saver, uint32_t job);

@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_peers.h"
+#include "exec/state/run_saver.h"
 #include "exec/state/run_shares.h"
 #include "exec/state/run_storage.h"
 
@@ -147,6 +148,7 @@ static void bring_share(struct run *run, uint32_t device, uint32_t shard, const 
 enum status run_save_states(struct run_loop *loop, struct error *err)
 {
     const struct plan *const plan = loop->plan;
+    run_saver_await_copy(loop->run->saver); /* of an earlier step */
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
             const struct run_device_state *const state =

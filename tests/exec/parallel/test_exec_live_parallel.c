@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  * Parallel jobs dispatched live: a policy decides which job's minibatch is next, and each job has the bits that the
  * plan's own order gives it, within memory.
  *
@@ -142,7 +142,7 @@ static void test_random_workloads(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("live parallel jobs");
-    for (uint32_t n = 0; n < 40; n++) {
+    for (uint32_t n = 0; n < support_rounds(12, 40); n++) {
         const uint64_t key = random_u64(seed, n);
         struct live_jobs setting = live_jobs_draw(key), fixed = setting;
         const char *const policy = asked[random_below(key, 1, ARRAY_COUNT(asked))];
@@ -273,6 +273,40 @@ static void test_stopped_and_gone_on(void **state)
     assert_true(stopped > 0 && gone_on > 0);
 }
 
+static void stop_at_loss(void *context, double done, double total, uint32_t job, double loss)
+{
+    (void)done, (void)total, (void)job, (void)loss;
+    uint32_t *const losses_left = context;
+    if (--*losses_left == 0) stop = true;
+}
+
+/* A run that stops while the best evaluation's checkpoint is made leaves the weights of that evaluation in it, though
+ * those of the next minibatches come from the devices meanwhile. */
+static void test_stopped_after_an_evaluation(void **state)
+{
+    (void)state;
+    static const struct live_jobs one = {.count = 1, .jobs = {{.way = 3, .evaluated = true}}};
+    uint32_t gone_on = 0;
+    struct plan plan;
+    struct outcome whole, half;
+    live_jobs_plan(&one, NULL, &plan);
+    run(&plan, NULL, &(struct run_options){.live_seed = 0}, &whole);
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        char folder[SUPPORT_FOLDER_BYTES];
+        uint32_t losses_left = 1 + (uint32_t)seed % 3; /* what is under way goes on */
+        support_folder_make(folder);
+        const struct run_checkpoints checkpoints = {.folder = folder, .every_steps = 3, .keep = 2};
+        stop = false;
+        run(&plan, "random", &(struct run_options){.delay_seed = seed, .checkpoints = &checkpoints, .stop = &stop,
+                                                   .on_progress = stop_at_loss, .context = &losses_left}, &half);
+        gone_on += go_on(&one, &plan, &checkpoints, &whole, &half);
+        support_folder_remove(folder);
+    }
+    plan_release(&plan);
+    print_message("%u of 24 went on\n", gone_on);
+    assert_true(gone_on > 0);
+}
+
 /* A job whose loss is not finite ends, or leaves its updates out, as in the plan's order and without effect on the
  * others. */
 static void test_one_job_fails(void **state)
@@ -334,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_policies_decide),
         cmocka_unit_test(test_broken_policies_stop_the_run),
         cmocka_unit_test(test_stopped_and_gone_on),
+        cmocka_unit_test(test_stopped_after_an_evaluation),
         cmocka_unit_test(test_one_job_fails),
         cmocka_unit_test(test_one_job_has_no_data),
     };
