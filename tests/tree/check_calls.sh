@@ -31,7 +31,7 @@ cli verbs (cli|verb_help|(cli|verb)_completion.*)
 # Lines "FOLDER/FILE T|U SYMBOL" of the object files: T for a symbol that the file defines, U for one that it uses. An
 # old build folder has objects of sources that are gone; they do not count.
 symbols_of() { # SOURCE_FOLDER BUILD_FOLDER
-    (cd "$2" && find . -path ./tests -prune -o -path '*/CMakeFiles/*.dir/*.o' -print0 | xargs -0 nm -gA 2>/dev/null) |
+    (cd "$2" && find . \( -path ./tests -o -path './bare-path*' \) -prune -o -path '*/CMakeFiles/*.dir/*.o' -print0 | xargs -0 nm -gA 2>/dev/null) |
         sed -nE 's!^\./(.*/)?CMakeFiles/[^/]+\.dir/([^:]*)\.(c|cu)\.o:[0-9a-f ]* ([A-Za-z]) ([A-Za-z_][A-Za-z_0-9]*)$!\1\2 \4 \5!p' |
         sed -E 's/^(\S+) [TDBRCVW] /\1 T /' | grep -E ' [TU] ' | sort -u |
         awk 'NR == FNR { exists[$1] = 1; next } $1 in exists' \
