@@ -58,9 +58,6 @@ enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct
     for (uint32_t j = 0; j < plan->jobs.count; j++) TRY(half_is_runnable(plan, &plan->jobs.jobs[j], err));
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
-        if (processes > 1 && job->network.trained)
-            return error_set(err, STATUS_BAD_INPUT, "job '%s' has frozen tensors or adapters (expected one process)",
-                             job->name);
         if (!parallel_is_set(&job->parallel) || parallel_is_carried_out(&job->parallel)) continue;
         const char *why = parallel_only_simulated(&plan->hardware, job);
         if (!why)

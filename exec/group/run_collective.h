@@ -10,7 +10,7 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-enum { RUN_COLLECTIVE_RANGES_MAX = 4 };
+enum { RUN_COLLECTIVE_RANGES_MAX = 2 * CHUNK_SECTIONS_MAX };
 
 /* A range of a member's share: in bytes from the beginning of whole data, and of its share alone. */
 struct run_collective_range {

@@ -91,10 +91,11 @@ static struct run_collective_data squared(const struct run *run, const struct pl
     return (struct run_collective_data){.from = own, .to = own, .count = op->op->bytes / sizeof(double)};
 }
 
-/* Returns the place of a range among all weights: in a state that has all, after what is frozen. */
-static uint64_t whole_place(const struct chunk_tables *tables, const struct chunk_share_part *part)
+/* Adds a range of weights, of which shares are in place, or at the beginning of states. */
+static void add_gathered(struct run_collective_data *data, uint64_t whole, const struct chunk_share_part *part,
+                         const struct plan_walk_op *op)
 {
-    return tables->memory.splits_weights ? part->whole : part->here;
+    add_range(data, whole, op->use_count == 1 ? whole : part->here, part->bytes);
 }
 
 static struct run_collective_data gathered(const struct run *run, const struct plan_walk_op *op, char *const *at)
@@ -107,13 +108,16 @@ static struct run_collective_data gathered(const struct run *run, const struct p
     struct run_collective_data data = {.from = at[0], .to = at[op->use_count - 1]};
     const bool table = from != to;
     if (table && !raised) data.to += to->memory.table_weights_offset;
-    for (uint32_t i = 0; i < from->memory.section_count; i++) {
-        const struct chunk_share_part *const part =
-            &from->shares[replica_of(from, op)].sections[i].parts[STATE_WEIGHTS];
-        if (!table || from->memory.sections[i].kind == CHUNK_SECTION_TABLE)
-            add_range(&data, whole_place(from, part), op->use_count == 1 ? whole_place(from, part) : part->here,
-                      part->bytes);
+    const struct chunk_memory *const memory = &from->memory;
+    const struct chunk_share *const share = &from->shares[replica_of(from, op)];
+    for (uint32_t i = 0; i < memory->section_count; i++) {
+        const struct chunk_share_part *const part = &share->sections[i].parts[STATE_WEIGHTS];
+        if (!table) add_gathered(&data, chunk_share_place(memory, part), part, op);
+        else if (memory->sections[i].kind == CHUNK_SECTION_TABLE) add_gathered(&data, part->whole, part, op);
     }
+    for (uint32_t i = 0; i < memory->frozen_count; i++)
+        if (!table || memory->frozen[i].kind == CHUNK_SECTION_TABLE)
+            add_gathered(&data, share->frozen[i].whole, &share->frozen[i], op);
     return data;
 }
 

@@ -157,14 +157,14 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
 {
     const int64_t c = unit->c, members = unit->split ? unit->split->members : 1;
     float *const out = unit->norm_parts;
-    if (!norm->d_weight) { /* frozen, with its bias: a tensor group trains adapters or all */
+    if (!norm->d_weight && !norm->d_bias) { /* frozen */
         pass(unit, norm);
         return;
     }
     if (unit->gathered) {
         norm_part(unit, norm, values, 1, 0, out, pass);
         transformer_sum(unit, out, norm->d_bias ? 2 * c : c);
-        transformer_copy(unit->kernels, norm->d_weight, out, (uint64_t)c * sizeof *out);
+        if (norm->d_weight) transformer_copy(unit->kernels, norm->d_weight, out, (uint64_t)c * sizeof *out);
         if (norm->d_bias) transformer_copy(unit->kernels, norm->d_bias, out + c, (uint64_t)c * sizeof *out);
         return;
     }
@@ -180,7 +180,7 @@ void transformer_norm_in_parts(const struct transformer_unit *unit, const struct
             continue;
         }
         norm_part(unit, norm, values, members, m, out, pass);
-        add(unit, norm->d_weight, out);
+        if (norm->d_weight) add(unit, norm->d_weight, out);
         if (norm->d_bias) add(unit, norm->d_bias, out + c);
     }
 }

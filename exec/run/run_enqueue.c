@@ -356,6 +356,32 @@ static enum status enqueue_collective(struct run_loop *loop, const struct plan_w
     return run_collective_enqueue(loop->run, op, &data, &flight->omitted, &flight->timing, err);
 }
 
+/* Ranges of weights that come up: in bytes from the host's and the device's addresses. */
+struct raised_range {
+    uint64_t to, from, bytes;
+};
+enum { RAISED_RANGES_MAX = 2 * CHUNK_SECTIONS_MAX };
+
+/* Lists a share's ranges, or only that of the table for another chunk, whose addresses begin with it. Frozen weights
+ * come up for passes only. */
+static uint32_t list_raised(const struct chunk_memory *m, const struct chunk_share *share, bool table,
+                            struct raised_range ranges[RAISED_RANGES_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->frozen_count; i++) {
+        const struct chunk_share_part *const part = &share->frozen[i];
+        if (table && m->frozen[i].kind != CHUNK_SECTION_TABLE) continue;
+        ranges[count++] = (struct raised_range){part->whole, part->here, part->bytes};
+    }
+    for (uint32_t i = 0; i < m->section_count; i++) {
+        const struct chunk_share_part *const part = &share->sections[i].parts[STATE_WEIGHTS];
+        if (table && m->sections[i].kind != CHUNK_SECTION_TABLE) continue;
+        ranges[count++] = table ? (struct raised_range){part->whole, 0, part->bytes}
+                                : (struct raised_range){chunk_share_place(m, part), part->here, part->bytes};
+    }
+    return count;
+}
+
 /* Copies a rank's share of the weights to its place among all weights, the longest range last; or its share of the
  * first chunk's table to the end of a head's. Returns false where the device has only that share, or the rank has
  * all. */
@@ -367,22 +393,21 @@ static bool enqueue_raised(struct run_loop *loop, const struct plan_walk_op *op,
         &loop->run->chunks[loop->plan->job_first_shard[source->job] + source->shard];
     const bool gathers = op->unit->pass == PLAN_GATHER, table = source->shard != op->unit->shard;
     if (tables->memory.ranks <= 1 || (tables->memory.splits_weights && !gathers)) return false;
+    if (tables->memory.section_count + tables->memory.frozen_count == 0) return false; /* all is frozen and whole */
     struct device_stream *const stream = loop->run->streams[op->stream];
-    const struct chunk_share *const share = &tables->shares[op->rank / tables->job->parallel.tensor];
     char *const to = address_of(loop, op, &op->uses[1]);
     const char *const from = address_of(loop, op, &op->uses[0]);
-    const uint32_t count = table ? 1 : share->count; /* a table's section is the first */
+    struct raised_range ranges[RAISED_RANGES_MAX];
+    const uint32_t count = list_raised(&tables->memory, &tables->shares[op->rank / tables->job->parallel.tensor], table,
+                                       ranges);
     uint32_t longest = 0;
     for (uint32_t i = 1; i < count; i++)
-        if (share->sections[i].parts[STATE_WEIGHTS].bytes > share->sections[longest].parts[STATE_WEIGHTS].bytes)
-            longest = i;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct chunk_share_part *const range = &share->sections[i].parts[STATE_WEIGHTS];
-        if (i != longest && range->bytes > 0)
-            device_copy_guarded(stream, to + range->whole, from + range->here, range->bytes, guard, NULL);
-    }
-    const struct chunk_share_part *const last = &share->sections[longest].parts[STATE_WEIGHTS];
-    device_copy_guarded(stream, to + last->whole, from + last->here, last->bytes, guard, &flight->timing);
+        if (ranges[i].bytes > ranges[longest].bytes) longest = i;
+    for (uint32_t i = 0; i < count; i++)
+        if (i != longest && ranges[i].bytes > 0)
+            device_copy_guarded(stream, to + ranges[i].to, from + ranges[i].from, ranges[i].bytes, guard, NULL);
+    device_copy_guarded(stream, to + ranges[longest].to, from + ranges[longest].from, ranges[longest].bytes, guard,
+                        &flight->timing);
     return true;
 }
 

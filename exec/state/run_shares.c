@@ -28,6 +28,15 @@ static struct share_range range_of(const struct chunk_tables *tables, uint32_t r
                                 range->bytes};
 }
 
+/* Returns a share of frozen weights; 0 bytes: it is not of the layers. */
+static struct share_range frozen_range_of(const struct chunk_tables *tables, uint32_t rank, uint32_t section)
+{
+    const struct chunk_share_part *const range = &tables->shares[rank].frozen[section];
+    if (tables->memory.frozen[section].kind == CHUNK_SECTION_HEAD) return (struct share_range){0};
+    return (struct share_range){range->here, tables->state.layout.parts[STATE_FROZEN].offset_bytes + range->whole,
+                                range->bytes};
+}
+
 void run_shares_join(const struct run *run, uint32_t shard, uint32_t rank, const char *share, void *whole,
                      uint64_t bytes)
 {
@@ -52,6 +61,10 @@ void run_shares_cut(const struct run *run, uint32_t shard, uint32_t rank, const 
         return;
     }
     if (!tables->memory.splits_weights) memcpy(share, whole, state_weight_bytes(&tables->state.layout));
+    for (uint32_t i = 0; i < tables->memory.frozen_count; i++) {
+        const struct share_range range = frozen_range_of(tables, rank, i);
+        memcpy(share + range.here, (const char *)whole + range.whole, range.bytes);
+    }
     for (uint32_t i = 0; i < tables->memory.section_count; i++)
         for (uint32_t part = 0; part < STATE_PARTS; part++) {
             const struct share_range range = range_of(tables, rank, i, part);
@@ -68,8 +81,17 @@ void run_shares_gather(const struct run *run, uint32_t shard, void *whole, uint6
 void run_shares_copy_frozen(const struct run *run, uint32_t shard, void *whole)
 {
     const struct chunk_tables *const tables = &run->chunks[shard];
-    if (run_has_slices(run, shard)) run_slices_copy_frozen(run, shard, whole);
-    else memcpy(whole, run_shares_at(run, shard, 0), tables->state.layout.parts[STATE_FROZEN].bytes);
+    if (run_has_slices(run, shard)) {
+        run_slices_copy_frozen(run, shard, whole);
+        return;
+    }
+    if (!tables->memory.splits_weights)
+        memcpy(whole, run_shares_at(run, shard, 0), tables->state.layout.parts[STATE_FROZEN].bytes);
+    for (uint32_t rank = 0; rank < run_shares_ranks(run, shard); rank++)
+        for (uint32_t i = 0; i < tables->memory.frozen_count; i++) {
+            const struct share_range range = frozen_range_of(tables, rank, i);
+            memcpy((char *)whole + range.whole, run_shares_at(run, shard, rank) + range.here, range.bytes);
+        }
 }
 
 void run_shares_scatter(const struct run *run, uint32_t shard, const void *whole)
@@ -98,6 +120,11 @@ void run_shares_fill_table(const struct run *run, uint32_t job)
         if (!m->splits_weights)
             memcpy(share + m->table_weights_offset, run_shares_at(run, first, rank) + m->table_offset,
                    m->table_rows_layout.parts[weights].bytes);
+        if (!m->trains_table && m->splits_weights) {
+            const struct chunk_share_part *const frozen = &to->shares[replica].frozen[m->frozen_count - 1];
+            memcpy(share + frozen->here, run_shares_at(run, first, rank) + from->shares[replica].frozen[table].here,
+                   frozen->bytes);
+        }
         if (!m->trains_table) continue;
         for (uint32_t part = 0; part < STATE_PARTS; part++)
             memcpy(share + target[part].here, run_shares_at(run, first, rank) + source[part].here, target[part].bytes);

@@ -27,11 +27,13 @@ static void walk_ranges(const struct chunk_tables *slice, uint32_t rank, uint32_
         each(&place, context);
         return;
     }
-    for (uint32_t i = 0; i < slice->memory.section_count; i++) {
-        const struct chunk_share_part *const own =
-            &slice->shares[rank / slice->job->parallel.tensor].sections[i].parts[part];
+    const struct chunk_share *const share = &slice->shares[rank / slice->job->parallel.tensor];
+    const bool frozen = part == STATE_FROZEN;
+    const struct chunk_section *const sections = frozen ? slice->memory.frozen : slice->memory.sections;
+    for (uint32_t i = 0; i < (frozen ? slice->memory.frozen_count : slice->memory.section_count); i++) {
+        const struct chunk_share_part *const own = frozen ? &share->frozen[i] : &share->sections[i].parts[part];
         const uint64_t from = max_u64(first, own->whole), to = min_u64(end, own->whole + own->bytes);
-        if (slice->memory.sections[i].kind == CHUNK_SECTION_HEAD || from >= to) continue;
+        if (sections[i].kind == CHUNK_SECTION_HEAD || from >= to) continue;
         place.here = own->here + from - own->whole;
         place.of = (struct tensor_range){(from - first) / tensor->number_bytes, (to - from) / tensor->number_bytes};
         each(&place, context);
@@ -153,10 +155,11 @@ void run_slices_copy_frozen(const struct run *run, uint32_t shard, void *whole)
 {
     const struct share_parts frozen = {STATE_FROZEN, STATE_FROZEN + 1, UINT64_MAX};
     struct chunk_tables all = run->chunks[shard];
-    all.shares = NULL;
-    for (uint32_t member = 0; member < run_slices_members(run, shard); member++) {
-        struct share_copy copy = {member, run_shares_at(run, shard, member), whole};
-        walk_tables(run, shard, &all, member, frozen, join_tensor, &copy);
+    if (!all.memory.splits_weights) all.shares = NULL;
+    const uint32_t members = run_slices_members(run, shard);
+    for (uint32_t rank = 0; rank < (all.shares ? run_shares_ranks(run, shard) : members); rank++) {
+        struct share_copy copy = {rank % members, run_shares_at(run, shard, rank), whole};
+        walk_tables(run, shard, &all, rank, frozen, join_tensor, &copy);
     }
 }
 

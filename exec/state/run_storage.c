@@ -231,12 +231,19 @@ static enum status leave_shares(struct run *run, uint32_t shard, bool save, stru
     return status;
 }
 
+/* Gathers a split state, with the frozen weights. */
+static void gather_whole(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
+{
+    run_shares_copy_frozen(run, shard, whole);
+    run_shares_gather(run, shard, whole, bytes);
+}
+
 /* Gathers a whole state, or its first `bytes`, from shares on storage. */
 static enum status gather_stored(struct run *run, uint32_t shard, void *whole, uint64_t bytes, struct error *err)
 {
     struct error ignored = {0};
     const enum status status = bring_shares(run, shard, true, err);
-    if (status == STATUS_OK) run_shares_gather(run, shard, whole, bytes);
+    if (status == STATUS_OK) gather_whole(run, shard, whole, bytes);
     (void)leave_shares(run, shard, false, &ignored);
     return status;
 }
@@ -281,13 +288,6 @@ static enum status find_room(struct run *run, uint64_t bytes, bool stored, struc
     out->memory = memory;
     out->mapped_bytes = bytes;
     return STATUS_OK;
-}
-
-/* Gathers a split state, with the frozen weights. */
-static void gather_whole(const struct run *run, uint32_t shard, void *whole, uint64_t bytes)
-{
-    run_shares_copy_frozen(run, shard, whole);
-    run_shares_gather(run, shard, whole, bytes);
 }
 
 static enum status borrow(struct run *run, enum run_states_use use, struct run_states *out, struct error *err)

@@ -96,13 +96,15 @@ struct chunk_memory {
     uint64_t raised_bytes;        /* of the weights that go up after a host's step, or for a pass; 0: they are on the
                                      device */
     uint64_t raised_table_bytes;  /* of the embedding's table, which goes up to the head of another chunk, too; or 0 */
+    uint64_t raised_table_offset; /* ... from there in the first chunk's state on the host */
     uint64_t handover_bytes;      /* 0: backward passes are one unit, and there are no slices of tokens */
     uint64_t context_bytes;       /* in the handover of slices: a block's keys, and each of the other three ... */
     uint64_t context_offset;      /* ... and in the workspace, the scratch of attention to earlier tokens */
     uint64_t whole_gradient_bytes; /* of a pass ... */
-    uint64_t whole_weight_bytes;   /* ... and all trained weights that it reads, with the table's copy; 0: they are the
-                                      state's */
-    uint64_t frozen_bytes;         /* of the layers' frozen weights, which begin a state that replicas split */
+    uint64_t whole_weight_bytes;   /* ... and all weights that it reads, with the table's copy: the trained ones where
+                                      the frozen ones stay in the state; 0: they are the state's */
+    uint64_t frozen_bytes;         /* of the layers' frozen weights, with which a state that replicas split begins, and
+                                      all weights that a pass reads */
     uint64_t table_weights_offset; /* of the head's copy of the table, in the state, a version or the whole weights */
     bool splits_states, splits_gradients, splits_weights; /* replicas have shares; else the rest is zero */
     bool gathers_table;            /* the head's weights are gathered with the embedding's table, of an earlier chunk */
@@ -110,6 +112,9 @@ struct chunk_memory {
     uint64_t layer_part_bytes[STATE_PARTS]; /* of the layers' state, aligned */
     struct chunk_section sections[CHUNK_SECTIONS_MAX];
     uint32_t section_count;
+    struct chunk_section frozen[CHUNK_SECTIONS_MAX]; /* frozen weights of which replicas have shares, too: in bytes,
+                                                        from the beginning of all weights that a pass reads */
+    uint32_t frozen_count;
     bool encodes_in, encodes_out; /* the boundaries before and after the chunk are encoded, ... */
     uint64_t boundary_numbers;    /* ... of these numbers (so is the embedding's output), whose plain places in the
                                      workspace are: */

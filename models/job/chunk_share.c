@@ -30,18 +30,48 @@ static uint64_t place_in_part(const struct job *job, struct parallel_layers laye
     return memory_state_offset(n, layers.first, layers.count, format, part, (section->first + at) * sizeof(float));
 }
 
-/* Returns the bytes of a frozen copy of the table. */
-static uint64_t frozen_table_bytes(const struct chunk_memory *m)
+static void add_frozen(struct chunk_memory *m, uint64_t first, uint64_t bytes, enum chunk_section_kind kind)
 {
-    const bool has = m->has_head && m->copies_table && !m->trains_table;
-    return has ? size_align(m->table_rows_layout.bytes, MEMORY_ALIGNMENT) : 0;
+    const uint64_t each = (bytes + m->ranks - 1) / m->ranks;
+    if (bytes == 0) return;
+    m->frozen[m->frozen_count++] = (struct chunk_section){.first = first, .count = bytes,
+                                                          .share = size_align(each, MEMORY_ALIGNMENT), .kind = kind};
+}
+
+/* Returns the bytes of the tied table's weights, where the chunk has it. */
+static uint64_t table_bytes(const struct job *job, const struct chunk_memory *m)
+{
+    return m->table_rows * job->network.width * precision_weight_bytes(job->precision);
+}
+
+/* Cuts the frozen weights of `bytes` into sections. */
+static void cut_frozen(const struct job *job, uint64_t bytes, struct chunk_memory *m)
+{
+    const uint64_t table = m->trains_table ? 0 : table_bytes(job, m), own = m->has_embedding ? table : 0;
+    add_frozen(m, 0, own, CHUNK_SECTION_TABLE);
+    add_frozen(m, own, bytes - own, CHUNK_SECTION_LAYERS);
+    if (m->has_head && m->copies_table) add_frozen(m, m->table_weights_offset, table, CHUNK_SECTION_HEAD);
+}
+
+/* Returns the bytes of all replicas' rooms for frozen weights, with which a share's state begins. */
+static uint64_t frozen_share_bytes(const struct chunk_memory *m)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < m->frozen_count; i++) bytes += m->frozen[i].share;
+    return bytes;
+}
+
+/* Returns the bytes of a copy of the table after the layers' weights; `gathered`: also where it is another chunk's. */
+static uint64_t copy_bytes(const struct job *job, const struct chunk_memory *m, bool gathered)
+{
+    const bool has = (m->has_head && m->copies_table) || (gathered && m->gathers_table);
+    return has ? size_align(table_bytes(job, m), MEMORY_ALIGNMENT) : 0;
 }
 
 /* Returns all weights that a replica's state may have: those that passes read, without another chunk's table. */
-static uint64_t own_weight_bytes(const struct chunk_memory *m)
+static uint64_t own_weight_bytes(const struct job *job, const struct chunk_memory *m)
 {
-    if (m->gathers_table) return m->table_weights_offset;
-    return m->frozen_bytes + m->whole_weight_bytes + frozen_table_bytes(m);
+    return m->table_weights_offset + copy_bytes(job, m, false);
 }
 
 static uint64_t add_part(const struct job *job, struct parallel_layers layers, const struct chunk_memory *m,
@@ -65,7 +95,7 @@ struct chunk_share chunk_share(const struct job *job, struct parallel_layers lay
                                uint32_t rank)
 {
     struct chunk_share share = {.count = m->section_count};
-    uint64_t gradient = 0, end = m->splits_weights ? 0 : own_weight_bytes(m);
+    uint64_t gradient = 0, frozen = 0, end = m->splits_weights ? frozen_share_bytes(m) : own_weight_bytes(job, m);
     assert(m->splits_states && rank < m->ranks);
     for (uint32_t i = 0; i < m->section_count; i++) {
         const struct chunk_section *section = &m->sections[i];
@@ -74,6 +104,13 @@ struct chunk_share chunk_share(const struct job *job, struct parallel_layers lay
         share.sections[i].count = min_u64(section->share, section->count - begin);
         share.sections[i].gradient_offset = gradient;
         gradient += section->share * sizeof(float);
+    }
+    for (uint32_t i = 0; i < m->frozen_count; i++) {
+        const struct chunk_section *section = &m->frozen[i];
+        const uint64_t begin = min_u64(rank * section->share, section->count);
+        share.frozen[i] = (struct chunk_share_part){.whole = section->first + begin, .here = frozen,
+                                                    .bytes = min_u64(section->share, section->count - begin)};
+        frozen += section->share;
     }
     for (uint32_t part = STATE_WEIGHTS; part < STATE_PARTS; part++)
         end = add_part(job, layers, m, &share, (enum state_part)part, end);
@@ -94,7 +131,7 @@ static void cut(const struct job *job, struct parallel_layers layers, struct chu
 /* Returns the bytes of the share's weights: to the end of the last range in the state, or of all ranges. */
 static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_share *share)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = frozen_share_bytes(m);
     for (uint32_t i = 0; i < share->count; i++) {
         const struct chunk_share_part *range = &share->sections[i].parts[STATE_WEIGHTS];
         bytes = m->splits_weights ? max_u64(bytes, range->here + range->bytes) : bytes + range->bytes;
@@ -103,9 +140,9 @@ static uint64_t weight_bytes(const struct chunk_memory *m, const struct chunk_sh
 }
 
 /* Returns the end of the share's weights and of their copies in full precision. */
-static uint64_t value_end(const struct chunk_memory *m, const struct chunk_share *share)
+static uint64_t value_end(const struct job *job, const struct chunk_memory *m, const struct chunk_share *share)
 {
-    uint64_t end = m->splits_weights ? 0 : m->frozen_bytes + m->whole_weight_bytes + frozen_table_bytes(m);
+    uint64_t end = m->splits_weights ? frozen_share_bytes(m) : m->table_weights_offset + copy_bytes(job, m, true);
     for (uint32_t i = 0; i < share->count; i++)
         for (uint32_t part = STATE_WEIGHTS; part <= STATE_MASTER; part++)
             end = max_u64(end, share->sections[i].parts[part].here + share->sections[i].parts[part].bytes);
@@ -113,32 +150,37 @@ static uint64_t value_end(const struct chunk_memory *m, const struct chunk_share
 }
 
 /* Sizes what devices have of the states, and what comes up to them. */
-static void size_device(const struct parallel *p, struct chunk_memory *m)
+static void size_device(const struct job *job, struct chunk_memory *m)
 {
+    const struct parallel *p = &job->parallel;
     m->device_state_bytes = m->state_bytes;
     if (p->offload == OFFLOAD_NOTHING) {
         m->raised_bytes = 0;
         return;
     }
-    m->device_state_bytes = m->splits_weights ? m->raised_bytes : own_weight_bytes(m);
-    if (m->ranks == 1) m->raised_bytes = m->device_state_bytes;
+    m->device_state_bytes = m->splits_weights ? m->raised_bytes : own_weight_bytes(job, m);
+    if (m->ranks == 1 || m->raised_bytes == 0) m->raised_bytes = m->device_state_bytes; /* all, also if it is frozen */
     if (p->offload == OFFLOAD_WEIGHTS) m->device_state_bytes = 0;
 }
 
-/* Sizes what comes up of the embedding's table to the head of another chunk: all, or a share, which begins a state. */
-static void size_raised_table(const struct parallel *p, uint64_t row_bytes, uint64_t width, struct chunk_memory *m)
+/* Sizes what comes up of the embedding's table to the head of another chunk: all, or a share. It is the first of the
+ * first chunk's frozen weights, or of the trained ones, which come after these. */
+static void size_raised_table(const struct job *job, struct chunk_memory *m)
 {
-    const uint64_t all = m->whole_weight_bytes - m->table_weights_offset;
-    if (!m->gathers_table || p->offload != OFFLOAD_WEIGHTS) return;
-    m->raised_table_bytes = m->sections[m->section_count - 1].share * (row_bytes / width);
+    const uint64_t all = m->whole_weight_bytes - m->table_weights_offset, table = table_bytes(job, m);
+    const struct parallel_layers first = parallel_layers(job, 0);
+    const uint64_t frozen = m->trains_table ? job_state(job, first.first, first.count).parts[STATE_FROZEN].bytes : 0;
+    m->raised_table_bytes = m->trains_table ? m->sections[m->section_count - 1].share *
+                                                  precision_weight_bytes(job->precision)
+                                            : size_align((table + m->ranks - 1) / m->ranks, MEMORY_ALIGNMENT);
     if (m->ranks == 1 || m->raised_table_bytes > all) m->raised_table_bytes = all;
+    m->raised_table_offset = size_align((frozen + m->ranks - 1) / m->ranks, MEMORY_ALIGNMENT);
 }
 
 void chunk_share_split(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
     const struct parallel *p = &job->parallel;
     const struct state_layout layout = job_state(job, layers.first, layers.count);
-    const uint64_t row_bytes = job->network.width * precision_weight_bytes(job->precision);
     for (uint32_t part = 0; part < STATE_PARTS; part++)
         m->layer_part_bytes[part] = size_align(layout.parts[part].bytes, MEMORY_ALIGNMENT);
     m->ranks = parallel_splits(p, ZERO_STATES) ? p->data : 1;
@@ -147,21 +189,24 @@ void chunk_share_split(const struct job *job, struct parallel_layers layers, str
     m->splits_weights = parallel_splits(p, ZERO_WEIGHTS);
     m->gathers_table = (m->splits_weights || p->offload == OFFLOAD_WEIGHTS) && m->has_head && !m->has_embedding &&
                        m->table_rows > 0 && !m->copies_table;
-    m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
     m->frozen_bytes = m->layer_part_bytes[STATE_FROZEN];
-    m->table_weights_offset = m->frozen_bytes + m->whole_weight_bytes;
-    if (m->gathers_table || (m->has_head && m->copies_table && m->trains_table))
-        m->whole_weight_bytes += size_align(m->table_rows * row_bytes, MEMORY_ALIGNMENT);
+    m->table_weights_offset = m->frozen_bytes + m->layer_part_bytes[STATE_WEIGHTS];
+    m->whole_weight_bytes = m->table_weights_offset + copy_bytes(job, m, true);
+    if (!parallel_fetches_weights(p)) { /* what is frozen stays on the devices */
+        m->whole_weight_bytes = m->layer_part_bytes[STATE_WEIGHTS];
+        if (m->trains_table) m->whole_weight_bytes += copy_bytes(job, m, true);
+    }
     cut(job, layers, m);
+    if (m->splits_weights) cut_frozen(job, layout.parts[STATE_FROZEN].bytes, m);
     m->state_bytes = m->value_bytes = 0;
     for (uint32_t rank = 0; rank < m->ranks; rank++) {
         const struct chunk_share share = chunk_share(job, layers, m, rank);
         m->state_bytes = max_u64(m->state_bytes, share.state_bytes);
         m->raised_bytes = max_u64(m->raised_bytes, weight_bytes(m, &share));
-        m->value_bytes = max_u64(m->value_bytes, value_end(m, &share));
+        m->value_bytes = max_u64(m->value_bytes, value_end(job, m, &share));
     }
-    size_device(p, m);
-    size_raised_table(p, row_bytes, job->network.width, m);
+    size_device(job, m);
+    if (m->gathers_table && p->offload == OFFLOAD_WEIGHTS) size_raised_table(job, m);
     if (!m->splits_gradients) return;
     m->gradient_bytes = 0;
     for (uint32_t i = 0; i < m->section_count; i++) m->gradient_bytes += m->sections[i].share * sizeof(float);

@@ -6,7 +6,8 @@
  * that the head multiplies by, all other parameters, and the head's own copy of the table or its part of the table's
  * gradient. Of each section, replica r of d has a contiguous range of ceil(n / d) parameters, rounded up to 64; the
  * last replicas' ranges may be shorter, or empty. Both ends of a tied table are cut alike, so that each replica has the
- * same rows of both. Frozen parameters are in no section: every replica has all of their weights.
+ * same rows of both. Frozen parameters are in no section: every replica has all of their weights or, with level 3, a
+ * contiguous range of the bytes of each kind of section that is frozen, all of equal room.
  *
  *     section        [ table        | other layers                | head's table ]
  *     replica 0        ----           ---------                     ----
@@ -17,11 +18,11 @@
  * (memory_state_offset()). A replica's state is
  *
  *     levels 1, 2   [ frozen | all weights             | master | first moments | second moments ]
- *     level 3       [ weights                          | master | first moments | second moments ]
+ *     level 3       [ frozen | weights                 | master | first moments | second moments ]
  *
- * with the share's ranges, section by section, of every part but `frozen` and `all weights`, each on a 64-byte
- * boundary. All weights are those of the layers, then those of a copy of the table, frozen or not. From level 2 on a
- * replica's gradient has the ranges of all sections, each with the room of the largest.
+ * with the share's ranges, section by section, of every part but `frozen` and `all weights` of levels 1 and 2, each on
+ * a 64-byte boundary. All weights are those of the layers, then those of a copy of the table, frozen or not. From level
+ * 2 on a replica's gradient has the ranges of all sections, each with the room of the largest.
  */
 #ifndef SPILLWAY_MODELS_JOB_CHUNK_SHARE_H
 #define SPILLWAY_MODELS_JOB_CHUNK_SHARE_H
@@ -42,8 +43,15 @@ struct chunk_share {
         uint64_t gradient_offset; /* in bytes, in a replica's gradient that only has shares */
         struct chunk_share_part parts[STATE_PARTS]; /* bytes 0: not in the replica's state as a share */
     } sections[CHUNK_SECTIONS_MAX];
+    struct chunk_share_part frozen[CHUNK_SECTIONS_MAX]; /* `whole`: from the beginning of all weights */
     uint64_t state_bytes; /* of the replica's state */
 };
+
+/* Returns the place of a range of trained weights among all weights that passes read, in the state or apart. */
+static inline uint64_t chunk_share_place(const struct chunk_memory *memory, const struct chunk_share_part *part)
+{
+    return memory->splits_weights ? memory->frozen_bytes + part->whole : part->here;
+}
 
 /* Returns a replica's share. `memory` describes the chunk, whose replicas split states. */
 struct chunk_share chunk_share(const struct job *job, struct parallel_layers layers, const struct chunk_memory *memory,

@@ -476,8 +476,7 @@ uint64_t parallel_microbatches_read(const struct job *job);
  * - there are layers for every chunk; `data` divides the microbatches; `tensor` divides heads, widths and, with
  *   `sequence`, tokens; networks known only by a profile have no tensor parallelism;
  * - the job needs nothing that plans of parallel jobs lack: evaluations and clipping of jobs that are only simulated;
- * - frozen tensors and adapters: tensor groups only of adapters and without `tensor_pieces`, `zero` at most 2, nothing
- *   offloaded;
+ * - frozen tensors and adapters: no `tensor_pieces`;
  * - scatter: tensor groups have whole boundaries. `zero` works with all other schedules.
  * Errors: STATUS_BAD_INPUT with a message but without a position.
  */

@@ -383,10 +383,7 @@ static enum status check_trained(const struct job *job, struct error *err)
         bool is;
         const char *what;
     } ways[] = {
-        {p->tensor > 1 && job->network.trained && job->network.trained->rank == 0, "tensor groups"},
         {p->tensor_pieces > 0, "'tensor_pieces'"},
-        {p->zero > ZERO_GRADIENTS, "'zero' 3"},
-        {p->offload != OFFLOAD_NOTHING, "'offload'"},
     };
     if (!job->network.trained) return STATUS_OK;
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++)

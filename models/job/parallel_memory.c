@@ -178,7 +178,10 @@ struct rank_state parallel_state(const struct job *job, struct parallel_layers l
 {
     struct rank_state state = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
                                                   job->parallel.data, job->parallel.zero);
-    state.weight_bytes += parallel_frozen_parameters(job, layers) * precision_weight_bytes(job->precision);
+    const uint64_t frozen = parallel_frozen_parameters(job, layers);
+    state.weight_bytes += precision_weight_bytes(job->precision) *
+                          (parallel_splits(&job->parallel, ZERO_WEIGHTS) ? share_of(frozen, job->parallel.data)
+                                                                         : frozen);
     if (parallel_offloads(&job->parallel)) state.state_bytes = state.gradient_bytes = 0;
     if (job->parallel.offload == OFFLOAD_WEIGHTS) state.weight_bytes = 0;
     return state;
@@ -199,7 +202,11 @@ struct rank_state parallel_stage_state(const struct job *job, uint32_t stage)
 
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers)
 {
-    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);
+    struct rank_state whole = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1,
+                                                  ZERO_NOTHING);
+    if (parallel_fetches_weights(&job->parallel))
+        whole.weight_bytes += parallel_frozen_parameters(job, layers) * precision_weight_bytes(job->precision);
+    return whole;
 }
 
 enum compression_code parallel_gradient_code(const struct job *job)

@@ -92,7 +92,8 @@ struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_byte
 uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers);
 
 /* Return bytes with the job's `zero`, without offloaded state (models/job/parallel_offload.h): on one device, which has
- * all frozen weights, and full tensors, whose weights are gathered and gradients reduced. */
+ * all frozen weights unless replicas split weights, and full tensors, whose weights are gathered and gradients
+ * reduced. */
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/try.h"
+#include "models/network/network_trained.h"
 
 /* Returns true if several ranks each have all state on their hosts, and weights that come up whole. */
 static bool come_whole(const struct parallel *p)
@@ -38,8 +39,13 @@ bool parallel_sums_on_host(const struct job *job)
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers)
 {
     if (!parallel_offloads(&job->parallel)) return (struct rank_state){0};
-    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), job->parallel.data,
-                               come_whole(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
+    const uint64_t frozen = parallel_frozen_parameters(job, layers), ranks = job->parallel.data;
+    const bool whole = come_whole(&job->parallel);
+    struct rank_state state = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
+                                                  job->parallel.data, whole ? ZERO_NOTHING : ZERO_WEIGHTS);
+    if (job->parallel.offload == OFFLOAD_WEIGHTS)
+        state.weight_bytes += (whole ? frozen : (frozen + ranks - 1) / ranks) * precision_weight_bytes(job->precision);
+    return state;
 }
 
 uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers)
@@ -53,6 +59,15 @@ uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_lay
 {
     return parallel_sums_on_host(job) ? parallel_host_sum_bytes(job, layers)
                                       : parallel_host_state(job, layers).gradient_bytes;
+}
+
+bool parallel_fetches_again(const struct job *job, uint32_t chunk)
+{
+    const struct parallel_layers layers = parallel_layers(job, chunk);
+    if (!parallel_is_carried_out(&job->parallel) || !pipeline_has_halves(job->parallel.schedule)) return false;
+    for (uint64_t layer = layers.first; layer < layers.first + layers.count; layer++)
+        if (network_layer_rank(&job->network, layer) > 0) return true;
+    return chunk == 0;
 }
 
 /* Checks that each replica makes one pass over each chunk per minibatch, as `what` requires. */

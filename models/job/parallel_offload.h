@@ -71,6 +71,10 @@ uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_lay
 /* Returns the state that each rank has on its host or, for weights and states, on storage; 0 without offloading. */
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers);
 
+/* Returns true if the second unit of a carried-out job's backward pass reads weights that passes fetch: of the
+ * embedding, and of adapters, whose gradients are products with each other's weights. */
+bool parallel_fetches_again(const struct job *job, uint32_t chunk);
+
 /* Checks offloading and swapping. Errors: STATUS_BAD_INPUT with a message but without a position. */
 MUST_CHECK enum status parallel_offload_check(const struct job *job, struct error *err);
 

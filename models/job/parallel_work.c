@@ -361,6 +361,13 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
+/* Returns true if a layer's norms may be trained: adapters freeze them. */
+static bool trains_norms(const struct network *network, uint64_t layer)
+{
+    if (!network->trained) return true;
+    return network->trained->rank == 0 && network_layer_trained_parameters(network, layer) > 0;
+}
+
 /* Returns true if the pass includes the forward pass of an embedding or a head, which the executor computes in backward
  * passes. */
 static bool goes_forward(const struct job *job, enum parallel_pass pass, bool head)
@@ -453,7 +460,6 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     struct exchange list = {.items = out,
                             .sequence = job->parallel.sequence,
                             .ours = parallel_is_carried_out(&job->parallel),
-                            .norms = parallel_is_carried_out(&job->parallel) && !network->trained,
                             .norm_bytes = network->width * (network_traits(network)->no_mean ? 1 : 2) * sizeof(float),
                             .overlap = job->parallel.overlap,
                             .exposed = job->parallel.exposed || parallel_is_carried_out(&job->parallel)};
@@ -473,6 +479,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
         uint64_t rows = job->microbatch * network_layer_tokens(network, layer, job->sequence);
         list.row_bytes = rows * network->width * precision_bytes(job->precision);
         list.statistic_bytes = rows * precision_bytes(PRECISION_FP32);
+        list.norms = list.ours && trains_norms(network, layer);
         switch (network_layer_kind(network, layer)) {
         case LAYER_EMBEDDING: embedding_exchange(&list, job, pass); break;
         case LAYER_BLOCK: blocks_exchange(&list, job, layer, next - layer, pass); break;

@@ -32,6 +32,7 @@
 
 #include "base/try.h"
 #include "models/job/chunk_memory.h"
+#include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 #include "planner/check/plan_checker.h"
 
@@ -40,12 +41,14 @@ struct plan_check_offload_shares {
     const struct parallel *parallel;
     uint32_t chunk, global;
     struct rank_state host, whole; /* of each rank there; of all together */
+    uint64_t refreshed_bytes;      /* of the device's state, once shares of its weights are gathered */
     uint64_t step_bytes;           /* of the gradient, or sum, that a rank steps by */
     bool carried_out;
     bool adds_table;               /* the step adds the last chunk's gradient of a tied table */
     uint32_t last;                 /* chunk */
     uint64_t table_bytes, raised_table_bytes; /* of the first chunk's table in the weights of a pass, and from each
-                                                 rank */
+                                                 rank ... */
+    uint64_t raised_table_offset;             /* ... whose state has it there */
 };
 
 /* Takes the sizes of the executor's buffers. The weights of a rank are those that go up after a step. */
@@ -59,10 +62,12 @@ static void find_carried_out(struct plan_check_offload_shares *s, struct paralle
     s->whole = (struct rank_state){.weight_bytes = own.whole_weight_bytes};
     if (own.gathers_table) s->table_bytes = own.whole_weight_bytes - own.table_weights_offset;
     s->raised_table_bytes = own.raised_table_bytes;
+    s->raised_table_offset = own.raised_table_offset;
+    s->refreshed_bytes = own.device_state_bytes;
     s->step_bytes = own.gradient_bytes;
     s->last = chunks - 1;
-    s->adds_table = s->chunk == 0 && chunks > 1 && s->job->network.tied_head && parallel_joined_bytes(s->job) == 0 &&
-                    !job_clips(s->job); /* its NORM does */
+    s->adds_table = s->chunk == 0 && chunks > 1 && parallel_trains_table(s->job) &&
+                    parallel_joined_bytes(s->job) == 0 && !job_clips(s->job); /* its NORM does */
 }
 
 static struct plan_check_offload_shares closed_forms(const struct checker *c, uint32_t job, uint32_t shard)
@@ -75,6 +80,7 @@ static struct plan_check_offload_shares closed_forms(const struct checker *c, ui
                                               .global = c->plan->job_first_shard[job] + shard,
                                               .host = parallel_host_state(of, layers),
                                               .whole = parallel_whole_state(of, layers),
+                                              .refreshed_bytes = parallel_whole_state(of, layers).weight_bytes,
                                               .step_bytes = parallel_host_gradient_bytes(of, layers)};
 }
 
@@ -348,6 +354,7 @@ static enum status claim_table(struct checker *c, const struct plan_check_offloa
     TRY(check_add_claim(c, access,
                         (struct check_claim){.thing = check_shard_thing(s->global - s->chunk, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .offset_bytes = offset,
+                                                        .thing_offset = s->raised_table_offset,
                                                         .bytes = s->raised_table_bytes}));
     return check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_WEIGHTS),
                                                            .clock = CHECK_CLOCK_STEP, .makes = true,
@@ -383,8 +390,8 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
         return claim(c, s, access, CHECK_THING_REDUCED_GRADIENT, CHECK_CLOCK_MICROBATCH, true, s->host.gradient_bytes);
     }
     TRY(claim(c, s, access, CHECK_THING_STATE, CHECK_CLOCK_STEP, false, s->host.weight_bytes));
-    return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true,
-                 whole);
+    if (pass == PLAN_GATHER) return claim(c, s, access, CHECK_THING_WEIGHTS, CHECK_CLOCK_STEP, true, whole);
+    return claim(c, s, access, CHECK_THING_STATE, CHECK_CLOCK_STEP, true, s->refreshed_bytes);
 }
 
 /* Checks the hosts' all-reduce in place, for states that are not split: ranks' gradients become their sum. */

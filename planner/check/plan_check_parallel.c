@@ -191,7 +191,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
     case CHECK_OPERAND_TABLE_GRADIENT:
     case CHECK_OPERAND_HANDOVER: return use_of_carried_out(v, operand);
     case CHECK_OPERAND_WEIGHTS:
-        if (apart && second && v->chunk == 0) return USE_READ; /* the embedding's */
+        if (apart && second && parallel_fetches_again(v->job, v->chunk)) return USE_READ;
         return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case CHECK_OPERAND_GRADIENT:
@@ -338,13 +338,14 @@ static enum status claim_norms(struct checker *c, const struct check_parallel_vi
 static enum status claim_raised(struct checker *c, const struct check_parallel_view *v,
                                 const struct plan_access *access)
 {
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
     const uint64_t all = check_operand_bytes(c, v, CHECK_OPERAND_WEIGHTS), table = check_gathered_table_bytes(v);
     TRY(check_add_claim(c, access, (struct check_claim){.thing = check_shard_thing(v->global, CHECK_THING_STATE),
                                                         .clock = CHECK_CLOCK_STEP, .bytes = all - table}));
     return check_add_claim(c, access,
                            (struct check_claim){.thing = check_shard_thing(v->global - v->chunk, CHECK_THING_STATE),
-                                                           .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table,
-                                                           .bytes = table});
+                                                .clock = CHECK_CLOCK_STEP, .offset_bytes = all - table,
+                                                .thing_offset = own.raised_table_offset, .bytes = table});
 }
 
 /* Claims an operand as found and left. A pass adds a microbatch to a sum, an update a step to a state; LOAD makes

@@ -217,7 +217,8 @@ static enum status check_raised_copies(struct checker *c, const struct check_par
         const struct plan_buffer *from = check_buffer_of(c, &ends[0]), *to = check_buffer_of(c, &ends[1]);
         const bool table = from->shard != v->chunk;
         if (is_of_storage(op)) {
-            TRY(check_stored_copy(c, op, table ? 0 : v->chunk, table ? own.raised_table_bytes : read_bytes(v)));
+            TRY(check_stored_copy(c, op, table ? 0 : v->chunk, table ? own.raised_table_offset + own.raised_table_bytes
+                                                                     : read_bytes(v)));
             reads[table]++;
             continue;
         }
@@ -226,10 +227,10 @@ static enum status check_raised_copies(struct checker *c, const struct check_par
             continue;
         }
         const uint64_t wanted = table ? own.raised_table_bytes : own.raised_bytes;
-        const uint64_t offset = table ? own.table_weights_offset : 0;
+        const uint64_t offset = table ? own.table_weights_offset : 0, home = table ? own.raised_table_offset : 0;
         if (from->kind != home_of_states(v) || to->kind != BUFFER_PARAMETERS ||
-            (table && (from->shard != 0 || !own.gathers_table)) || op->bytes != wanted || ends[0].offset_bytes != 0 ||
-            ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
+            (table && (from->shard != 0 || !own.gathers_table)) || op->bytes != wanted ||
+            ends[0].offset_bytes != home || ends[1].offset_bytes != offset || op->stream != STREAM_H2D)
             return check_fail(c, CHECK_RULE_WORK,
                               "copies %" PRIu64 " bytes of the %s to %" PRIu64 " (expected %" PRIu64
                               " of the %s to %" PRIu64 ")",

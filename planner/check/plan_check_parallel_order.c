@@ -159,11 +159,11 @@ static uint64_t flushed_before(const struct job *job, uint64_t minibatch)
     return parallel_flushed_before(job, min_u64(minibatch, job->minibatches));
 }
 
-/* Returns how often the weights of a chunk are gathered for a microbatch: for a forward and a backward pass, whose
- * second unit passes over the embedding again. */
+/* Returns how often the weights of a chunk are gathered for a microbatch: for a forward and a backward pass, perhaps
+ * for each unit of this. */
 static uint64_t gathers_each(const struct job *job, uint32_t chunk)
 {
-    return parallel_is_carried_out(&job->parallel) && pipeline_has_halves(job->parallel.schedule) && chunk == 0 ? 3 : 2;
+    return parallel_fetches_again(job, chunk) ? 3 : 2;
 }
 
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,

@@ -153,7 +153,7 @@ void parallel_job_emit_reset(struct parallel_job *s, uint32_t r)
 
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
-    if (s->of[r].whole_weight_bytes == 0 || (s->carried_out && parallel_drains(s->job))) return;
+    if (s->of[r].whole_weight_bytes + s->of[r].state_bytes == 0 || (s->carried_out && parallel_drains(s->job))) return;
     struct gang_unit u = gang_begin(s, r, PLAN_REFRESH, ends_minibatch);
     struct gang_accesses up = {0}, whole = {0};
     if (s->carried_out && (!s->parallel->delayed || s->stepped == s->chunks)) reset_sum(&u); /* it is on the host */

@@ -453,7 +453,8 @@ void gang_access_raised_table(struct gang_unit *u, struct gang_accesses *a)
     const uint32_t r = u->r;
     u->r = 0;
     u->chunk = &u->s->of[0];
-    access_shares(u, a, 2, own->raised_table_bytes);
+    access_shares(u, a, 2, own->raised_table_offset + own->raised_table_bytes);
+    a->of[a->count - 1].offset_bytes = own->raised_table_offset;
     u->r = r;
     u->chunk = own;
 }

@@ -36,6 +36,7 @@ static void size_carried_out(struct parallel_job *s, uint32_t r)
     chunk->whole_gradient_bytes = memory.whole_gradient_bytes;
     if (memory.splits_states) chunk->whole_weight_bytes = memory.whole_weight_bytes;
     chunk->raised_table_bytes = memory.raised_table_bytes;
+    chunk->raised_table_offset = memory.raised_table_offset;
     if (memory.gathers_table) chunk->gathered_table_bytes = memory.whole_weight_bytes - memory.table_weights_offset;
     chunk->level_bytes = memory.level_bytes;
     chunk->loss_bytes = memory.loss_bytes;
@@ -386,7 +387,9 @@ static void place_staged(struct parallel_job *s, uint32_t index)
         const struct rank_state *host = &s->of[r].host;
         if (s->of[r].stage != index) continue;
         weights->bytes = max_u64(weights->bytes,
-                                 parallel_job_range_bytes(max_u64(s->of[r].read_bytes, s->of[r].raised_table_bytes)));
+                                 parallel_job_range_bytes(max_u64(s->of[r].read_bytes,
+                                                                  s->of[r].raised_table_offset +
+                                                                      s->of[r].raised_table_bytes)));
         states->bytes = max_u64(states->bytes, parallel_job_range_bytes(host->weight_bytes + host->state_bytes));
     }
     weights->slots = states->slots = STAGED_SLOTS;

@@ -113,7 +113,7 @@ struct parallel_job_chunk {
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
     uint64_t gathered_table_bytes;                           /* of whole weights: the tied table of the first chunk */
-    uint64_t raised_table_bytes;                             /* of that table, from each rank's host */
+    uint64_t raised_table_bytes, raised_table_offset;        /* of that table, from there in each rank's host state */
     struct rank_state host; /* of each rank, where states are offloaded: the weights are those that go up */
     uint64_t read_bytes;    /* of these, with storage: what is read to go up, or to the device's state */
     uint64_t level_bytes, level_offset, loss_bytes; /* carried out: partial sums; the loss with its own */
@@ -187,11 +187,10 @@ static inline const struct parallel_job_stage *parallel_job_stage_of(const struc
     return &s->stages[s->of[chunk].stage];
 }
 
-/* Return true for steps that multiply by weights, and passes that make gradients. Carried out, the first chunk's second
- * unit passes over the embedding. */
+/* Return true for steps that multiply by weights, and passes that make gradients. */
 static inline bool parallel_job_uses_weights(const struct parallel_job *s, const struct pipeline_step *step)
 {
-    return step->pass != PIPELINE_WEIGHT || (s->carried_out && step->chunk == 0);
+    return step->pass != PIPELINE_WEIGHT || parallel_fetches_again(s->job, step->chunk);
 }
 static inline bool parallel_job_makes_gradient(uint32_t pass)
 {

@@ -69,7 +69,7 @@ static void emit_update_below(struct parallel_job *s, uint32_t r, bool ends_mini
     gang_access(&step, gradient, GANG_CHANGE);
     if (job_clips(s->job)) {
         gang_access(&step, gang_job_buffer(&u, BUFFER_NORMS, false, memory_norm_bytes(&s->job->network)), ACCESS_READ);
-    } else if (r == 0 && gang_shares_table(s)) {
+    } else if (r == 0 && gang_shares_table(s) && parallel_trains_table(s->job)) {
         struct gang_unit last = u;
         last.r = s->chunks - 1;
         gang_access(&step, gang_host_buffer(&last, BUFFER_GRADIENT, 0, s->of[last.r].host.gradient_bytes), ACCESS_READ);
@@ -91,7 +91,7 @@ void parallel_job_emit_norm(struct parallel_job *s, uint32_t r)
     gang_compute(&u, PLAN_NORM, gang_work(&u, PARALLEL_NORM), &a);
     gang_tensor_collectives(&u, PARALLEL_NORM, false, STREAM_COMPUTE, a.of[1].buffer);
     gang_access(&norms, a.of[1].buffer, GANG_CHANGE);
-    if (parallel_splits(s->parallel, ZERO_STATES))
+    if (parallel_splits(s->parallel, ZERO_STATES) && own_norm_bytes(&u) > 0)
         gang_in_data_group(&u, COLLECTIVE_ALL_REDUCE, own_norm_bytes(&u), &norms);
     add_loss(&u);
     add_norms_copy(&u, false);

@@ -113,7 +113,8 @@ static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
     else gang_access_sum(&u, &a);
     const uint32_t gradient = a.of[a.count - 1].buffer;
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_LAST);
-    if (s->carried_out && (r == 0 || !u.chunk->gathers)) gang_access_weights(&u, &a);
+    if (s->carried_out && (parallel_fetches_again(s->job, r) || !u.chunk->gathers))
+        gang_access_weights(&u, &a);
     if (r == 0) gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_workspace(&u, &a, GANG_MAKE | ACCESS_RELEASE);
     gang_compute(&u, PLAN_BACKWARD_WEIGHT, gang_work(&u, PARALLEL_WEIGHT), &a);

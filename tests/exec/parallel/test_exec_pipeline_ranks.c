@@ -3,7 +3,8 @@
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
  * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
  * encoded gradients, delayed updates, states in storage, asynchronous pipelines that clip or share a table,
- * products in pieces, and experts in tensor groups. The measured trace has the same operations, in the same order.
+ * products in pieces, and experts in tensor groups. Some networks have adapters or frozen layers. The
+ * measured trace has the same operations, in the same order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -237,6 +238,17 @@ static bool is_tied(const char *config)
     return !strstr(config, "vit") && !strstr(config, "\"tie_word_embeddings\": false");
 }
 
+/* Draws adapters, or frozen layers: the first ones, or one in the middle. */
+static void draw_trained(uint64_t seed, uint64_t *key, struct way *w)
+{
+    static const uint64_t layers[][1][2] = {{{0, 2}}, {{3, 3}}};
+    const uint64_t drawn = random_below(seed, (*key)++, 6);
+    if (drawn < 2)
+        w->job.freeze = (struct network_freeze){.layers = layers[drawn], .layer_count = 1};
+    else if (drawn < 4 && cut_job_clips(w->job.config))
+        w->job.adapter = (struct job_adapter){.rank = 3, .alpha = 20, .all_linear = true};
+}
+
 /* Draws what the network and the executor can do. */
 static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *w)
 {
@@ -262,6 +274,7 @@ static void draw_way(uint64_t seed, uint64_t n, const char *config, struct way *
     if (random_below(seed, key++, 2) && kind != WAY_SLICES && parallel_devices(&w->parallel) <= 6)
         draw_tensor(seed, &key, w);
     draw_offload(seed, &key, w);
+    draw_trained(seed, &key, w);
     w->job.keeps_best = w->job.every > 0 && random_below(seed, key++, 2);
     w->job.parallel = &w->parallel;
     w->job.devices = (uint32_t)parallel_devices(&w->parallel);

@@ -89,7 +89,6 @@ static void test_bits_of_one_device(void **state)
             const uint64_t at = 16 * (c * CASES + n);
             struct cut_job s = cut_job_draw(seed, c * CASES + n, configs[c]), alone;
             struct cut_job_outcome wanted, found;
-            s.offload = s.weights_below = s.stored = false;
             s.precision = (uint32_t)random_below(seed, 5000000 + at, PRECISION_COUNT);
             draw_trained(seed, 6000000 + at, c, &s);
             alone = s;
@@ -111,7 +110,8 @@ static struct job_cut draw_cut(uint64_t seed, uint64_t n, uint32_t data)
     return cut;
 }
 
-/* States and gradients may be split. Levels 0 and 1 add up in one order, and all do with one microbatch each. */
+/* States, gradients and weights may be split, and on the host. Levels 0 and 1 add up in one order, and all do with one
+ * microbatch each. */
 static void test_bits_of_equal_replicas(void **state)
 {
     (void)state;
@@ -133,7 +133,12 @@ static void test_bits_of_equal_replicas(void **state)
             s.cut = &first;
             run(&s, 0, &wanted);
             s.cut = &second;
-            s.zero = (uint32_t)random_below(seed, at + 6, each == 1 ? 3 : 2);
+            s.zero = (uint32_t)random_below(seed, at + 6, each == 1 ? 4 : 2);
+            s.prefetch = (uint32_t)random_below(seed, at + 9, 3);
+            s.offload = random_below(seed, at + 8, 2);
+            s.weights_below = s.offload && random_below(seed, at + 10, 2) && second.schedule != PIPELINE_ZB_H1 &&
+                              (s.zero == ZERO_WEIGHTS || (s.zero == ZERO_NOTHING && each == 1));
+            s.stored = random_below(seed, at + 11, 3) == 0;
             s.recompute = random_below(seed, at + 7, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
             run(&s, seed + n, &found);
             cut_job_same(&wanted, &found, &s);
@@ -194,18 +199,16 @@ static void test_groups(void **state)
     (void)state;
     const uint64_t seed = support_seed("groups");
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
-        for (uint64_t n = 0; n < CASES / 2 && c != 2; n++) {
+        for (uint64_t n = 0; n < CASES / 2; n++) {
             const uint64_t at = 16 * (c * CASES + n);
             struct parallel p = {.tensor = 2, .pipeline = 1 + (uint32_t)random_below(seed, at, 2), .data = 1,
                                  .chunks = 1, .prefetch = 1, .schedule = PIPELINE_1F1B,
                                  .sequence = random_below(seed, at + 1, 2)};
             struct cut_job_outcome alone, first, found;
             struct cut_job s = {.config = configs[c], .microbatches = 4, .steps = 6, .every = 4, .held_out = 1,
-                                .precision = c == 4 ? PRECISION_FP32 : (uint32_t)random_below(seed, at + 2, 2),
-                                .adapter = {.rank = 1 + random_below(seed, at + 3, 4), .alpha = 20,
-                                            .all_linear = c != 4, .targets = c == 4 ? targets[1] : NULL,
-                                            .target_count = c == 4}};
-            if (random_below(seed, at + 4, 2)) s.clip = 0.2;
+                                .precision = c == 4 ? PRECISION_FP32 : (uint32_t)random_below(seed, at + 2, 2)};
+            draw_trained(seed, 6000000 + at, c, &s);
+            if (random_below(seed, at + 4, 2) && cut_job_clips(configs[c])) s.clip = 0.2;
             run(&s, 0, &alone);
             s.parallel = &p;
             run(&s, 0, &first);
@@ -218,8 +221,10 @@ static void test_groups(void **state)
             run(&s, seed + n, &found);
             cut_job_same(&first, &found, &s);
             p.data = 2;
+            s.microbatches = n % 2 ? 2 : 4;
             run(&s, 0, &first);
-            p.zero = 1;
+            p.zero = n % 2 ? ZERO_WEIGHTS : ZERO_STATES;
+            p.offload = n % 4 > 1 ? OFFLOAD_STATES : OFFLOAD_NOTHING;
             run(&s, seed + n, &found);
             if (s.clip > 0) continue; /* shares add up their squares in another order */
             cut_job_same(&first, &found, &s);
@@ -254,31 +259,16 @@ static void test_exchanged_bytes(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    static const struct {
-        uint32_t tensor, zero, offload;
-        const char *what;
-    } cases[] = {{2, 0, 0, "tensor groups"}, {1, 3, 0, "'zero' 3"}, {1, 1, OFFLOAD_STATES, "'offload'"}};
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
-        for (uint32_t adapts = 0; adapts < 2; adapts++) {
-            struct job_set jobs;
-            struct error err = {0};
-            char wanted[128];
-            if (cases[i].tensor > 1 && adapts) continue; /* they have groups */
-            test_network_jobs(&jobs, 1, configs[1], 1);
-            struct job *const job = &jobs.jobs[0];
-            job->microbatches = 4;
-            job->parallel = (struct parallel){.tensor = cases[i].tensor, .pipeline = 2, .data = 2, .chunks = 1,
-                                              .schedule = PIPELINE_1F1B, .zero = cases[i].zero,
-                                              .offload = cases[i].offload};
-            if (adapts) job->adapter = (struct job_adapter){.rank = 2, .alpha = 4, .all_linear = true};
-            else job->freeze = (struct network_freeze){.layers = ranges[0], .layer_count = 1};
-            support_train_only(job, &jobs.arena);
-            assert_int_equal(parallel_check(job, &err), STATUS_BAD_INPUT);
-            snprintf(wanted, sizeof wanted, "'parallel' with %s beside '%s' is not supported (expected none)",
-                     cases[i].what, adapts ? "adapter" : "freeze");
-            assert_string_equal(err.text, wanted);
-            job_set_release(&jobs);
-        }
+    struct job_set jobs;
+    struct error err = {0};
+    test_network_jobs(&jobs, 1, configs[1], 1);
+    struct job *const job = &jobs.jobs[0];
+    job->parallel = (struct parallel){.tensor = 2, .pipeline = 1, .data = 1, .chunks = 1, .tensor_pieces = 2};
+    job->adapter = (struct job_adapter){.rank = 2, .alpha = 4, .all_linear = true};
+    support_train_only(job, &jobs.arena);
+    assert_int_equal(parallel_check(job, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "'parallel' with 'tensor_pieces' beside 'adapter' is not supported (expected none)");
+    job_set_release(&jobs);
 }
 
 int main(void)
