@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
  * later than the plan of any policy, any way and any schedule of pipelines, and hardly later with other activations;
  * the row of `--policy all` is the plan of `--policy optimal`; a plan is called optimal only if none is faster; long
@@ -28,7 +28,8 @@
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 
-enum { ROUNDS = SUPPORT_ROUNDS(24), ITERATIONS = 25, TEXT_BYTES = 4096 };
+enum { ITERATIONS = 25, TEXT_BYTES = 4096 };
+#define ROUNDS support_rounds(9, 24)
 
 static const double rounding = 1e-9;
 

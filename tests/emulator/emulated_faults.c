@@ -195,7 +195,7 @@ static void test_the_run_fails(void **state)
 static void test_going_on_after_a_loss(void **state)
 {
     (void)state;
-    enum { ROUNDS = 6, WORK_MIN = 100, WORK_MAX = 1200 }; /* opening takes 60 */
+    enum { ROUNDS = 4, WORK_MIN = 100, WORK_MAX = 1200 }; /* opening takes 60 */
     const uint64_t seed = support_seed(__func__);
     struct outcome untouched, out;
     uint32_t losses = 0, checkpoints_used = 0;

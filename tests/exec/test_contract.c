@@ -338,7 +338,7 @@ static void check_clipping(const struct subject *subject, const struct planner_o
 /* Returns true for cases of the grid that are carried out. */
 static bool is_drawn(uint64_t draw)
 {
-    return random_below(draw, 99, support_rounds(2, 1)) == 0;
+    return random_below(draw, 99, support_rounds(4, 1)) == 0;
 }
 
 /* Counts the cases that the draws of all subjects covered. */

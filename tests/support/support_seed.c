@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 
-uint64_t support_rounds(uint64_t few, uint64_t all)
+uint32_t support_rounds(uint32_t few, uint32_t all)
 {
     return getenv("SPILLWAY_ROUNDS") ? SUPPORT_ROUNDS(all) : SUPPORT_ROUNDS(few);
 }

@@ -22,6 +22,6 @@ uint64_t support_seed(const char *test_name);
 
 /* Returns SUPPORT_ROUNDS(few), or in the slow set, whose environment has SPILLWAY_ROUNDS, SUPPORT_ROUNDS(all). A test
  * with "all rounds: slow" in its first line is in both sets. */
-uint64_t support_rounds(uint64_t few, uint64_t all);
+uint32_t support_rounds(uint32_t few, uint32_t all);
 
 #endif

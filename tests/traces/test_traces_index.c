@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * The index of traces (traces/trace_index.h) and their writer: a window read with the index equals the window read
  * without it; the rest of the trace is not read; a wrong index is refused; spans in any order are sorted by their
  * numbers.
@@ -224,7 +224,7 @@ static void windows_of_a_wrong_index_end(void **state)
     char *text = text_of_long(&length);
     char *blocks = strstr(text, "\"span_blocks\": [");
     size_t room = (size_t)(text + length - blocks);
-    for (uint64_t round = 0; round < SUPPORT_ROUNDS(300); round++) {
+    for (uint64_t round = 0; round < support_rounds(80, 300); round++) {
         struct error err = {0};
         enum status status;
         const struct trace_part part = {.from_s = random_unit(seed, 3 * round) * 10000, .minibatches = round % 2 * 500};

@@ -20,6 +20,7 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_memory.h"
 #include "tests/support/support_rows.h"
+#include "tests/support/support_seed.h"
 
 #ifndef SPILLWAY_CUDA
 
@@ -33,10 +34,10 @@ int main(void)
 
 #include "exec/cuda/kernels_cuda_launch.h"
 
-#ifdef SPILLWAY_EMULATED /* each run takes seconds */
-enum { STEPS = 2 };
+#ifdef SPILLWAY_EMULATED /* each run takes seconds: a quarter is drawn */
+enum { STEPS = 2, EACH = 4 };
 #else
-enum { STEPS = 4 };
+enum { STEPS = 4, EACH = 1 };
 #endif
 enum { JOBS = 3, SIZES_MAX = 5, FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
 
@@ -122,8 +123,8 @@ static bool outcome_of(const struct subject *subject, const char *backend, uint6
     return true;
 }
 
-/* Returns the number of plans. */
-static uint32_t check_contract(const struct subject *subject, bool tf32)
+/* Returns the number of plans. `drawn`: which of EACH are carried out. */
+static uint32_t check_contract(const struct subject *subject, bool tf32, uint64_t drawn)
 {
     struct outcome alone, host;
     uint32_t ran = 0;
@@ -148,6 +149,7 @@ static uint32_t check_contract(const struct subject *subject, bool tf32)
         for (uint32_t mode = 0; mode <= ACTIVATIONS_COUNT; mode++) {
             struct outcome outcome;
             const uint32_t activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO;
+            if ((drawn + m + mode) % EACH != 0) continue;
             if (!outcome_of(subject, "cuda", sizes[m], "sharded-lrtf", activations,
                             m * 10 + mode + 1, tf32, &outcome))
                 continue;
@@ -165,6 +167,7 @@ static void test_contract(void **state)
 {
     (void)state;
     support_need_gpu();
+    const uint64_t seed = support_seed("grid") % EACH;
     char folder[SUPPORT_FOLDER_BYTES];
     support_folder_make(folder);
     snprintf(rows_path, sizeof rows_path, "%s/a.rows", folder);
@@ -176,9 +179,9 @@ static void test_contract(void **state)
 #endif
     for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
         for (int tf32 = 0; tf32 < TF32_END; tf32++) {
-            const uint32_t ran = check_contract(&subjects[i], tf32);
+            const uint32_t ran = check_contract(&subjects[i], tf32, seed + i);
             print_message("%.22s...: %u plans, the same bits\n", subjects[i].config, ran);
-            assert_true(ran >= 2);
+            assert_true(ran >= 1);
         }
     support_folder_remove(folder);
 }

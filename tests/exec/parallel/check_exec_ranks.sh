@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Several processes carry out one plan with the bits of one; each that ends early ends the others.
-# label: long
+# label: long, all rounds: slow (every number of processes, not one that is drawn)
 # also uses: mpirun
 #
 # usage: check_exec_ranks.sh SOURCE_FOLDER BUILD_FOLDER
@@ -57,6 +57,10 @@ await_step() { # STEP
     done
 }
 plans=()
+# The numbers of processes to try are in `numbers`.
+draw_numbers() {
+    if [[ ${SPILLWAY_ROUNDS:-} ]]; then numbers=(2 3 4); else numbers=($((2 + RANDOM % 3))); fi
+}
 
 # The bits of one process, whatever the number of processes, with and without replicas, with tied and untied tables.
 plan both 4 '"minibatches": 4, "parallel": {"pipeline": 2, "data": 2, "schedule": "1f1b"}'
@@ -90,7 +94,8 @@ for name in "${all[@]}"; do
     # shellcheck disable=SC2086 # words
     spillway-exec run $name.json --quiet --log $name.log ${options[$name]-}
     mv a.safetensors $name.safetensors
-    for n in 2 3 4; do
+    draw_numbers
+    for n in "${numbers[@]}"; do
         # shellcheck disable=SC2086 # words
         begin $n $name.json --log many.log ${options[$name]-}
         for ((r = 0; r < n; r++)); do
@@ -116,7 +121,8 @@ spillway plan turns-jobs.json --hw host-2-cores --devices 4 --device-memory 64Mi
 spillway-exec run turns.json --quiet
 mv a.safetensors turns-a.safetensors
 mv b.safetensors turns-b.safetensors
-for n in 2 3 4; do
+draw_numbers
+for n in "${numbers[@]}"; do
     begin $n turns.json --dispatch live --policy random --seed "$RANDOM" --executed-order order.json
     for ((r = 0; r < n; r++)); do
         await $r

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checkpoints of several processes: one file free of layout, from which any number of them goes on with the same bits.
-# label: long
+# label: long, all rounds: slow (more kills)
 # also uses: mpirun
 #
 # usage: check_exec_ranks_resume.sh SOURCE_FOLDER BUILD_FOLDER
@@ -17,7 +17,7 @@ cd "$work"
 export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work TMPDIR=$work
 seed=${SPILLWAY_TEST_SEED:-$RANDOM}
 RANDOM=$seed
-kills=${SPILLWAY_TEST_CASES:-6}
+if [[ ${SPILLWAY_ROUNDS:-} ]]; then kills=12; else kills=2; fi
 counts=(1 2 4)
 echo "seed $seed (SPILLWAY_TEST_SEED repeats it)"
 cp "$source"/LICENSE text.txt

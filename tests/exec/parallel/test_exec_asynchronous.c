@@ -22,7 +22,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-#define CASES support_rounds(6, 24)
+#define CASES support_rounds(3, 24)
 
 static struct job draw(uint64_t seed, uint64_t n, const struct job *from, const char *config)
 {

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Parallel jobs keep the weights of their best evaluation.
  *
  * For every family, random stages, replicas, tensor groups, shares, offloading and precisions, with random pauses on
@@ -23,7 +23,8 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 6, CASES = SUPPORT_ROUNDS(10) };
+enum { STEPS = 6 };
+#define CASES support_rounds(4, 10)
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Delayed updates (ZeRO-Offload) have the bits of a slow reference that keeps every version of the weights
  * (tests/support/exec/support_reference_run.h): a minibatch computes with the weights before the last update, which the
  * host makes meanwhile, but for the first minibatch after a flush.
@@ -21,7 +21,8 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = SUPPORT_ROUNDS(6), MINIBATCHES_MAX = 7 };
+enum { MINIBATCHES_MAX = 7 };
+#define CASES support_rounds(2, 6)
 
 /* Draws a job; `exactly`: without norms of shares, which have the reference's bits only to rounding. */
 static struct job draw(uint64_t seed, uint64_t n, const char *config, const struct job *from, bool exactly)

@@ -28,7 +28,7 @@
 #include "tests/support/support_seed.h"
 
 enum { STEPS = 6, MANY_STEPS = ROUGH_JOB_STEPS_MAX };
-#define CASES support_rounds(3, 10)
+#define CASES support_rounds(1, 10)
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 24, \"n_head\": 12, \"n_positions\": 16, "

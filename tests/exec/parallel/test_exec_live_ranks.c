@@ -1,4 +1,4 @@
-/* label: long
+/* label: long, all rounds: slow
  * Parallel jobs dispatched live in several processes: rank 0 asks the policy, and all walk the order that it tells.
  *
  * Random workloads on random numbers of processes, with random pauses on every stream and NaN in all memory that was
@@ -37,7 +37,8 @@
 #include "tests/support/support_seed.h"
 
 enum { READING = 2 }; /* the job that reads a file in some tests, on ranks 0 and 1 of 3 */
-enum { RANKS_MOST = 4, PATIENCE_S = 60, KILL_PATIENCE_S = 8, CASES = SUPPORT_ROUNDS(24), KILLS = 6 };
+enum { RANKS_MOST = 4, PATIENCE_S = 60, KILL_PATIENCE_S = 8, KILLS = 6 };
+#define CASES support_rounds(8, 24)
 
 static const char *const asked[] = {"sharded-lrtf", "lrtf-emptiest", "srtf", "fifo", "random", "spill-sequential",
                                     BINARY_DIR "/policies/good.so"};

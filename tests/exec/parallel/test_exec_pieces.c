@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Jobs that stop and go on elsewhere, in another layout.
  *
  * Random pieces of a training, each spilled, resident, a pipeline, of replicas that split states, or of a tensor group,
@@ -41,10 +41,11 @@
 #ifdef SPILLWAY_EMULATED
 #include "tests/emulator/emulator_faults.h"
 #define BACKEND "cuda"
-enum { CASES = 1, EACH = 2, THREADS = 0, PLACE = PLANNER_PLACE_DEVICE }; /* a case takes many seconds */
+enum { CASES = 1, EACH = 4, THREADS = 0, PLACE = PLANNER_PLACE_DEVICE }; /* a case takes many seconds */
 #else
 #define BACKEND "host"
-enum { CASES = SUPPORT_ROUNDS(8), EACH = 1, THREADS = 1, PLACE = PLANNER_AUTO };
+enum { EACH = 1, THREADS = 1, PLACE = PLANNER_AUTO };
+#define CASES support_rounds(2, 8)
 #endif
 
 enum { STEPS = 6, DEVICES = 4, PIECES_MOST = 4 };

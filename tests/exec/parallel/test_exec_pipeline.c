@@ -24,7 +24,7 @@
 #include "tests/support/support_seed.h"
 
 enum { TREES = 8 };
-#define CASES support_rounds(8, 32)
+#define CASES support_rounds(4, 32)
 #define FAMILY_CASES support_rounds(2, 8)
 
 /* Runs case n of a network spilled on one device, and as a pipeline. */

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Parallel jobs over several processes have the bits of one process: random pipelines of all schedules, replicas,
  * unequal ones, shares, tensor groups with cut rows and without, and offloaded states, on random numbers of processes,
  * with random pauses on every stream and NaN in all memory that was released; some keep their best weights. Then
@@ -25,7 +25,8 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { RANKS_MOST = 4, RANK_CASES = SUPPORT_ROUNDS(8), RANK_PATIENCE_S = 60 };
+enum { RANKS_MOST = 4, RANK_PATIENCE_S = 60 };
+#define RANK_CASES support_rounds(3, 8)
 
 /* What a rank tells: of rank 0, a hash of its trace, too. */
 struct rank_outcome {

@@ -25,10 +25,10 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-#define SHARE_CASES support_rounds(8, 32)
-#define CLIPPED support_rounds(4, 16)
-#define BELOW support_rounds(8, 32)
-#define SWAPPED support_rounds(5, 20)
+#define SHARE_CASES support_rounds(3, 32)
+#define CLIPPED support_rounds(2, 16)
+#define BELOW support_rounds(3, 32)
+#define SWAPPED support_rounds(2, 20)
 
 /* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if
  * `halves`. */

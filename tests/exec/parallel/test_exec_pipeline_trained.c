@@ -26,7 +26,7 @@
 #include "tests/support/planner/support_trained.h"
 #include "tests/support/support_seed.h"
 
-#define CASES support_rounds(8, 48)
+#define CASES support_rounds(3, 48)
 
 static const uint64_t ranges[][1][2] = {{{0, 0}}, {{0, 2}}, {{0, 4}}, {{3, 3}}, {{6, 7}}, {{1, 1}}, {{2, 4}}};
 static const char *const tensors[][2] = {{"*.ln_1.*", "h.0.*"}, {"*norm*", "*.layers.3.*"},

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Stages with unequal numbers of replicas have one device's losses and weights to rounding.
  *
  * For every family, random numbers of replicas of each stage, schedules, microbatches that do not divide evenly,
@@ -22,7 +22,8 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 4, CASES = SUPPORT_ROUNDS(8), STAGES_MAX = 3 };
+enum { STEPS = 4, STAGES_MAX = 3 };
+#define CASES support_rounds(3, 8)
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 24, \"n_head\": 4, \"n_positions\": 16, "

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Tensor groups that compute products in pieces ("tensor_pieces") have the same bits for any number of devices.
  *
  * Random jobs of every causal family, pieces, stages, replicas, schedules, ways to recompute, optimizers, clipping and
@@ -23,7 +23,8 @@
 #include "tests/support/support_folder.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = SUPPORT_ROUNDS(3), STEPS = 3, PIECES_MOST = 8 };
+enum { STEPS = 3, PIECES_MOST = 8 };
+#define CASES support_rounds(1, 3)
 
 #define SIZES \
     "\"num_hidden_layers\": 4, \"hidden_size\": 32, \"intermediate_size\": 40, \"max_position_embeddings\": 16, "

@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * Sequences that go through a pipeline in slices of tokens (terapipe) are trained like whole ones.
  *
  * For GPT-2 and Llama, random unequal slices, stages, replicas, shares, tensor groups, microbatches, ways to recompute,
@@ -27,7 +27,9 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { CASES = SUPPORT_ROUNDS(14), FAMILY_CASES = SUPPORT_ROUNDS(4), CAUSAL = 3, TOKENS = 16 };
+enum { CAUSAL = 3, TOKENS = 16 };
+#define CASES support_rounds(5, 14)
+#define FAMILY_CASES support_rounds(2, 4)
 
 /* Draws slices of at least one token each that make up the sequence. */
 static void draw_slices(uint64_t seed, uint64_t n, struct cut_job *s)

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include <hwloc.h>
+
 #include "cli/machine/cli_import_hwloc.h"
 #include "tests/support/fuzz_file.h"
 
@@ -11,7 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static hwloc_topology_t first; /* while there is one, hwloc does not load its plugins again */
     static struct import_report report;
+    if (!first && hwloc_topology_init(&first) != 0) abort();
     struct hardware machine = {0};
     struct error err = {0};
     struct fuzz_file file = fuzz_file_make(data, size);

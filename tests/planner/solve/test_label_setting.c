@@ -1,4 +1,4 @@
-/* label: medium
+/* label: medium, all rounds: slow
  * The label-setting dynamic program against trying everything and against branch and bound in depth; the bounds by
  * prices against schedules that exist; both directions; limits of width, memory, nodes and time.
  */
@@ -110,14 +110,14 @@ static void tiny(void **state)
     (void)state;
     uint32_t tried = 0;
     uint64_t seed = support_seed("layers of tiny instances");
-    for (uint32_t c = 0; c < SUPPORT_ROUNDS(150); c++) {
+    for (uint32_t c = 0; c < support_rounds(60, 150); c++) {
         struct instance in;
         if (!make_tiny(random_u64(seed, c), 3, 7, &in)) continue;
         check_optimum(&in, seed, random_u64(seed ^ 1, c), test_brute_force(&in));
         instance_release(&in);
         tried++;
     }
-    assert_true(tried > SUPPORT_ROUNDS(40));
+    assert_true(tried > support_rounds(12, 40));
 }
 
 /* More tasks than can be tried one after another: two exact methods that share neither bounds nor memory. */
@@ -125,7 +125,7 @@ static void small(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("layers of small instances");
-    for (uint32_t c = 0; c < SUPPORT_ROUNDS(40); c++) {
+    for (uint32_t c = 0; c < support_rounds(16, 40); c++) {
         struct instance in;
         if (!make_tiny(random_u64(seed, c), 6, 13, &in)) continue;
         check_optimum(&in, seed, random_u64(seed ^ 1, c), by_depth(&in));
@@ -181,7 +181,7 @@ static void prices(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("prices");
-    for (uint32_t c = 0; c < SUPPORT_ROUNDS(40); c++) {
+    for (uint32_t c = 0; c < support_rounds(16, 40); c++) {
         struct instance in;
         struct instance_bounds bounds = {0};
         struct timetable table = {0};

@@ -1,4 +1,4 @@
-/* Cycles of subplans that run side by side (planner/strategy/merge_cycle.h; label: medium).
+/* Cycles of subplans that run side by side (planner/strategy/merge_cycle.h; label: medium, all rounds: slow).
  *
  * Random paces give cycles within their room, and near enough. Plans of many minibatches in cycles have the same
  * tasks of each job, in the same order, as plans that are written out task by task, the same work for each stream, and
@@ -32,7 +32,8 @@ uint32_t merge_cycle_choose(struct merge_pace *paces, uint32_t count, double roo
     return writes_all ? 0 : choose(paces, count, room_s);
 }
 
-enum { ROUNDS = SUPPORT_ROUNDS(20000), PLANS = SUPPORT_ROUNDS(16), DEVICES = 4, PACES = 8, STREAMS_MAX = 64 };
+enum { ROUNDS = SUPPORT_ROUNDS(20000), DEVICES = 4, PACES = 8, STREAMS_MAX = 64 };
+#define PLANS support_rounds(6, 16)
 
 /* --- cycles ----------------------------------------------------------------------------------- */
 
