@@ -524,9 +524,9 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     covered.all_stored += s.all_stored;
     covered.some_stored += s.some_stored;
     covered.ran += s.ran;
-    assert_true(s.ran >= support_rounds(1, 10));
     /* in the whole grid each layer was a shard of its own at least once */
-    assert_true(s.shards_most >= JOBS * support_rounds(2, size_step == 1 ? 5 : 3));
+    assert_true(s.ran >= support_rounds(0, 10));
+    assert_true(s.shards_most >= JOBS * support_rounds(0, size_step == 1 ? 5 : 3));
 }
 
 static void test_same_bits(void **state)
@@ -536,15 +536,15 @@ static void test_same_bits(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
         check_same_bits(&subjects[i], i == 0 ? 1 : 2, random_mix(seed + i)); /* it takes a while */
     for (uint32_t i = 0; i < 2; i++) assert_true(covered.losses[i] > 0);
-    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= 3);
-    assert_true(covered.ran >= 200);
+    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) assert_true(covered.place[place] >= support_rounds(3, 9));
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= support_rounds(1, 3));
+    assert_true(covered.ran >= support_rounds(60, 200));
     assert_true(covered.all_stored > 0 && covered.some_stored > 0);
     print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);
-    assert_true(covered.mixed >= 3);
-    assert_true(covered.direct >= 5);
+    assert_true(covered.mixed >= support_rounds(1, 3));
+    assert_true(covered.direct >= support_rounds(1, 5));
     print_message("%u plans in which jobs take turns in host memory\n", covered.turns);
-    assert_true(covered.turns >= 9);
+    assert_true(covered.turns >= support_rounds(2, 9));
 }
 
 static char folder[SUPPORT_FOLDER_BYTES];

@@ -28,7 +28,7 @@
 #define SHARE_CASES support_rounds(3, 32)
 #define CLIPPED support_rounds(2, 16)
 #define BELOW support_rounds(3, 32)
-#define SWAPPED support_rounds(2, 20)
+#define SWAPPED support_rounds(4, 20)
 
 /* Draws a cut for `data` replicas, which have `each` microbatches; with backward passes in two units only if
  * `halves`. */
