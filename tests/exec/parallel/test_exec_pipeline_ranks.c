@@ -338,7 +338,7 @@ static void test_codes_of_shares(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("codes of shares");
-    for (uint64_t n = 0; n < 3 * CUT_JOB_CONFIGS; n++) {
+    for (uint64_t n = 0; n < support_rounds(CUT_JOB_CONFIGS, 3 * CUT_JOB_CONFIGS); n++) {
         const char *const config = cut_job_configs[n % CUT_JOB_CONFIGS];
         uint64_t key = 100 * n;
         struct parallel p = {.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1, .zero = ZERO_STATES};
@@ -394,7 +394,7 @@ static void test_updates_below(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("delayed and stored in processes");
-    for (uint64_t n = 0; n < 4 * CUT_JOB_CONFIGS; n++) {
+    for (uint64_t n = 0; n < support_rounds(CUT_JOB_CONFIGS, 4 * CUT_JOB_CONFIGS); n++) {
         struct way w;
         draw_below(seed, n, &w);
         compare_processes(&w.job, seed, n);
@@ -406,7 +406,7 @@ static void test_waits_of_several_processes(void **state)
 {
     (void)state;
     const uint64_t seed = support_seed("waits in processes");
-    for (uint64_t n = 0; n < SUPPORT_ROUNDS(16); n++) {
+    for (uint64_t n = 0; n < support_rounds(6, 16); n++) {
         const char *const config = cut_job_configs[n % 4];
         uint64_t key = 100 * n;
         struct parallel p = {.tensor = 1, .chunks = 1, .buckets = 1, .prefetch = 1};

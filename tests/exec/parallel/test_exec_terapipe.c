@@ -29,7 +29,7 @@
 
 enum { CAUSAL = 3, TOKENS = 16 };
 #define CASES support_rounds(5, 14)
-#define FAMILY_CASES support_rounds(2, 4)
+#define FAMILY_CASES support_rounds(1, 4)
 
 /* Draws slices of at least one token each that make up the sequence. */
 static void draw_slices(uint64_t seed, uint64_t n, struct cut_job *s)
