@@ -536,7 +536,8 @@ static void test_same_bits(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
         check_same_bits(&subjects[i], i == 0 ? 1 : 2, random_mix(seed + i)); /* it takes a while */
     for (uint32_t i = 0; i < 2; i++) assert_true(covered.losses[i] > 0);
-    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) assert_true(covered.place[place] >= support_rounds(3, 9));
+    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++)
+        assert_true(covered.place[place] >= support_rounds(3, 9));
     for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= support_rounds(1, 3));
     assert_true(covered.ran >= support_rounds(60, 200));
     assert_true(covered.all_stored > 0 && covered.some_stored > 0);
