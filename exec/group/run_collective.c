@@ -456,8 +456,24 @@ static bool gather_over_ranks(const struct collective_call *call)
     return meet(call->collective);
 }
 
+/* Adds up whole data of all members as a tree, and takes the member's share. */
+static bool tree_over_ranks(const struct collective_call *call)
+{
+    const struct run_collective *const c = call->collective;
+    const struct run_collective_data *const own = &c->data[call->member];
+    const struct rank_sum sum = {.ranks = call->run->peers->ranks, .number = c->number, .members = c->members,
+                                 .ranks_of = c->ranks_of, .values = (float *const *)(const void *)c->from,
+                                 .count = own->count, .workers = c->here};
+    assert(c->code == COMPRESSION_PLAIN && !own->adds);
+    if (!rank_tree_work(&sum, call->worker) || !meet(call->collective)) return false;
+    for (uint32_t i = 0; i < own->range_count && own->from != own->to; i++)
+        memcpy(own->to + own->ranges[i].share, own->from + own->ranges[i].whole, own->ranges[i].bytes);
+    return true;
+}
+
 static bool scatter_over_ranks(const struct collective_call *call)
 {
+    if (call->collective->tree) return tree_over_ranks(call);
     const struct rank_share share = share_of(call);
     return decode_whole(call) && rank_scatter_work(&share, call->worker) && meet(call->collective);
 }

@@ -158,6 +158,7 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .microbatch = a->microbatch,
         .state = a->state,
         .gradient = a->gradient,
+        .carry = a->carry,
         .norms = a->norms,
         .table = head ? table_of(a) : NULL,
         .table_gradient = head && a->gradient && m->trains_table
@@ -243,9 +244,12 @@ static double *loss_at(const struct chunk_arguments *a, uint32_t level)
     return level == a->tables->memory.levels ? a->loss : a->loss + 1 + level;
 }
 
+/* What a pass adds to its tree: a range of the gradient, and perhaps the loss. */
 struct chunk_sums {
     const struct kernels *kernels;
     const struct chunk_arguments *arguments;
+    uint64_t offset, bytes;
+    bool loss;
 };
 
 static void add_level(const void *context, uint32_t to, uint32_t from)
@@ -253,10 +257,35 @@ static void add_level(const void *context, uint32_t to, uint32_t from)
     const struct chunk_sums *const sums = context;
     const struct kernels *const kernels = sums->kernels;
     const struct chunk_arguments *const a = sums->arguments;
-    const int64_t count = (int64_t)(a->tables->memory.gradient_bytes / sizeof(float));
-    if (a->pass == PLAN_BACKWARD)
-        kernels->add(kernels, gradient_at(a, to), gradient_at(a, to), gradient_at(a, from), count);
-    if (a->loss) kernels->add_double(kernels, loss_at(a, to), loss_at(a, from));
+    if (sums->bytes > 0) {
+        float *const sum = transformer_at(gradient_at(a, to), sums->offset);
+        kernels->add(kernels, sum, sum, transformer_at(gradient_at(a, from), sums->offset),
+                     (int64_t)(sums->bytes / sizeof(float)));
+    }
+    if (sums->loss) kernels->add_double(kernels, loss_at(a, to), loss_at(a, from));
+}
+
+/* Adds a range of the gradient to the tree. */
+static void carry_range(const void *context, uint64_t offset, uint64_t bytes)
+{
+    struct chunk_sums own = *(const struct chunk_sums *)context;
+    const struct sum_tree tree = tree_of(own.arguments);
+    own.offset = offset;
+    own.bytes = bytes;
+    own.loss = false;
+    sum_tree_carry(&tree, add_level, &own);
+}
+
+/* Adds what a half of a backward pass makes at once: the head's gradient of a tied table, or the embedding's. */
+static void carry_tables(const struct chunk_sums *sums)
+{
+    const struct chunk_arguments *const a = sums->arguments;
+    const struct chunk_memory *const m = &a->tables->memory;
+    const bool first = a->pass == PLAN_BACKWARD_INPUT, trains = network_first_trained(&a->tables->job->network) == 0;
+    if (first && m->has_head && m->trains_table)
+        carry_range(sums, m->table_gradient_offset, m->table_rows * a->job->network.width * sizeof(float));
+    if (!first && m->has_embedding && trains)
+        carry_range(sums, 0, memory_parameter_bytes(&a->tables->job->network, 0, 1));
 }
 
 /* Returns true for a pass over the first, or the last slice of a microbatch's tokens. */
@@ -270,20 +299,25 @@ static bool is_last_slice(const struct chunk_arguments *a)
     return p->slice_length == 0 || p->slice_begin + p->slice_length == parallel_sequence(a->tables->job);
 }
 
-/* Passes over a microbatch by itself, and adds its values to the tree after its last slice. */
+/* Passes over a microbatch by itself, and adds its values to the tree after its last slice. The halves of a backward
+ * pass each add theirs, in their own order of microbatches. */
 static void pass_in_tree(const struct kernels *kernels, const struct chunk_arguments *a,
                          void (*pass)(const struct kernels *kernels, const struct chunk_arguments *a))
 {
     const struct sum_tree t = tree_of(a);
-    const struct chunk_sums sums = {kernels, a};
+    const bool back = a->pass == PLAN_BACKWARD, half = is_half(a); /* slices: from the last one to the first */
+    const struct chunk_sums sums = {.kernels = kernels, .arguments = a, .loss = a->loss != NULL,
+                                    .bytes = back ? a->tables->memory.gradient_bytes : 0};
+    const struct unit_carry carry = {carry_range, &sums};
     struct chunk_arguments own = *a;
-    const bool back = a->pass == PLAN_BACKWARD; /* from the last slice to the first */
     assert(t.index < t.count);
     assert(a->tables->memory.level_bytes == 0 || a->levels || a->pass == PLAN_EVALUATE);
     own.microbatch.adds = !(back ? is_last_slice(a) : is_first_slice(a));
-    if (a->pass == PLAN_BACKWARD) own.gradient = gradient_at(a, sum_tree_level(&t));
+    if (back || half) own.gradient = gradient_at(a, sum_tree_level(&t));
+    if (half) own.carry = &carry;
     if (a->loss) own.loss = loss_at(a, sum_tree_level(&t));
     pass(kernels, &own);
+    if (half) carry_tables(&sums);
     if (back ? is_first_slice(a) : is_last_slice(a)) sum_tree_carry(&t, add_level, &sums);
 }
 
@@ -459,11 +493,11 @@ static void compute(const struct kernels *kernels, const struct chunk_arguments 
         else forward(kernels, a);
         break;
     case PLAN_BACKWARD:
+    case PLAN_BACKWARD_INPUT:
+    case PLAN_BACKWARD_WEIGHT:
         if (tree) pass_in_tree(kernels, a, backward);
         else backward(kernels, a);
         break;
-    case PLAN_BACKWARD_INPUT:
-    case PLAN_BACKWARD_WEIGHT: backward(kernels, a); break;
     case PLAN_NORM: (a->tables->shares ? chunk_norm_share : norm)(kernels, a); break;
     case PLAN_LOAD: keep_version(kernels, a); break;
     case PLAN_REDUCE: encode_gradient(kernels, a); break;

@@ -58,6 +58,7 @@ struct chunk_arguments {
     float *levels;            /* backward passes where gradients are added up as a tree: chunk_memory's partial sums;
                                  may be
                                * NULL. `loss` has its own after it */
+    const struct unit_carry *carry; /* as in struct unit_arguments */
     double *norms;            /* NORM, UPDATE of a job that clips: of all tensors of the network */
     const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
     const int32_t *begins, *position_rows; /* as in struct unit_arguments, of the microbatch */

@@ -201,6 +201,7 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
         float *sum = transformer_at(unit->sums, entry->offset_bytes);
         unit->kernels->add(unit->kernels, sum, sum, tensor->g, count);
     }
+    if (a->carry && entry->layer > 0) a->carry->add(a->carry->context, entry->offset_bytes, entry->bytes);
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     if (!may_step(unit, tensor->g, count)) return;
     const struct kernel_parameters parameters = parameters_of(a, tensor->index);

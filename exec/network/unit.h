@@ -62,6 +62,12 @@ struct unit_split {
     uint64_t first_word, words; /* ... and the device's words of it; there may be none */
 };
 
+/* Adds a tensor's gradient, of which each half of a backward pass makes some, to a tree; offset: in the gradient. */
+struct unit_carry {
+    void (*add)(const void *context, uint64_t offset_bytes, uint64_t bytes);
+    const void *context;
+};
+
 struct unit_arguments {
     const struct job *job;
     const struct unit_split *split; /* NULL: one device has the whole network */
@@ -83,6 +89,7 @@ struct unit_arguments {
     float *gradient;            /* laid out like the parameters: written by a backward pass that does not update,
                                    read by UPDATE and NORM; NULL: updates follow at once */
     float *levels;              /* of a chunk: partial sums of a tree of gradients (exec/network/chunk.h) */
+    const struct unit_carry *carry; /* takes each complete gradient of a tensor after the embedding; may be NULL */
     double *norms;              /* if it clips: sums of squares of all tensors' gradients; a NORM writes its
                                    shard's, an UPDATE reads all */
     const void *table;          /* tied token table, in the format of weights */

@@ -307,11 +307,11 @@ static enum status check_tree(const struct job *job, struct error *err)
     const uint64_t each = p->replicated > 0 ? 0 : job->microbatches / p->data;
     if (!job_sums_as_tree(job)) return STATUS_OK;
     const char *why = parallel_only_simulated(NULL, job);
-    if (p->schedule == PIPELINE_ZB_H1 || p->schedule == PIPELINE_ZB_H2 || p->schedule == PIPELINE_ZB_V)
-        return error_set(err, STATUS_BAD_INPUT, "'sum' 'tree' with split backward passes (schedule '%s')",
-                         pipeline_schedule_names[p->schedule]);
-    if (p->replicated > 0) why = "unequal replicas";
-    if (parallel_splits(p, ZERO_STATES)) why = "split states";
+    const bool several = each * parallel_slices(p) > 1; /* passes, whose gradients replicas do not keep */
+    if (p->replicated > 0) why = "unequal replicas, whose sums are no branches of one tree";
+    if (parallel_splits(p, ZERO_GRADIENTS) && several)
+        why = "split gradients and several passes of a replica, whose sum none keeps (expected 'zero' 0 or 1, or one "
+              "microbatch of each replica)";
     if (pipeline_is_asynchronous(p->schedule)) why = "a schedule without a flush";
     if (job->gradients != PRECISION_FP32 || compression_is_set(&job->compression[COMPRESSION_GRADIENTS]))
         why = "encoded gradients";

@@ -144,7 +144,9 @@ static enum use use_of_carried_out(const struct check_parallel_view *v, enum che
         return !last || v->job->evaluation.every == 0 ? USE_NONE : held_out ? USE_CHANGE : lives;
     case CHECK_OPERAND_TABLE:
         return v->shares_table && last && (back || held_out) && !v->gathers ? USE_READ : USE_NONE;
-    case CHECK_OPERAND_LEVELS: return !check_operand_exists(v, operand) ? USE_NONE : back ? USE_CHANGE : lives;
+    case CHECK_OPERAND_LEVELS:
+        if (!check_operand_exists(v, operand)) return USE_NONE;
+        return back || second ? USE_CHANGE : lives;
     case CHECK_OPERAND_NORMS:
         if (lives != USE_NONE) return check_brings_norms(v) ? lives : USE_NONE;
         return !job_clips(v->job) ? USE_NONE : pass == PLAN_NORM ? USE_MAKE : pass == PLAN_UPDATE ? USE_READ : USE_NONE;

@@ -86,6 +86,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_MAKE);
     gang_access_thing(&u, &a, PARALLEL_JOB_APART, r, n, GANG_MAKE);
     if (s->carried_out && !u.chunk->scatters) gang_access_gradient(&u, &a, GANG_CHANGE);
+    gang_access_levels(&u, &a, GANG_CHANGE);
     gang_access_batch(&u, &a, ACCESS_READ);
     gang_access_loss(&u, &a, GANG_CHANGE);
     gang_access_table(&u, &a);
@@ -112,6 +113,7 @@ static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
     if (u.chunk->pools[PARALLEL_JOB_APART].bytes > 0) gang_access_thing(&u, &a, PARALLEL_JOB_APART, r, n, GANG_CHANGE);
     else gang_access_sum(&u, &a);
     const uint32_t gradient = a.of[a.count - 1].buffer;
+    gang_access_levels(&u, &a, GANG_CHANGE);
     gang_access_thing(&u, &a, PARALLEL_JOB_HANDOVER, r, n, GANG_LAST);
     if (s->carried_out && (parallel_fetches_again(s->job, r) || !u.chunk->gathers))
         gang_access_weights(&u, &a);

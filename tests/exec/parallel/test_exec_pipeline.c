@@ -94,6 +94,16 @@ static void test_bits_of_equal_replicas(void **state)
     }
 }
 
+/* Splits states, or gradients and weights of one microbatch a replica. Shares add up their squares in another order. */
+static void draw_shares_of_tree(uint64_t seed, uint64_t draws, const struct job_cut *cut, struct cut_job *s)
+{
+    const bool once = random_below(seed, draws, 2) && cut->schedule != PIPELINE_INTERLEAVED;
+    if (once) s->microbatches = cut->data;
+    s->zero = once ? 2 + (uint32_t)random_below(seed, draws + 1, 2) : ZERO_STATES;
+    s->offload = random_below(seed, draws + 2, 3) == 0;
+    s->clip = 0;
+}
+
 /* The tree's sums have the same bits spilled on one device, and for any number of replicas, stages and chunks. */
 static void test_bits_of_trees(void **state)
 {
@@ -117,6 +127,9 @@ static void test_bits_of_trees(void **state)
                                            : cut.data * (UINT64_C(1) << random_below(seed, draws + 5, 3));
             if (interleaved) s.microbatches = cut.data * 2 * (1 + random_below(seed, draws + 6, 2));
             if (random_below(seed, draws + 7, 2) && cut_job_clips(cut_job_configs[c])) s.clip = 0.2;
+            if (cut.data > 1 && random_below(seed, draws + 9, 2)) draw_shares_of_tree(seed, draws + 10, &cut, &s);
+            if (pipeline > 1 && cut.chunks == 1 && random_below(seed, draws + 13, 2))
+                cut.schedule = random_below(seed, draws + 14, 2) ? PIPELINE_ZB_H1 : PIPELINE_ZB_H2;
             struct cut_job_outcome wanted, found;
             struct plan plan = {0};
             cut_job_plan(&s, &plan);

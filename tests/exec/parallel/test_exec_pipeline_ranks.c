@@ -152,7 +152,7 @@ static void draw_pipeline(uint64_t seed, uint64_t *key, struct way *w)
         p->buckets = 1 + (uint32_t)random_below(seed, (*key)++, 2);
     w->job.microbatches = p->data * p->pipeline * (1 + random_below(seed, (*key)++, 2));
     const uint64_t each = w->job.microbatches / p->data;
-    p->tree = random_below(seed, (*key)++, 2) && !pipeline_has_halves(p->schedule) && (each & (each - 1)) == 0;
+    p->tree = random_below(seed, (*key)++, 2) && (each & (each - 1)) == 0;
 }
 
 static void draw_unequal(uint64_t seed, uint64_t *key, struct way *w)
@@ -206,8 +206,8 @@ static void draw_slices(uint64_t seed, uint64_t *key, struct way *w)
 static void draw_shares(uint64_t seed, uint64_t *key, struct way *w)
 {
     struct parallel *const p = &w->parallel;
-    if (p->data == 1 || p->tree || p->replicated > 0 || pipeline_is_asynchronous(p->schedule)) return;
-    p->zero = (uint32_t)random_below(seed, (*key)++, 4);
+    if (p->data == 1 || p->replicated > 0 || pipeline_is_asynchronous(p->schedule)) return;
+    p->zero = (uint32_t)random_below(seed, (*key)++, p->tree && w->job.microbatches > p->data ? 2 : 4);
     p->prefetch = (uint32_t)random_below(seed, (*key)++, 3);
 }
 

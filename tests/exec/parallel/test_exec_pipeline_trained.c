@@ -157,8 +157,8 @@ static void test_bits_of_trees(void **state)
             struct cut_job s = {.config = configs[c], .tree = true,
                                 .microbatches = (uint64_t)cut.data << random_below(seed, at + 1, 3),
                                 .precision = (uint32_t)random_below(seed, at + 2, PRECISION_COUNT)};
-            if (cut.schedule == PIPELINE_ZB_H1) cut.schedule = PIPELINE_GPIPE;
-            if (random_below(seed, at + 3, 2) && cut_job_clips(configs[c])) s.clip = 0.2;
+            if (random_below(seed, at + 4, 3) == 0) s.zero = ZERO_STATES;
+            else if (random_below(seed, at + 3, 2) && cut_job_clips(configs[c])) s.clip = 0.2;
             draw_trained(seed, 6000000 + at, c, &s);
             run(&s, 0, &wanted);
             s.cut = &cut;

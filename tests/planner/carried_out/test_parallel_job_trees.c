@@ -56,10 +56,10 @@ static void trees(void **state)
         {"pp=2,tree", 7, PIPELINE_1F1B, PRECISION_FP32, 0, NULL},
         {"dp=4,tree", 12, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with 3 microbatches on each of 4 replicas "
                                                             "(expected a power of two)"},
-        {"dp=2,zero=1,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with split states"},
-        {"pp=2,tree", 8, PIPELINE_ZB_H1, PRECISION_FP32, 0, "'sum' 'tree' with split backward passes (schedule "
-                                                            "'zb-h1')"},
-        {"replicas=2-1,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with unequal replicas"},
+        {"dp=2,zero=2,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with split gradients and several "
+         "passes of a replica, whose sum none keeps (expected 'zero' 0 or 1, or one microbatch of each replica)"},
+        {"replicas=2-1,tree", 8, PIPELINE_1F1B, PRECISION_FP32, 0, "'sum' 'tree' with unequal replicas, "
+         "whose sums are no branches of one tree"},
         {"pp=2,tree", 8, PIPELINE_TERAPIPE, PRECISION_FP32, 0, NULL},
         {"pp=2,tree", 8, PIPELINE_2BW, PRECISION_FP32, 0, "'sum' 'tree' with a schedule without a flush"},
     };
