@@ -246,6 +246,7 @@ void transformer_join_squares(const struct kernels *kernels, const struct unit_s
             index++;
         }
     }
+    if (index == 0) return; /* all is frozen */
     unit_group_sum_doubles(split->group, split->rank, values, index);
     if (split->room) kernels->to_device(kernels, sums, values, index * sizeof *sums);
 }

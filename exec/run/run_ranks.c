@@ -368,7 +368,7 @@ void run_ranks_send_copy(struct run *run, const struct plan_walk_op *op, const v
 
 void run_ranks_spread(struct run *run, const struct plan_walk_op *op, void *at)
 {
-    if (!run->peers) return;
+    if (!run->peers || op->op->bytes == 0) return; /* of a chunk in which nothing is trained */
     struct between_call call = call_of(run, op, at, op->minibatch);
     call.peer = run->peers->rank_of[op->device];
     if (call.peer != run->peers->own && !run_job_is_at(run, run->peers->own, call.job)) return;
