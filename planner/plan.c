@@ -431,6 +431,10 @@ static void add_counts(uint64_t *hash, const struct job *job)
     if (job->packs) add(hash, random_mix(1));
     if (job->skips_long) add(hash, random_mix(2));
     if (job->tree) add(hash, random_mix(3));
+    for (uint32_t i = 0; i < job->pixels.count; i++) {
+        add_double(hash, job->pixels.mean[i]);
+        add_double(hash, job->pixels.deviation[i]);
+    }
     if (job->optimizer.schedule.steps > 0) add(hash, random_mix(job->optimizer.schedule.steps));
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);

@@ -155,6 +155,9 @@ static void describe_data(const struct job *job, char out[CHECKPOINT_VALUE_BYTES
 {
     const struct rows_choice choice = job_rows_choice(job);
     int length = snprintf(out, CHECKPOINT_VALUE_BYTES, "%s", data_format_names[job->data_format]);
+    for (uint32_t i = 0; i < job->pixels.count; i++)
+        length += snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, ", (x - %.17g) / %.17g",
+                           job->pixels.mean[i], job->pixels.deviation[i]);
     if (job->data_format != DATA_ROWS) return;
     if (choice.packs) length += snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, ", packed");
     if (choice.skips_long)

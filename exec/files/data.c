@@ -264,13 +264,18 @@ static enum status create(const struct job *job, const char *name, uint64_t held
     source->held_out_samples = held_out_samples;
     source->reads_images = job_unit(job) == JOB_IMAGES;
     source->reads_rows = job->data_format == DATA_ROWS;
-    bool has_file = job->data_format != DATA_NONE;
+    bool has_file = job->data_format != DATA_NONE, is_folder = job->data_format == DATA_FOLDER;
     enum status status = STATUS_OK;
     if (source->reads_rows)
         status = data_rows_open(job, name, file, held_out_samples, known, &source->rows, err);
     else if (source->reads_images)
-        status = data_images_open(job, name, has_file ? file : NULL, shares_file(job),
-                                  held_out_samples, &source->images, err);
+        status = data_images_open(job,
+                                  &(struct data_images_from){.name = has_file ? name : NULL,
+                                                             .file = has_file && !is_folder ? file : NULL,
+                                                             .shared = shares_file(job),
+                                                             .known = known,
+                                                             .held_out_samples = held_out_samples},
+                                  &source->images, err);
     else
         status = open_text_data(source, job, name, has_file ? file : NULL, err);
     if (status != STATUS_OK) {
@@ -278,7 +283,7 @@ static enum status create(const struct job *job, const char *name, uint64_t held
         return error_add(err, "%sdata of job '%s'", held_out_samples > 0 ? "held-out " : "",
                          job->name);
     }
-    if (source->reads_images && has_file) {
+    if (source->reads_images && has_file && !is_folder) {
         source->images.file = &source->file;
         source->images.name = name;
     }
@@ -299,7 +304,7 @@ static enum status open_data(const struct job *job, uint64_t held_out_samples, b
                              struct data_source **out, struct error *err)
 {
     struct mapped_file mapped = {0};
-    if (job->data_format != DATA_NONE) {
+    if (job->data_format != DATA_NONE && job->data_format != DATA_FOLDER) {
         assert(job->data);
         if (mapped_file_open(job->data, &mapped, err) != STATUS_OK)
             return error_add(err, "%sdata of job '%s'", held_out_samples > 0 ? "held-out " : "",
@@ -345,6 +350,7 @@ void data_close(struct data_source *source)
 {
     if (!source) return;
     data_rows_close(&source->rows);
+    data_images_close(&source->images);
     mapped_file_close(&source->file);
     free(source);
 }

@@ -18,6 +18,7 @@ const char *const data_format_names[] = {
     [DATA_CIFAR10] = "cifar10",
     [DATA_IMAGES] = "images",
     [DATA_ROWS] = "rows",
+    [DATA_FOLDER] = "folder",
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 

@@ -40,8 +40,9 @@
  *                                                DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT; any
  *                                                other name is DATA_TEXT.
  *                                                The executor reports missing files.
- *                                                vit, cnn: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else
- *                                                DATA_IMAGES
+ *                                                vit, cnn: DATA_FOLDER for a folder; DATA_CIFAR10 if the
+ *                                                network takes 3 x 32 x 32 pixels, else DATA_IMAGES
+ *   normalize     to -1 to 1                     {"mean", "std"} of images' numbers: models/jobs/job_pixels.h
  *   packing       false                          of rows: as many in a sample as fit
  *   long_rows     "cut"                          rows longer than a sample, or "skip"
  *   weights_in    none                           safetensors: a file, a folder or its index, relative to the jobs file
@@ -69,6 +70,7 @@
 #include "models/job/job_batch.h"
 #include "models/job/memory.h"
 #include "models/job/parallel.h"
+#include "models/job/pixels.h"
 #include "models/network/network.h"
 #include "models/network/network_trained.h"
 
@@ -125,6 +127,7 @@ enum data_format {
     DATA_CIFAR10,/* CIFAR-10's batches: a byte of label, 3 x 32 x 32 bytes */
     DATA_IMAGES, /* a 16-bit label, channels x height x width bytes */
     DATA_ROWS,   /* tokens of samples of any length, which return each epoch: models/rows/rows_file.h */
+    DATA_FOLDER, /* FOLDER/CLASS/NAME.png or .jpg (exec/images/image_folder.h) */
     DATA_FORMAT_COUNT
 };
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
@@ -174,6 +177,7 @@ struct job {
     uint64_t seed;
     const char *data;     /* absolute path; NULL for DATA_NONE */
     uint32_t data_format;
+    struct pixel_scale pixels; /* of files of images */
     bool byte_tokens;     /* bytes are tokens for every vocabulary */
     bool packs;           /* a sample has as many rows as fit; only with DATA_ROWS */
     bool skips_long;      /* rows longer than a sample are skipped, not cut */
@@ -202,8 +206,8 @@ struct job {
  *   bert          int32 (B, 3, T)   tokens, some of them masked; labels: the original token at masked places, else
  *                 -1;
  *                                   rows of the token types in the embedding's tables (V + P + type)
- *   vit           int32 (B)         labels; then float (B, channels, image, image): pixels, with 0 to 255 mapped to
- *                                   -1 to 1, as Hugging Face's image processor does
+ *   vit           int32 (B)         labels; then float (B, channels, image, image): numbers of pixels
+ *                                   (models/job/pixels.h)
  *   cnn           int32 (B, labels) labels, one or one for each pixel of the last result; then float
  *                                   (B, image, image, channels)
  */

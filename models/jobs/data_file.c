@@ -59,6 +59,12 @@ static const char *name_of(const unsigned char *head, size_t count, uint64_t fil
     return is_safetensors(head, count, file_bytes) ? "a safetensors file of weights" : NULL;
 }
 
+bool data_file_is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 const char *data_file_foreign(const char *path)
 {
     struct stat about;

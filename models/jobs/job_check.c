@@ -171,7 +171,9 @@ static enum status check_content(const struct job_draft *draft, const struct nam
     if (!foreign) return STATUS_OK;
     bool images = job_draft_reads_images(&draft->job.network);
     return json_fail_key(draft->in, named->data_giver, "data", err, "'%s' is %s (%s)", named->data, foreign,
-                         images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
+                         images ? "expected records of labels and pixels, as CIFAR-10's binary batches, or a folder of "
+                                  "images"
+                                : WANTED_DATA);
 }
 
 /* Checks that the network learns rows, and that they are of its tokenizer. */
@@ -188,24 +190,36 @@ static enum status check_rows(const struct job_draft *draft, const struct named_
                          named->data, folder);
 }
 
+/* Checks that files of colours become images of the network. The executor reports what is missing. */
+static enum status check_folder(const struct job_draft *draft, const struct named_data *named, struct error *err)
+{
+    const struct network *n = &draft->job.network;
+    if (n->channels == 1 || n->channels == 3) return STATUS_OK;
+    return json_fail_key(draft->in, named->data_giver, "data", err,
+                         "a folder of images has 1 or 3 channels, and network '%s' takes %" PRIu64, n->name,
+                         n->channels);
+}
+
 /* Checks that the network can read this format. */
 static enum status check_format(const struct job_draft *draft, const struct named_data *named,
                                 struct error *err)
 {
     const struct network *n = &draft->job.network;
     if (n->family == NETWORK_PROFILE || named->format == DATA_NONE) return STATUS_OK;
-    bool images = named->format == DATA_CIFAR10 || named->format == DATA_IMAGES;
+    const bool records = named->format == DATA_CIFAR10 || named->format == DATA_IMAGES;
+    const bool images = records || named->format == DATA_FOLDER;
     if (images != job_draft_reads_images(n))
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "'data_format' is '%s' but network '%s' reads %s",
                              data_format_names[named->format], n->name,
                              images ? "text (expected text, llmc, nanogpt, rows or none)"
-                                    : "images (expected cifar10, images or none)");
+                                    : "images (expected cifar10, images, folder or none)");
     if (named->format == DATA_CIFAR10 && !job_draft_is_cifar10(n))
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "cifar10 has images of 3 x 32 x 32 pixels, and network '%s' takes %"
                              PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected data_format images)",
                              n->name, n->channels, n->image, n->image);
+    if (named->format == DATA_FOLDER) return check_folder(draft, named, err);
     if (named->format == DATA_ROWS) TRY(check_rows(draft, named, err));
     if (named->format == DATA_TEXT) TRY(check_text(draft, named, err));
     return check_content(draft, named, err);

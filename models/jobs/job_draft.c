@@ -190,13 +190,15 @@ static enum status read_rows(struct json_object *o, struct job *job, struct erro
 /* Takes values that are read later; those of "defaults" stay where the job has none. */
 static enum status read_values(struct json_object *o, struct job_draft *draft, struct error *err)
 {
-    const json_t *devices = NULL, *freeze = NULL, *adapter = NULL;
+    const json_t *devices = NULL, *freeze = NULL, *adapter = NULL, *normalize = NULL;
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &devices, err));
     TRY(json_take_object(o, "freeze", JSON_OPTIONAL, &freeze, err));
     TRY(json_take_object(o, "adapter", JSON_OPTIONAL, &adapter, err));
+    TRY(json_take_object(o, "normalize", JSON_OPTIONAL, &normalize, err));
     if (devices) draft->devices = devices;
     if (freeze) draft->freeze = freeze;
     if (adapter) draft->adapter = adapter;
+    if (normalize) draft->normalize = normalize;
     return STATUS_OK;
 }
 

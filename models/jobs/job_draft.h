@@ -26,7 +26,7 @@ struct job_draft {
     bool has_two_lengths;            /* one object has both "epochs" and "minibatches" */
     bool hands_best_on;              /* another job of a plan goes on with the best weights, and writes them */
     const json_t *devices;           /* likewise */
-    const json_t *freeze, *adapter;  /* likewise */
+    const json_t *freeze, *adapter, *normalize;  /* likewise */
     uint64_t decoder_sequence;       /* 0: not given */
     uint64_t image;                  /* of a side; 0: the network's */
     uint64_t count;                  /* 0: not given */

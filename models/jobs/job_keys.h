@@ -34,6 +34,7 @@
     X(DATA, "data", true, true)                                                                     \
     X(DATA_FORMAT, "data_format", true, true)                                                       \
     X(TOKENS, "tokens", false, false) /* overrides a guess */                   \
+    X(NORMALIZE, "normalize", true, true)                                                           \
     X(PACKING, "packing", true, true)                                                               \
     X(LONG_ROWS, "long_rows", true, true)                                                           \
     X(WEIGHTS_IN, "weights_in", true, false)                                                        \

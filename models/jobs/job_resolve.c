@@ -7,7 +7,9 @@
 #include "base/little_endian.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "models/jobs/data_file.h"
 #include "models/jobs/job_draft.h"
+#include "models/jobs/job_pixels.h"
 #include "models/jobs/job_rows.h"
 #include "models/jobs/job_trained.h"
 #include "models/network/network_graph.h"
@@ -25,6 +27,7 @@ static bool begins_as_llmc(const char *path)
 static uint32_t guess_format(const struct job *job, const char *path)
 {
     const struct network *network = &job->network;
+    if (job_draft_reads_images(network) && data_file_is_folder(path)) return DATA_FOLDER;
     if (job_draft_reads_images(network)) return job_draft_is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
     if (text_ends_in(path, ".rows") || rows_file_is(path)) return DATA_ROWS;
     if (!text_ends_in(path, ".bin") || job->byte_tokens) return DATA_TEXT;
@@ -126,6 +129,7 @@ enum status job_draft_resolve(struct job_draft *draft, const char *folder, struc
                                               ? job->data_format
                                               : guess_format(job, job->evaluation.data);
     }
+    TRY(job_pixels_resolve(draft, err));
     TRY(job_trained_resolve(draft, folder, arena, err));
     TRY(settle_batch(draft, err));
     return settle_length(draft, err);

@@ -5,6 +5,7 @@
 #include "base/json/json_out.h"
 #include "models/jobs/jobs_file.h"
 #include "models/jobs/job_devices.h"
+#include "models/jobs/job_pixels.h"
 #include "models/jobs/job_trained.h"
 
 static void write_schedule(const struct rate_schedule *s, struct json_out *out)
@@ -90,6 +91,7 @@ static void write_job(const struct job *job, const char *folder, struct json_out
     write_path(folder, job->data, out, "data");
     json_out_string(out, "data_format", data_format_names[job->data_format]);
     if (job->byte_tokens) json_out_string(out, "tokens", "bytes");
+    job_pixels_write(job, out);
     if (job->packs) json_out_bool(out, "packing", true);
     if (job->skips_long) json_out_string(out, "long_rows", "skip");
     write_path(folder, job->weights_in, out, "weights_in");

@@ -1,7 +1,8 @@
 /* label: medium, all rounds: slow
  *
  * Plans of convolutional networks, carried out: however the jobs are cut, wherever their states and activations are,
- * on one device or several, losses, evaluations and weights have the bits of the jobs alone on a device that holds all,
+ * whichever layers' activations are swapped or recomputed by each rule, on one device or several, losses, evaluations
+ * and weights have the bits of the jobs alone on a device that holds all,
  * with random pauses on every stream and NaN in all memory that was released; and memory is used as planned. */
 #include <math.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include "exec/run/run.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"
+#include "planner/swap/swap.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_memory.h"
 #include "tests/support/support_seed.h"
@@ -64,14 +66,15 @@ struct outcome {
     uint64_t weights[JOBS], best[JOBS];
 };
 
-static void make_jobs(const char *config, bool tree, bool keeps, struct job_set *jobs)
+static void make_jobs(const char *config, bool tree, const struct planner_options *options, struct job_set *jobs)
 {
     test_network_jobs(jobs, JOBS, config, STEPS);
     for (uint32_t j = 0; j < JOBS; j++) {
         struct job *const job = &jobs->jobs[j];
         job->microbatches = 1 + 2 * j;
-        job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 1 + j, .data_format = DATA_NONE};
-        job->keep_best = keeps && j == 1;
+        if (!options->swap)
+            job->evaluation = (struct job_evaluation){.every = 2, .minibatches = 1 + j, .data_format = DATA_NONE};
+        job->keep_best = !options->swap && options->storage == PLANNER_STORAGE_NONE && j == 1;
         job->tree = j == 1 && tree;
     }
 }
@@ -94,7 +97,7 @@ static bool outcome_of(const char *config, bool tree, uint32_t devices, uint64_t
     hardware.host_bytes.value = 1e9;
     hardware.storage.capacity_bytes.value = 1e9;
     hardware.storage.read_rate.value = hardware.storage.write_rate.value = 0.7e9;
-    make_jobs(config, tree, options->storage == PLANNER_STORAGE_NONE, &jobs);
+    make_jobs(config, tree, options, &jobs);
     enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
@@ -103,9 +106,10 @@ static bool outcome_of(const char *config, bool tree, uint32_t devices, uint64_t
     memset(out, 0, sizeof *out);
     for (uint32_t j = 0; j < JOBS; j++) {
         assert_int_equal(result.jobs[j].minibatches, STEPS);
-        assert_int_equal(result.jobs[j].evaluation_count, EVALUATIONS);
+        assert_int_equal(result.jobs[j].evaluation_count, options->swap ? 0 : EVALUATIONS);
         memcpy(out->losses[j], result.jobs[j].losses, sizeof out->losses[j]);
-        for (uint32_t i = 0; i < EVALUATIONS; i++) out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
+        for (uint32_t i = 0; i < EVALUATIONS && !options->swap; i++)
+            out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
         out->weights[j] = result.jobs[j].weights_fingerprint;
         out->best[j] = result.jobs[j].kept_fingerprint;
     }
@@ -172,8 +176,37 @@ static void test_plans(void **state)
         for (uint32_t tree = 0; tree < 2; tree++) check_plans(configs[i], tree, seed + 1000 * tree + i);
 }
 
+/* Rules choose layers by layer; memory is drawn. */
+static void test_rules(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("rules of operations");
+    uint64_t counts[CHAIN_CHOICES] = {0};
+    for (size_t i = 0; i < ARRAY_COUNT(configs); i++) {
+        struct swap_options swap = {.way = SWAP_BEST, .limit_s = 0.05};
+        struct swap_report report = {0};
+        struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .swap = &swap,
+                                          .swap_report = &report};
+        struct outcome alone, other;
+        uint32_t shards;
+        assert_true(outcome_of(configs[i], false, 1, 1 << 25, &options, 0, &alone, &shards));
+        swap_report_release(&report);
+        for (uint32_t way = 0; way < SWAP_WAYS; way++)
+            for (uint64_t draw = 0; draw < 3; draw++) {
+                const uint64_t bytes = 300000 + random_below(seed + draw, 10 * i + way, 1200000);
+                swap.way = way;
+                if (!outcome_of(configs[i], false, 1, bytes, &options, seed + draw, &other, &shards)) continue;
+                if (memcmp(&alone, &other, sizeof alone) != 0)
+                    fail_msg("rule %u with %llu bytes: other bits than resident", way, (unsigned long long)bytes);
+                for (uint32_t c = 0; c < CHAIN_CHOICES; c++) counts[c] += report.jobs[0].counts[c];
+                swap_report_release(&report);
+            }
+    }
+    for (uint32_t c = 0; c < CHAIN_CHOICES; c++) assert_true(counts[c] > 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_rules)};
     return cmocka_run_group_tests_name("plans of operations", tests, NULL, NULL);
 }

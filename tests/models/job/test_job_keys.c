@@ -48,6 +48,8 @@ static const struct {
     [JOB_KEY_DATA] = {GPT2, "", "'data': 'corpus.txt'"},
     [JOB_KEY_DATA_FORMAT] = {GPT2 ", 'data': 'corpus.txt'", "", "'data_format': 'nanogpt'"},
     [JOB_KEY_TOKENS] = {GPT2 ", 'data': 'corpus.txt'", "", "'tokens': 'bytes'"},
+    [JOB_KEY_NORMALIZE] = {"'network': 'resnet-18', 'data': 'images.bin'", "'normalize': {'mean': 0.4, 'std': 0.2}",
+                           "'normalize': {'mean': [0.4, 0.4, 0.5], 'std': [0.2, 0.2, 0.2]}"},
     [JOB_KEY_PACKING] = {ROWS, "", "'packing': true"},
     [JOB_KEY_LONG_ROWS] = {ROWS, "", "'long_rows': 'skip'"},
     [JOB_KEY_WEIGHTS_IN] = {GPT2, "", "'weights_in': 'w.safetensors'"},
