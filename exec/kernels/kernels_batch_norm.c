@@ -1,5 +1,5 @@
 /*
- * Batch norm over the rows of x(rows, c), a column for each channel.
+ * Batch norm over the rows of x(rows, c), a column for each channel; and the gradient of a bias, the same sums.
  *
  * Forward, mean and variance are two sums over the rows of a column, then y = (x - mean) / std * w + b. Backward, with
  * n = (x - mean) / std and N rows,
@@ -79,15 +79,27 @@ static void sum_columns(const struct kernels *kernels, double *sums, const struc
     }
 }
 
+static double *room_for(const struct kernels *kernels)
+{
+    return ((struct host_context *)kernels->context)->columns;
+}
+
+/* The columns are few and long, so that threads share out rows, too. */
+void host_bias_backward(const struct kernels *kernels, float *dbias, const float *dy, int64_t rows, int64_t c)
+{
+    double *const sums = room_for(kernels);
+    if (c > HOST_CHANNELS) {
+        host_column_sums(kernels, dbias, dy, rows, c, false);
+        return;
+    }
+    sum_columns(kernels, sums, &(struct columns){.x = dy}, rows, c);
+    for (int64_t l = 0; l < c; l++) dbias[l] = (float)sums[l];
+}
+
 /* y = x * factor + term, column by column */
 CLONES static void apply_row(float *y, const float *x, const float *factor, const float *term, int64_t c)
 {
     for (int64_t l = 0; l < c; l++) y[l] = x[l] * factor[l] + term[l];
-}
-
-static double *room_for(const struct kernels *kernels)
-{
-    return ((struct host_context *)kernels->context)->columns;
 }
 
 /* Applies y = (x - mean) * inverse * w + b, for which room(2, c) has space for two rows of floats. */

@@ -53,11 +53,6 @@ static void host_convolve_weight(const struct kernels *kernels, float *dw, const
         fill(dw, c->out * (c->in / c->groups) * c->kernel * c->kernel, NAN);
 }
 
-static void host_bias_backward(const struct kernels *kernels, float *dbias, const float *dy, int64_t rows, int64_t c)
-{
-    host_column_sums(kernels, dbias, dy, rows, c, false);
-}
-
 static void host_move_rows(const struct kernels *kernels, float *to, int64_t to_row, const float *from,
                            int64_t from_row, int64_t rows, int64_t width, bool adds)
 {

@@ -285,6 +285,7 @@ void host_drop_scores(float *s, const struct host_scores *at, const struct kerne
 
 extern const struct kernels_images host_images;
 
+void host_bias_backward(const struct kernels *kernels, float *dbias, const float *dy, int64_t rows, int64_t c);
 void host_batch_norm(const struct kernels *kernels, float *y, float *stats, const float *x, const float *w,
                      const float *b, int64_t rows, int64_t c, float epsilon);
 void host_batch_norm_apply(const struct kernels *kernels, float *y, const float *x, const float *mean,

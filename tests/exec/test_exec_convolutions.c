@@ -186,6 +186,27 @@ static void test_each_way(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) check(&shapes[i]);
 }
 
+/* Sums of columns, with the same bits on one thread and on two. */
+static void test_biases(void **state)
+{
+    static const int64_t shapes[][2] = {{1, 3}, {7, 64}, {70, 65}, {5000, 3}, {9001, 64}, {4099, 130}, {1, 70000}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
+        const int64_t rows = shapes[i][0], c = shapes[i][1];
+        float *const dy = numbers(rows * c, 7 + i), *const made = numbers(2 * c, 8 + i);
+        one->images->bias_backward(one, made, dy, rows, c);
+        two->images->bias_backward(two, made + c, dy, rows, c);
+        assert_memory_equal(made, made + c, (size_t)c * sizeof *made);
+        for (int64_t l = 0; l < c; l++) {
+            double sum = 0;
+            for (int64_t row = 0; row < rows; row++) sum += (double)dy[row * c + l];
+            assert_true(fabs((double)made[l] - sum) <= 1e-6 * sqrt((double)rows) + 1e-6 * fabs(sum));
+        }
+        free(dy);
+        free(made);
+    }
+}
+
 static int set_up(void **state)
 {
     struct error err = {0};
@@ -205,6 +226,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_each_way)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_each_way),
+                                       cmocka_unit_test(test_biases)};
     return cmocka_run_group_tests_name("exec/kernels/kernels_convolution.c", tests, set_up, tear_down);
 }
