@@ -60,7 +60,7 @@ static void put_job(struct json_out *json, const struct run_report *report, uint
     json_out_double(json, "tokens_per_s", job_tokens_per_s(trace, j, false));
     json_out_double(json, "samples_per_s", job_tokens_per_s(trace, j, true));
     json_out_double(json, "time_s", trace->jobs[j].end_s - trace->jobs[j].start_s);
-    if (job->minibatches > 0) {
+    if (job->minibatches > 0 && !job_makes_outputs(&plan->jobs.jobs[j])) {
         run_report_put_loss(json, "first_loss", job->first_loss);
         run_report_put_loss(json, "final_loss", job->final_loss);
     }

@@ -46,6 +46,7 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_GATHER] = "gather",   [PLAN_REDUCE] = "reduce",
     [PLAN_REFRESH] = "refresh", [PLAN_JOIN] = "join",
     [PLAN_OPEN] = "open",       [PLAN_CLOSE] = "close",
+    [PLAN_RECALL] = "recall",
 };
 
 const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data",
@@ -68,6 +69,7 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_STORED] = "stored_state",
     [BUFFER_STAGED] = "staged_state",
     [BUFFER_BASE] = "base",
+    [BUFFER_OUTPUTS] = "outputs",
 };
 
 const char *const plan_bound_names[BOUND_KIND_COUNT] = {
@@ -498,6 +500,11 @@ static void add_job(uint64_t *hash, const struct job *job, bool folders)
     add_file(hash, job->weights_out, folders);
     if (job->adapter.from) add_file(hash, job->adapter.from, folders);
     if (job->base) add_text(hash, job->base);
+    if (job->outputs.layers > 0) {
+        add(hash, job->outputs.layers << 1 | (job->outputs.makes ? 1 : 0));
+        add(hash, job->outputs.makes ? job->outputs.samples : job->outputs.maker);
+        if (job->outputs.makes) add(hash, job->outputs.held_out);
+    }
     if (job->evaluation.every == 0) return;
     add(hash, job->evaluation.minibatches);
     add(hash, job->evaluation.data_format);

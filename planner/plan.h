@@ -112,6 +112,11 @@
  * from the unit that fetches it, of any of the jobs, to the unit that uses it last; all units between that pass over
  * the shard read it. A tied table is then the base's, too.
  *
+ * Kept outputs. A job that makes them (struct job_outputs) has only FORWARD units, over the frozen first layers of a
+ * network, and ends with its minibatches: each copies the last shard's output to its place in OUTPUTS, minibatch after
+ * minibatch. A job that takes them has these layers in its first shard, whose passes are RECALLs on the host: they copy
+ * the rows of the minibatch's samples to the boundary. By rule 2 each RECALL follows the last copy to OUTPUTS.
+ *
  * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates
  * it there; or it has only the PARAMETERS and leaves their GRADIENT, which is copied to the host, where an UPDATE later
  * in the same unit changes the STATE on the cpu stream: a third of the bytes to the device and a third back. The
@@ -202,6 +207,7 @@ enum plan_pass {
     PLAN_JOIN,            /* parallel jobs: adds the gradients that the first and the last stage have of a tied table */
     PLAN_OPEN,            /* file stream: the state of a shard to host memory, at the job's start ... */
     PLAN_CLOSE,           /* ... and its weights to a file, at the job's end */
+    PLAN_RECALL,          /* computation only, on the host: kept outputs of a minibatch's samples to its boundary */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
@@ -233,6 +239,8 @@ enum plan_buffer_kind {
     BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
     BUFFER_STAGED,         /* all or a part of it, in host memory, between storage and its use */
     BUFFER_BASE,           /* the frozen weights of a shard that jobs share; a buffer of the first of them */
+    BUFFER_OUTPUTS,        /* kept outputs: on the host of all samples, on a device of a minibatch; buffers of the job
+                            * that makes them */
     BUFFER_KIND_COUNT
 };
 enum { PLAN_GRADIENT_LEVELS = 1 << 16, PLAN_GRADIENT_TURNS = 1 << 17 };

@@ -10,7 +10,7 @@ static double job_flops(const struct job *job, count_flops *flops)
 {
     struct work_item items[LAYER_WORK_MAX];
     double minibatch = 0;
-    for (uint64_t layer = 0; layer < job->network.layer_count; layer++)
+    for (uint64_t layer = job_layers_begin(job); layer < job_layers_end(job); layer++)
         for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
             uint32_t count = network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
                                                 job_state_format(job), items);

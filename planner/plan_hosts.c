@@ -161,7 +161,7 @@ static enum status survey_tasks(struct survey *s, uint32_t *seen, bool staged)
     return s->overflows ? error_set(s->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
-static_assert(BUFFER_BASE + 1 == BUFFER_KIND_COUNT,
+static_assert(BUFFER_OUTPUTS + 1 == BUFFER_KIND_COUNT,
               "a new kind of buffer: may several hosts have it? Look at host_need.c and walk/memory_breakdown.c, too");
 
 /* Returns true for data that each host reads itself, and for boundaries that stages of a resident job hand on. */

@@ -36,6 +36,7 @@ enum plan_memory_use plan_memory_use_of(const struct plan *plan, const struct pl
     case BUFFER_TABLE_GRADIENT: return MEMORY_TABLES;
     case BUFFER_BATCH:
     case BUFFER_LOSS:
+    case BUFFER_OUTPUTS:
     case BUFFER_BOUNDARY:
     case BUFFER_BOUNDARY_GRADIENT: return MEMORY_BOUNDARIES;
     default: return unit->pass == PLAN_LOAD ? MEMORY_STAYING : MEMORY_STATES;

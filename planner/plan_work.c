@@ -151,6 +151,16 @@ static void add_sliced_update(struct work_list *list, const struct job *job, uin
     if (share.m > 0) work_list_add(list, &share, 1);
 }
 
+/* Adds the copying of kept outputs' rows. */
+static void add_recalled(struct work_list *list, const struct job *job)
+{
+    const uint64_t bytes = job_samples(job) * job_output_bytes(job), width = job->network.width;
+    const bool half = job->precision == PRECISION_BF16;
+    const struct work_item rows = {.kernel = half ? KERNEL_EMBED_HALF_FORWARD : KERNEL_EMBED_FORWARD, .count = 1,
+                                   .m = bytes / (width * (half ? 2 : sizeof(float))), .n = width};
+    work_list_add(list, &rows, 1);
+}
+
 /* --- public --------------------------------------------------------------------------------- */
 
 uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
@@ -166,6 +176,10 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
     bool update = pass == PLAN_UPDATE || (backward && !(how & UNIT_GRADIENTS_OUT));
     bool apart = pass == PLAN_UPDATE || (job_pass_way(job, first_layer) & UNIT_ACCUMULATE);
 
+    if (pass == PLAN_RECALL) {
+        add_recalled(&list, job);
+        return list.count;
+    }
     if (row_count > 0) {
         assert(embedding && layer_count == 1);
         if (forward) add_sliced_pass(&list, job, first_layer, PASS_FORWARD, first_row, row_count);

@@ -15,6 +15,7 @@ enum { PLAN_WORK_ITEMS_MAX = 256 };
  *     BACKWARD            forward again unless the activations were kept (`how` has UNIT_KEEP,
  *                         models/job/memory.h), backward, update
  *     NORM                squares of all gradients
+ *     RECALL              the rows of a minibatch's samples are copied
  *
  * With UNIT_GRADIENTS_OUT in `how`, LOSS and BACKWARD have no update; it is the work of the UPDATE. An embedding's
  * forward is never recomputed. row_count > 0: a slice of an embedding's rows: its share of the table sweep and update,

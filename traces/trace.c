@@ -138,7 +138,8 @@ static enum status init_jobs(struct trace *trace, const struct plan *plan, struc
         const struct job *job = &plan->jobs.jobs[j];
         jobs[j].minibatches = job->minibatches;
         jobs[j].unit = job_unit(job);
-        if (!size_mul(job->minibatches, job_samples(job), &jobs[j].samples) ||
+        const uint64_t trained = job_makes_outputs(job) ? 0 : job->minibatches;
+        if (!size_mul(trained, job_samples(job), &jobs[j].samples) ||
             !size_mul(jobs[j].samples, job->sequence, &jobs[j].tokens) ||
             jobs[j].tokens > INT64_MAX)
             return error_set(err, STATUS_LIMIT, "too many tokens in job '%s' (limit is %" PRId64 ")",

@@ -362,6 +362,25 @@ uint64_t data_tokens(const struct data_source *source)
     return source->reads_rows ? source->rows.file.token_count : source->token_count;
 }
 
+uint64_t data_samples(const struct data_source *source)
+{
+    assert(source->reads_rows);
+    return source->rows.set.samples;
+}
+
+uint64_t data_sample(const struct data_source *source, uint64_t s)
+{
+    assert(source->reads_rows);
+    return data_rows_sample(&source->rows, s);
+}
+
+void data_put_in_order(struct data_source *source, const struct data_source *held_out)
+{
+    assert(source->reads_rows && (!held_out || held_out->reads_rows));
+    source->rows.in_order = true;
+    source->rows.then = held_out ? &held_out->rows : NULL;
+}
+
 /* Samples are counted over all minibatches. */
 static enum status read_sample(const struct data_source *source, uint64_t sample, int32_t *out,
                                struct error *err)

@@ -53,6 +53,13 @@ MUST_CHECK enum status data_batch_part(const struct data_source *source, uint64_
 void data_begins(const struct data_source *source, uint64_t minibatch, const struct parallel_microbatches *part,
                  int32_t *out);
 
+/* Of rows: counts the samples; returns the number of sample `s` of the training, counted over all minibatches; makes
+ * the samples come in the order of their numbers, and then those of held-out data (borrowed; NULL: none), in theirs.
+ * What follows repeats the first sample. */
+uint64_t data_samples(const struct data_source *source);
+uint64_t data_sample(const struct data_source *source, uint64_t s);
+void data_put_in_order(struct data_source *source, const struct data_source *held_out);
+
 /* Counts the targets of a minibatch of rows (1 if there is none) or of a masked language model; 0 for other data, of
  * which all microbatches have equally many. Thread-safe. */
 uint64_t data_targets(const struct data_source *source, uint64_t minibatch);

@@ -60,6 +60,20 @@ static uint64_t sample_at(const struct data_rows *rows, uint64_t s)
     return data_place(0, s, rows->set.samples, rows->held_out_samples);
 }
 
+uint64_t data_rows_sample(const struct data_rows *rows, uint64_t s) { return sample_at(rows, s); }
+
+/* Finds a sample of a minibatch, counted over all minibatches; returns the set that has it. */
+static const struct data_rows *find_sample(const struct data_rows *rows, uint64_t s, uint64_t *sample)
+{
+    const struct data_rows *const then = rows->then;
+    *sample = rows->in_order ? s : sample_at(rows, s);
+    if (*sample < rows->set.samples) return rows;
+    const uint64_t behind = *sample - rows->set.samples;
+    const bool held_out = then && behind < then->held_out_samples;
+    *sample = held_out ? sample_at(then, behind) : 0;
+    return held_out ? then : rows;
+}
+
 static enum status copy_row(const struct data_rows *rows, uint64_t row, uint64_t at, int32_t *out, struct error *err)
 {
     const struct rows_file *const file = &rows->file;
@@ -123,8 +137,11 @@ enum status data_rows_batch(const struct data_rows *rows, uint64_t minibatch,
                             const struct parallel_microbatches *part, int32_t *out, struct error *err)
 {
     const uint64_t count = part->count * rows->microbatch;
-    for (uint64_t b = 0; b < count; b++)
-        TRY(copy_sample(rows, sample_at(rows, number_of(rows, minibatch, part, b)), out + b * 2 * rows->sequence, err));
+    for (uint64_t b = 0; b < count; b++) {
+        uint64_t sample;
+        const struct data_rows *const of = find_sample(rows, number_of(rows, minibatch, part, b), &sample);
+        TRY(copy_sample(of, sample, out + b * 2 * rows->sequence, err));
+    }
     return STATUS_OK;
 }
 
@@ -132,8 +149,11 @@ void data_rows_begins(const struct data_rows *rows, uint64_t minibatch, const st
                       int32_t *out)
 {
     const uint64_t count = part->count * rows->microbatch;
-    for (uint64_t b = 0; b < count; b++)
-        find_begins(rows, sample_at(rows, number_of(rows, minibatch, part, b)), out + b * rows->sequence);
+    for (uint64_t b = 0; b < count; b++) {
+        uint64_t sample;
+        const struct data_rows *const of = find_sample(rows, number_of(rows, minibatch, part, b), &sample);
+        find_begins(of, sample, out + b * rows->sequence);
+    }
 }
 
 uint64_t data_rows_targets(const struct data_rows *rows, uint64_t minibatch)

@@ -13,6 +13,8 @@ struct data_rows {
     uint64_t held_out_samples; /* of all held-out minibatches; 0: for training */
     uint64_t seed, vocabulary, sequence;
     uint64_t samples, microbatch; /* of a minibatch; of a microbatch */
+    bool in_order;                /* samples come by their numbers ... */
+    const struct data_rows *then; /* ... and then these held-out ones; borrowed; NULL: none */
 };
 
 /* Opens the rows of a job in `file`, which it borrows; `name` is for messages. A job that is not evaluated uses all
@@ -22,6 +24,9 @@ struct data_rows {
 MUST_CHECK enum status data_rows_open(const struct job *job, const char *name, const struct mapped_file *file,
                                       uint64_t held_out_samples, bool known, struct data_rows *out, struct error *err);
 void data_rows_close(struct data_rows *rows);
+
+/* Returns the number of a sample of the training in the set. */
+uint64_t data_rows_sample(const struct data_rows *rows, uint64_t s);
 
 /* Implement data_batch_part(), data_begins() and data_targets(). */
 MUST_CHECK enum status data_rows_batch(const struct data_rows *rows, uint64_t minibatch,

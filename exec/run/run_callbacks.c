@@ -27,8 +27,7 @@
 
 /* --- minibatches --------------------------------------------------------------------------------- */
 
-/* Returns true and counts the minibatch when its computation may start. */
-static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
+bool run_begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
 {
     struct run_progress *const progress = &run->jobs[job];
     pthread_mutex_lock(&run->lock);
@@ -144,7 +143,7 @@ static void look_at_guard(const struct compute_call *call)
 static bool decide_to_begin(void *argument)
 {
     const struct compute_call *const call = argument;
-    return begin_minibatch(call->run, call->flight->unit->job, call->flight->minibatch);
+    return run_begin_minibatch(call->run, call->flight->unit->job, call->flight->minibatch);
 }
 
 /* Returns true if the computation may start. Passes of a tensor group start together or not at all; their time begins
@@ -434,7 +433,7 @@ void run_take_loss(struct run *run, uint32_t j, uint64_t minibatch, double loss)
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
     if (!isfinite(loss)) progress->nonfinite = max_u64(progress->nonfinite, minibatch + 1);
     pthread_mutex_unlock(&run->lock);
-    if (!counts) return;
+    if (!counts || job_makes_outputs(job)) return;
     const uint64_t step = job->first_minibatch + minibatch + 1;
     if (diverges) diverge(run, j, minibatch, "the loss");
     const struct run_log_entry entry = {

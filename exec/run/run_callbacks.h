@@ -8,6 +8,9 @@
 /* Returns the number of the minibatch that an operation is about, in the training's or the held-out data. */
 uint64_t run_batch_index(const struct job *job, const struct plan_walk_op *op);
 
+/* Returns true and counts the minibatch when its computation may start. From any thread. */
+bool run_begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch);
+
 /* Enqueue work on the operation's stream, timed in *timing or *flight. It is skipped unless the minibatch is below its
  * job's limit when its turn comes; a skipped computation is omitted in *flight. */
 void run_callback_compute(struct run *run, const struct plan_walk_op *op,

@@ -73,6 +73,8 @@ enum status run_check_jobs(struct run *run, struct error *err)
         const struct job *const job = &plan->jobs.jobs[j];
         const char *const reason = run->backend->unsupported(job);
         if (reason) return refuse_job(job, reason, err);
+        if (job->outputs.layers > 0 && !run->backend->arena_on_host)
+            return refuse_job(job, "kept outputs are made and taken on host devices only", err);
         const uint32_t from = plan_goes_on_from(plan, j);
         if (from != PLAN_NONE && run->options->checkpoints)
             return error_set(err, STATUS_BAD_INPUT,

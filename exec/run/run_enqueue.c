@@ -15,6 +15,7 @@
 #include "exec/run/run_callbacks.h"
 #include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
+#include "exec/run/run_outputs.h"
 #include "exec/run/run_ranks.h"
 #include "exec/run/run_rows.h"
 #include "exec/state/run_in_flight.h"
@@ -71,6 +72,7 @@ static void set_argument(struct unit_arguments *arguments, struct run_loop *loop
         break;
     case BUFFER_STAGED: arguments->state = at; break;
     case BUFFER_BASE: arguments->base = at; break;
+    case BUFFER_OUTPUTS: arguments->boundary_out = at; break;
     case BUFFER_TABLE: arguments->table = at; break;
     case BUFFER_TABLE_GRADIENT: arguments->table_gradient = at; break;
     case BUFFER_BATCH: arguments->batch = at; break;
@@ -316,7 +318,10 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
         run_callback_chunk(loop->run, op, &arguments, flight);
         return;
     }
-    if (op->op->pass == PLAN_KEEP) {
+    if (op->op->pass == PLAN_RECALL) {
+        run_outputs_recall(loop->run, op, address_of(loop, op, &op->uses[0]), address_of(loop, op, &op->uses[1]),
+                           flight);
+    } else if (op->op->pass == PLAN_KEEP) {
         run_callback_keep(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_BATCH) {
         run_callback_batch(loop->run, op, (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
@@ -434,7 +439,8 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
                             &flight->omitted, &flight->timing);
         return;
     }
-    char *const target = address_of(loop, op, to);
+    const bool keeps = to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_OUTPUTS;
+    char *const target = address_of(loop, op, to) + (keeps ? run_outputs_offset(op) : 0);
     const struct device_guard guard = {.limit = brings_base(loop, op) ? NULL : &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
     const uint32_t source = loop->plan->buffers[from->buffer].kind;
@@ -456,6 +462,7 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
         run_callback_loss(loop->run, op, (const double *)(void *)target);
+    if (keeps) run_outputs_note(loop->run, op);
     if (is_of_norms(loop, op)) run_ranks_spread(loop->run, op, target);
 }
 

@@ -95,11 +95,11 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
             if (run->jobs[j].failure.status == STATUS_OK) run->result->stopped = true;
         }
         traced->minibatches = completed;
-        traced->samples = completed * job_samples(job);
+        traced->samples = job_makes_outputs(job) ? 0 : completed * job_samples(job);
         traced->tokens = traced->samples * job->sequence;
         for (uint64_t i = 0; i < result->minibatches; i++)
             if (!isfinite(result->losses[i])) result->nonfinite++;
-        if (result->minibatches == 0) continue;
+        if (result->minibatches == 0 || job_makes_outputs(job)) continue;
         result->first_loss = result->losses[0];
         result->final_loss = result->losses[result->minibatches - 1];
         traced->has_loss = completed > 0 && isfinite(result->final_loss);

@@ -28,6 +28,7 @@
 #include "exec/run/run_devices.h"
 #include "exec/run/run_files.h"
 #include "exec/run/run_moves.h"
+#include "exec/run/run_outputs.h"
 #include "exec/run/run_ranks.h"
 #include "exec/run/run_rows.h"
 #include "exec/state/run_base.h"
@@ -352,6 +353,7 @@ enum status run_open_inputs(struct run *run, struct error *err)
 {
     TRY(run_check_memory(run, err));
     TRY(open_data(run, err));
+    TRY(run_outputs_open(run, err));
     TRY(run_rows_open(run, err));
     return run_check_weights(run, err);
 }

@@ -332,6 +332,7 @@ enum status run_saver_create(struct run *run, const struct run_device_state *sta
              (int)strcspn(run->result->libraries, ","), run->result->libraries);
     place_copies(saver);
     for (uint32_t j = 0; j < plan->jobs.count; j++) saver->jobs[j].at_s = clock_s();
+    for (uint32_t j = 0; j < plan->jobs.count; j++) saver->jobs[j].gave_up = job_makes_outputs(&plan->jobs.jobs[j]);
     *out = saver;
     return STATUS_OK;
 }

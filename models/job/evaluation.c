@@ -7,7 +7,7 @@
 bool evaluation_follows(const struct job *job, uint64_t minibatch)
 {
     assert(minibatch < job->minibatches);
-    if (job->evaluation.every == 0) return false;
+    if (job->evaluation.every == 0 || job_makes_outputs(job)) return false;
     return (job->first_minibatch + minibatch + 1) % job->evaluation.every == 0 ||
            minibatch + 1 == job->minibatches;
 }
@@ -16,7 +16,7 @@ uint64_t evaluation_count(const struct job *job)
 {
     uint64_t every = job->evaluation.every, first = job->first_minibatch;
     uint64_t end = first + job->minibatches;
-    if (every == 0) return 0;
+    if (every == 0 || job_makes_outputs(job)) return 0;
     return end / every - first / every + (end % every != 0);
 }
 

@@ -160,6 +160,18 @@ struct job_adapter {
 };
 double job_adapter_scale(const struct job_adapter *adapter);
 
+/*
+ * Kept outputs of frozen first layers, in plans only. The output of these layers for a sample is always the same: a
+ * job that makes them computes them once for all samples, and writes them to host memory; jobs that take them begin
+ * behind these layers.
+ */
+struct job_outputs {
+    uint64_t layers;            /* 0: none; other fields are unused */
+    bool makes;                 /* it makes them and trains nothing ... */
+    uint64_t samples, held_out; /* ... of this many samples for training, in their order, then held-out ones */
+    uint32_t maker;             /* else the number of the job that makes them */
+};
+
 struct job {
     const char *name; /* unique; letters, digits, '-', '_', '.' */
     struct network network;
@@ -195,7 +207,27 @@ struct job {
     const char *base;          /* the name of its frozen weights (models/jobs/job_base.h); may be NULL */
     bool shares_base;          /* in a plan: these weights are in a base's buffers, not in the job's states ... */
     uint32_t base_owner;       /* ... which are those of this job, the first that shares them */
+    struct job_outputs outputs; /* in a plan: it makes or takes kept outputs */
 };
+
+static inline bool job_makes_outputs(const struct job *job) { return job->outputs.layers > 0 && job->outputs.makes; }
+static inline bool job_takes_outputs(const struct job *job) { return job->outputs.layers > 0 && !job->outputs.makes; }
+
+/* Returns the layers over which a job passes, from its first to the end. */
+static inline uint64_t job_layers_begin(const struct job *job)
+{
+    return job_takes_outputs(job) ? job->outputs.layers : 0;
+}
+static inline uint64_t job_layers_end(const struct job *job)
+{
+    return job_makes_outputs(job) ? job->outputs.layers : job->network.layer_count;
+}
+
+/* Returns the layers of the first shard of a job that begins with an embedding: it, or all whose outputs it takes. */
+static inline uint64_t job_first_shard_layers(const struct job *job)
+{
+    return job_takes_outputs(job) ? job->outputs.layers : 1;
+}
 
 /*
  * Returns the bytes of a minibatch's input (BUFFER_BATCH), words of four bytes; 0 for profiles.
@@ -324,6 +356,18 @@ static inline uint64_t job_kept_bytes(const struct job *job, uint64_t first_laye
                        : memory_activation_bytes(&job->network, first_layer, layer_count,
                                                  job->microbatch, job->sequence, job->precision);
     return job->microbatches * one;
+}
+
+/* Returns the bytes of a sample's kept output. */
+static inline uint64_t job_output_bytes(const struct job *job)
+{
+    return memory_boundary_bytes(&job->network, job->outputs.layers - 1, 1, job->sequence, job->precision);
+}
+
+/* Returns the bytes of all outputs that a job makes: of whole minibatches. */
+static inline uint64_t job_outputs_bytes(const struct job *job)
+{
+    return job->minibatches * job_samples(job) * job_output_bytes(job);
 }
 
 struct job_set {

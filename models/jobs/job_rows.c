@@ -28,15 +28,22 @@ static enum status open_rows(const struct job *job, struct rows_file *file, stru
     return rows_set_make(file, &choice, false, set, err);
 }
 
-enum status job_rows_minibatches(const struct job *job, double epochs, uint64_t *out, struct error *err)
+enum status job_rows_samples(const struct job *job, uint64_t *out, struct error *err)
 {
     struct rows_file file = {0};
     struct rows_set set = {0};
     const enum status status = open_rows(job, &file, &set, err);
-    const double minibatches = status ? 0 : ceil(epochs * (double)set.samples / (double)job_samples(job) - 1e-9);
+    *out = status ? 0 : set.samples;
     rows_set_release(&set);
     rows_file_close(&file);
-    if (status != STATUS_OK) return status;
+    return status;
+}
+
+enum status job_rows_minibatches(const struct job *job, double epochs, uint64_t *out, struct error *err)
+{
+    uint64_t samples;
+    TRY(job_rows_samples(job, &samples, err));
+    const double minibatches = ceil(epochs * (double)samples / (double)job_samples(job) - 1e-9);
     if (minibatches > (double)JOB_MINIBATCHES_MAX)
         return error_set(err, STATUS_BAD_INPUT, "%g epochs are %.0f minibatches (limit is %" PRIu64 ")", epochs,
                          minibatches, JOB_MINIBATCHES_MAX);

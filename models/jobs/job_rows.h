@@ -17,6 +17,9 @@ struct rows_choice job_rows_choice(const struct job *job);
  * rows_file_open() and rows_set_make(); STATUS_BAD_INPUT for more than JOB_MINIBATCHES_MAX. */
 MUST_CHECK enum status job_rows_minibatches(const struct job *job, double epochs, uint64_t *out, struct error *err);
 
+/* Counts the samples of an epoch. Errors: as rows_file_open() and rows_set_make(). */
+MUST_CHECK enum status job_rows_samples(const struct job *job, uint64_t *out, struct error *err);
+
 /* Writes "96 rows, 10 held out; 3 longer than 64 tokens are cut; 2.33 epochs", or "" if the job has no rows or they
  * cannot be read. Returns `out`. */
 enum { JOB_ROWS_TEXT_BYTES = 320 };

@@ -92,7 +92,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         "updated shares", "weights", "sum of gradients", "encoded gradient",
         "joined gradient", "handover", "handed gradient", "base"};
     static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms",
-                                                            "norms of shares"};
+                                                            "norms of shares", "kept outputs"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / CHECK_SHARD_THINGS;
     const char *held_out = version & CHECK_HELD_OUT_VERSION ? "held-out " : "";
@@ -119,7 +119,7 @@ static enum status check_shards(struct checker *c, uint32_t job)
     const struct plan *plan = c->plan;
     const struct job *about = &plan->jobs.jobs[job];
     uint32_t first = plan->job_first_shard[job], end = plan->job_first_shard[job + 1];
-    uint64_t layer = 0, layers = about->network.layer_count;
+    uint64_t layer = 0, layers = job_layers_end(about);
     bool parallel = parallel_is_set(&about->parallel);
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
@@ -165,9 +165,11 @@ static enum status check_shards(struct checker *c, uint32_t job)
         return check_fail(c, CHECK_RULE_LAYERS, "the shards of %s end at layer %" PRIu64 " of %" PRIu64,
                           about->name, layer, layers);
     bool embedding = network_layer_kind(&about->network, 0) == LAYER_EMBEDDING;
-    if (embedding && !parallel && (end - first < 2 || plan->shards[first].layer_count != 1))
-        return check_fail(c, CHECK_RULE_LAYERS, "%s has its embedding in a shard with other layers",
-                          about->name);
+    const uint64_t begins = job_first_shard_layers(about);
+    if (embedding && !parallel && (end - first < 2 || plan->shards[first].layer_count != begins))
+        return check_fail(c, CHECK_RULE_LAYERS, job_takes_outputs(about)
+                          ? "%s has other layers in its first shard than those whose outputs it takes"
+                          : "%s has its embedding in a shard with other layers", about->name);
     return STATUS_OK;
 }
 
@@ -212,7 +214,7 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
     const struct plan_shard *shard = &c->plan->shards[global];
     const struct network *network = &job->network;
     uint64_t first = shard->first_layer, end = first + shard->layer_count;
-    bool embedding = network_layer_kind(network, first) == LAYER_EMBEDDING;
+    bool embedding = network_layer_kind(network, first) == LAYER_EMBEDDING && !job_takes_outputs(job);
     struct check_shard_facts *f = &c->shards[global];
     f->state = job_state(job, first, shard->layer_count);
     f->gradient_bytes = memory_parameter_bytes(network, first, shard->layer_count);
@@ -272,6 +274,7 @@ static enum status check_jobs(struct checker *c)
         if (plan->job_activations[j] >= ACTIVATIONS_COUNT)
             return check_fail(c, CHECK_RULE_FORM, "%s treats activations in no known way",
                               plan->jobs.jobs[j].name);
+        TRY(check_outputs(c, j));
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
         TRY(check_base(c, j));
@@ -311,6 +314,7 @@ static const struct {
     [BUFFER_STORED] = {.host = true, .of_shard = true},
     [BUFFER_STAGED] = {.host = true, .of_shard = true},
     [BUFFER_BASE] = {.host = true, .device = true, .of_shard = true},
+    [BUFFER_OUTPUTS] = {.host = true, .device = true},
 };
 
 static enum status check_buffer(struct checker *c, uint32_t index)
@@ -333,6 +337,7 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
         return check_fail(c, CHECK_RULE_FORM, "%s belongs to none of its %u shards",
                           plan_buffer_text(c->plan, index, text), job->shard_count);
+    if (b->kind == BUFFER_OUTPUTS) TRY(check_outputs_buffer(c, index));
     if (b->kind == BUFFER_BASE) {
         uint64_t bytes = c->shards[job->first_shard + b->shard].base_bytes;
         if (job->base_owner != b->job)

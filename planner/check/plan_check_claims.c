@@ -115,6 +115,7 @@ struct plan_check_claims_view {
     const struct check_shard_facts *shard_facts;
     uint32_t shard, global;    /* within the job; in the plan */
     bool last, embedding;
+    bool makes_outputs;        /* the shard's output is kept */
     bool kept;                 /* activations outlive the forward pass */
     bool inputs;               /* of them, only the inputs of layers */
     bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
@@ -182,7 +183,8 @@ static enum status claim_state(struct checker *c, const struct plan_check_claims
 static enum status claim_output(struct checker *c, const struct plan_check_claims_view *v)
 {
     const struct plan_access *access = v->operands[CHECK_OPERAND_OUTPUT];
-    uint32_t boundary = check_shard_thing(v->global + 1, CHECK_THING_BOUNDARY);
+    uint32_t boundary = v->makes_outputs ? check_job_thing(c, v->unit->job, CHECK_THING_OUTPUTS)
+                                         : check_shard_thing(v->global + 1, CHECK_THING_BOUNDARY);
     uint64_t bytes = v->shard_facts->output_bytes;
     if (!access) return STATUS_OK;
     if (v->row_count == 0) return claim_whole(c, v, CHECK_OPERAND_OUTPUT, boundary, bytes, true);
@@ -327,9 +329,12 @@ static enum check_operand operand_of(const struct plan_check_claims_view *v, con
     case BUFFER_TABLE_GRADIENT: return CHECK_OPERAND_TABLE_GRADIENT;
     case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
     case BUFFER_LOSS: return CHECK_OPERAND_LOSS;
-    case BUFFER_BOUNDARY: return own ? CHECK_OPERAND_INPUT : next ? CHECK_OPERAND_OUTPUT : CHECK_OPERAND_COUNT;
+    case BUFFER_BOUNDARY: return own                       ? CHECK_OPERAND_INPUT
+                                : next && !v->makes_outputs ? CHECK_OPERAND_OUTPUT
+                                                            : CHECK_OPERAND_COUNT;
     case BUFFER_BOUNDARY_GRADIENT:
         return own ? CHECK_OPERAND_INPUT_GRADIENT : next ? CHECK_OPERAND_OUTPUT_GRADIENT : CHECK_OPERAND_COUNT;
+    case BUFFER_OUTPUTS: return v->makes_outputs ? CHECK_OPERAND_OUTPUT : CHECK_OPERAND_COUNT;
     case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERAND_COUNT;
     case BUFFER_WORKSPACE: return own ? CHECK_OPERAND_WORKSPACE : CHECK_OPERAND_COUNT;
     default: return CHECK_OPERAND_COUNT;
@@ -571,11 +576,14 @@ enum status check_training_op(struct checker *c)
     v.shard = v.unit->shard;
     v.global = v.job_facts->first_shard + v.shard;
     v.shard_facts = &c->shards[v.global];
-    v.last = v.shard + 1 == v.job_facts->shard_count;
+    v.makes_outputs = v.shard + 1 == v.job_facts->shard_count && job_makes_outputs(v.job);
+    v.last = v.shard + 1 == v.job_facts->shard_count && !v.makes_outputs;
     v.embedding = v.shard == 0 && v.job_facts->embedding;
     bool trains = v.op->pass == PLAN_FORWARD || v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
     if (trains && v.last != (v.op->pass == PLAN_LOSS))
         return check_fail(c, CHECK_RULE_TRAINING, "only the last shard computes the loss");
+    if (v.shard == 0 && job_takes_outputs(v.job) && v.op->pass != PLAN_UPDATE && v.op->pass != PLAN_NORM)
+        return check_fail(c, CHECK_RULE_TRAINING, "passes over layers whose outputs the job takes");
     TRY(check_slice(c, &v));
     uint32_t activations = c->plan->job_activations[v.unit->job];
     v.inputs = c->plan->shards[v.global].inputs_only && (trains || v.last);

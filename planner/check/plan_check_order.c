@@ -4,7 +4,8 @@
  * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. F where the first F shards are frozen, update 0 ..
  * S-1 if it clips, evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept, of
  * these two those that train; then the next minibatch. LOAD comes
- * before its first unit and STORE after its last, each once per shard, a BATCH unit before a minibatch's first unit.
+ * before its first unit and STORE after its last, each once per shard, a BATCH unit before a minibatch's first unit. A
+ * job that makes kept outputs has only the forward positions 0 .. S-1.
  * Parallel jobs' passes are only counted: their claims order them (plan_check_parallel.c).
  */
 #include <inttypes.h>
@@ -20,7 +21,8 @@
 /* Returns the number of a minibatch's passes forward and back; of its training units, with updates. */
 static uint64_t passed_positions(const struct check_walk *r, uint32_t job)
 {
-    return 2 * (uint64_t)r->c->jobs[job].shard_count - 1 - r->c->jobs[job].frozen;
+    const uint64_t shards = r->c->jobs[job].shard_count;
+    return job_makes_outputs(&r->plan->jobs.jobs[job]) ? shards : 2 * shards - 1 - r->c->jobs[job].frozen;
 }
 static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
 {
@@ -55,7 +57,8 @@ static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *sh
     const uint64_t passed = passed_positions(r, job);
     if (position < passed) {
         *shard = (uint32_t)(position < shards ? position : 2 * shards - 2 - position);
-        *pass = position + 1 < shards    ? PLAN_FORWARD
+        const bool only_forward = job_makes_outputs(&r->plan->jobs.jobs[job]);
+        *pass = position + 1 < shards || only_forward ? PLAN_FORWARD
                 : position + 1 == shards ? PLAN_LOSS
                                          : PLAN_BACKWARD;
         return;
@@ -381,7 +384,8 @@ enum status check_unit_ends(struct check_walk *r)
     if (unit->pass == PLAN_EVALUATE && last) TRY(check_loss(r, unit->job, true));
     progress->position++;
     if (!unit->ends_minibatch) return STATUS_OK;
-    TRY(check_loss(r, unit->job, false));
+    if (job_makes_outputs(&r->plan->jobs.jobs[unit->job])) TRY(check_outputs_made(r, unit->job));
+    else TRY(check_loss(r, unit->job, false));
     progress->position = 0;
     progress->batch_made = false;
     progress->minibatch++;

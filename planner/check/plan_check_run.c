@@ -93,6 +93,8 @@ static enum status claims(struct check_walk *r)
         const struct buffer_extent *found;
         if (parallel) extent.version = check_version_of(&r->versions, claim);
         if (claim->frozen) extent.version = 0;
+        if (claim->kept)
+            extent.version = r->plan->jobs.jobs[r->plan->jobs.jobs[c->unit->job].outputs.maker].minibatches - 1;
         if (claim->makes && !buffer_contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !buffer_contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -366,7 +368,7 @@ static enum status fill_base(struct check_walk *r, uint32_t b)
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
-        r->jobs[j].loss = r->jobs[j].held_out_loss = PLAN_NONE;
+        r->jobs[j].loss = r->jobs[j].held_out_loss = r->jobs[j].outputs = PLAN_NONE;
     for (uint32_t b = 0; b < r->plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &r->plan->buffers[b];
         if (buffer->on_device) continue;
@@ -374,6 +376,7 @@ static enum status fill_hosts(struct check_walk *r)
             r->jobs[buffer->job].held_out_loss = b;
         if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
+        if (buffer->kind == BUFFER_OUTPUTS) r->jobs[buffer->job].outputs = b;
         TRY(fill_sum(r, b));
         TRY(fill_base(r, b));
         if (!keeps_state(buffer) || plan_has_range(r->plan, buffer->job)) continue;

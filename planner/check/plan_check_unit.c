@@ -115,6 +115,7 @@ static bool stream_fits(const struct checker *c)
     if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return op->stream == STREAM_FILE;
     bool steps = op->pass == PLAN_UPDATE || op->pass == PLAN_NORM;
     if (op->pass == PLAN_STORE) return op->stream == STREAM_COMPUTE;
+    if (op->pass == PLAN_RECALL) return op->stream == STREAM_CPU || op->stream == STREAM_HOST;
     if (op->stream == STREAM_CPU) return steps || embedding;
     /* it gathers rows, and does not add them up */
     if (op->stream == STREAM_HOST) return embedding && op->pass != PLAN_BACKWARD;
@@ -136,6 +137,7 @@ static enum status check_compute(struct checker *c)
     if (op->pass == PLAN_KEEP) return check_keep_op(c);
     if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return check_file_op(c);
     if (op->pass == PLAN_STORE) return check_end_op(c);
+    if (op->pass == PLAN_RECALL) return check_recall_op(c);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
@@ -246,6 +248,7 @@ static enum status check_copy(struct checker *c)
     if (op->stream == STREAM_READ || op->stream == STREAM_WRITE)
         return check_storage_copy(c, source, target);
     if (op->stream == STREAM_P2P) return check_p2p_copy(c, from, to);
+    TRY(check_outputs_copy(c, from, to));
     if (source->on_device == to_device || target->on_device != to_device)
         return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream from the %s to the %s",
                           plan_stream_names[op->stream], source->on_device ? "device" : "host",
@@ -266,7 +269,7 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
     if ((access->flags & ~known) || !(access->flags & (ACCESS_READ | ACCESS_WRITE)))
         return check_fail(c, CHECK_RULE_FORM, "access 0x%x of the %s", access->flags,
                           check_access_text(c, access, text));
-    if (b->job != c->unit->job && !check_is_of_base(c, c->unit->job, b))
+    if (b->job != c->unit->job && !check_is_of_base(c, c->unit->job, b) && !check_is_taken(c, c->unit->job, b))
         return check_fail(c, CHECK_RULE_FORM, "accesses the %s, of another job",
                           check_access_text(c, access, text));
     if (!plan_buffer_lives(b) && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))
@@ -292,7 +295,7 @@ static enum status check_op(struct checker *c)
     bool parallel = check_is_parallel(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) || (op->kind == OP_COLLECTIVE && !parallel) ||
         (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_STORE &&
-         op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
+         op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE && op->pass != PLAN_RECALL))
         return check_fail(c, CHECK_RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)

@@ -39,7 +39,7 @@ struct check_job_progress {
     bool batch_made;    /* the next minibatch's batch is made */
     uint32_t opened, closed; /* shards opened and closed, of a job with a range of host memory ... */
     uint32_t host;      /* ... on this host */
-    uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: none */
+    uint32_t loss, held_out_loss, outputs; /* their buffers on the host; PLAN_NONE: none */
 };
 
 /* A shard's state was brought to a device, brought back, found on the host. */
@@ -122,6 +122,9 @@ MUST_CHECK enum status check_reservation_turn(struct check_walk *r);
 
 /* Checks that the unit's job is in host memory, or that the unit opens or closes it. */
 MUST_CHECK enum status check_range_turn(struct check_walk *r);
+
+/* Checks that a minibatch's outputs are on the host, of a job that makes them. */
+MUST_CHECK enum status check_outputs_made(struct check_walk *r, uint32_t job);
 
 /* Returns a buffer live on a device, or PLAN_NONE. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);

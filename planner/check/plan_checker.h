@@ -103,7 +103,7 @@ struct check_parallel_progress {
 };
 /* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS,
-                       CHECK_THING_NORMS_OF_SHARES, CHECK_JOB_THINGS };
+                       CHECK_THING_NORMS_OF_SHARES, CHECK_THING_OUTPUTS, CHECK_JOB_THINGS };
 
 /*
  * The contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer: bytes of a
@@ -119,6 +119,7 @@ struct check_claim {
     bool makes;
     bool held_out;
     bool frozen;    /* never changes: version 0 */
+    bool kept;      /* outputs that the job takes: the version of their maker's last minibatch */
     uint64_t offset_bytes, bytes, thing_offset;
 };
 
@@ -186,6 +187,13 @@ MUST_CHECK enum status check_training_op(struct checker *c);
 /* Checks the reading of a minibatch's data on the host. */
 MUST_CHECK enum status check_batch_op(struct checker *c);
 
+/* Check what a job makes or takes of kept outputs; their buffer; a copy, if it is of these; a recall. */
+MUST_CHECK enum status check_outputs(struct checker *c, uint32_t job);
+MUST_CHECK enum status check_outputs_buffer(struct checker *c, uint32_t index);
+MUST_CHECK enum status check_outputs_copy(struct checker *c, const struct plan_access *from,
+                                          const struct plan_access *to);
+MUST_CHECK enum status check_recall_op(struct checker *c);
+
 /* For parallel jobs: check a computation or collective (operands, claims, work); a unit's computations and collectives;
  * a task's devices. */
 MUST_CHECK enum status check_parallel_op(struct checker *c);
@@ -244,6 +252,13 @@ static inline bool check_is_of_base(const struct checker *c, uint32_t job, const
     const bool has_table = c->shards[c->jobs[job].first_shard].base_bytes > 0;
     return buffer->job == c->jobs[job].base_owner &&
            (buffer->kind == BUFFER_BASE || (buffer->kind == BUFFER_TABLE && has_table));
+}
+
+/* Returns true for the outputs that a job takes. */
+static inline bool check_is_taken(const struct checker *c, uint32_t job, const struct plan_buffer *buffer)
+{
+    const struct job *about = &c->plan->jobs.jobs[job];
+    return buffer->kind == BUFFER_OUTPUTS && job_takes_outputs(about) && buffer->job == about->outputs.maker;
 }
 
 static inline bool check_is_parallel(const struct checker *c, uint32_t job)

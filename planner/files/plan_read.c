@@ -406,6 +406,38 @@ static enum status read_bases(struct plan_reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
+static enum status read_outputs_of(struct plan_reader *r, const json_t *array, uint32_t j)
+{
+    struct job_outputs *out = &r->plan->jobs.jobs[j].outputs;
+    const uint64_t layers = r->plan->jobs.jobs[j].network.layer_count;
+    struct json_object object;
+    if (json_is_null(json_array_get(array, j))) return STATUS_OK;
+    TRY(json_object_open_at(&object, r->in, array, j, "kept outputs", r->err));
+    TRY(json_take_u64(&object, "layers", JSON_REQUIRED, 1, layers - 1, &out->layers, r->err));
+    out->makes = !json_has(&object, "maker");
+    if (out->makes) {
+        TRY(json_take_u64(&object, "samples", JSON_REQUIRED, 1, UINT32_MAX, &out->samples, r->err));
+        TRY(json_take_u64(&object, "held_out", JSON_REQUIRED, 0, UINT32_MAX, &out->held_out, r->err));
+    } else {
+        TRY(json_take_u32(&object, "maker", JSON_REQUIRED, 0, r->plan->jobs.count - 1, &out->maker, r->err));
+    }
+    return json_object_close(&object, r->err);
+}
+
+/* Reads which jobs make or take kept outputs. */
+static enum status read_outputs(struct plan_reader *r, struct json_object *root)
+{
+    const json_t *array = NULL;
+    const uint32_t count = r->plan->jobs.count;
+    TRY(json_take_array(root, "kept_outputs", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    if (json_array_size(array) != count)
+        return json_fail_key(r->in, root->value, "kept_outputs", r->err, "%zu kept outputs (expected %" PRIu32
+                             ", one for each job)", json_array_size(array), count);
+    for (uint32_t j = 0; j < count; j++) TRY(read_outputs_of(r, array, j));
+    return STATUS_OK;
+}
+
 static enum status read_machine_and_jobs(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
@@ -415,6 +447,7 @@ static enum status read_machine_and_jobs(struct plan_reader *r, struct json_obje
     TRY(job_set_parse(r->in, value, r->folder, &r->plan->jobs, r->err));
     TRY(place_networks(r));
     TRY(read_bases(r, root));
+    TRY(read_outputs(r, root));
     if (r->plan->jobs.count == 0)
         return json_fail_key(r->in, root->value, "jobs", r->err, "a plan without jobs");
     return STATUS_OK;

@@ -444,6 +444,32 @@ static void write_bases(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
+/* Writes for each job null, what it makes, or the layers and the maker of the outputs that it takes. */
+static void write_outputs(const struct plan *plan, struct json_out *out)
+{
+    uint32_t j = 0;
+    while (j < plan->jobs.count && plan->jobs.jobs[j].outputs.layers == 0) j++;
+    if (j == plan->jobs.count) return;
+    json_out_array_begin(out, "kept_outputs", true);
+    for (j = 0; j < plan->jobs.count; j++) {
+        const struct job_outputs *outputs = &plan->jobs.jobs[j].outputs;
+        if (outputs->layers == 0) {
+            json_out_null(out, NULL);
+            continue;
+        }
+        json_out_object_begin(out, NULL, true);
+        json_out_u64(out, "layers", outputs->layers);
+        if (outputs->makes) {
+            json_out_u64(out, "samples", outputs->samples);
+            json_out_u64(out, "held_out", outputs->held_out);
+        } else {
+            json_out_u64(out, "maker", outputs->maker);
+        }
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+}
+
 /* `folder` NULL: paths as they are. */
 static void write_plan(const struct plan *plan, const char *folder, struct json_out *out)
 {
@@ -467,6 +493,7 @@ static void write_plan(const struct plan *plan, const char *folder, struct json_
     }
     hardware_write(&plan->hardware, out, "hardware");
     write_bases(plan, out);
+    write_outputs(plan, out);
     job_set_write(plan->jobs.jobs, plan->jobs.count, folder, out, "jobs");
     write_activations(plan, out);
     write_shards(plan, out);

@@ -70,7 +70,29 @@ static enum status plan_live(struct hardware *hardware, struct job_set *jobs, co
     return status;
 }
 
+static bool keeping_applies(const struct hardware *hardware, const struct job_set *jobs,
+                            const struct planner_options *options)
+{
+    bool any = false;
+    (void)hardware, (void)options;
+    for (uint32_t j = 0; j < jobs->count; j++) any |= jobs->jobs[j].outputs.layers > 0;
+    return any;
+}
+
+/* Jobs that keep outputs of frozen layers are spilled together. */
+static enum status plan_keeping(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                struct plan *out, struct error *err)
+{
+    const bool swaps = options->swap != NULL, shares = shared_applies(hardware, jobs, options);
+    if (!swaps && !shares) return direct_plan(hardware, jobs, options, out, err);
+    job_set_release(jobs);
+    hardware_release(hardware);
+    return error_set(err, STATUS_BAD_INPUT, "kept outputs (--keep-outputs) do not go with %s",
+                     swaps ? "activations that are swapped" : "jobs that share a base");
+}
+
 static const struct planner_strategy strategies[] = {
+    {"kept outputs", keeping_applies, plan_keeping},
     {"a shared base", shared_applies, shared_plan},
     {"parallel jobs dispatched live", live_applies, plan_live},
     {"reservations", reservation_applies, reservation_plan},

@@ -28,6 +28,7 @@
 #include "planner/spill/order/order_milp.h"
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/order_search.h"
+#include "planner/spill/order/outputs_order.h"
 #include "planner/spill/order/schedule.h"
 
 enum { ITERATIONS_DEFAULT = 400, PROGRAMS_DEFAULT = 40 };
@@ -65,6 +66,22 @@ static enum status check_clipping(const struct policy *policy, const struct hard
     return STATUS_OK;
 }
 
+/* Jobs that keep outputs are spilled, in an order that is planned, with the outputs in the memory of one host. */
+static enum status check_outputs(const struct policy *policy, const struct hardware *hardware,
+                                 const struct job_set *jobs, const struct planner_options *options, struct error *err)
+{
+    if (outputs_takers(jobs).count == jobs->count) return STATUS_OK;
+    const char *const what = policy->resident ? "states that stay on devices (a policy for resident states)"
+                             : options->live ? "an order that is decided during the run (--dispatch live)"
+                             : options->host == PLANNER_HOST_TURNS ? "jobs that take turns in host memory"
+                             : options->storage == PLANNER_STORAGE_ALL ? "states on storage"
+                             : hardware_host_count(hardware) > 1 ? "machines of several nodes" : NULL;
+    if (what) return error_set(err, STATUS_BAD_INPUT, "kept outputs (--keep-outputs) do not go with %s", what);
+    if (hardware_has_cpu(hardware)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "kept outputs (--keep-outputs) are copied by the host's processor, and "
+                     "machine '%s' does not say how fast it is (its host has no 'memory_bandwidth')", hardware->name);
+}
+
 static enum status partition_for(const struct policy *policy, const struct hardware *hardware,
                                  const struct job_set *jobs, struct footprints *footprints,
                                  const struct planner_options *options, struct partition *out,
@@ -80,6 +97,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
                          "machine '%s' does not say how fast its host's processor is (its host has "
                          "no 'memory_bandwidth')", hardware->name);
     TRY(check_clipping(policy, hardware, jobs, options, err));
+    TRY(check_outputs(policy, hardware, jobs, options, err));
     if (policy->resident && options->live)
         return error_set(err, STATUS_BAD_INPUT,
                          "policy '%s' keeps states on the devices, but live dispatch may choose any device",
@@ -141,8 +159,9 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
                                 const struct policy *policy, const struct planner_options *options,
                                 struct schedule *out, struct plan_order *order, struct error *err)
 {
+    const struct job_set ordered = outputs_takers(jobs);
     struct cost_table times;
-    TRY(cost_table_make(hardware, jobs, footprints, partition, &times, err));
+    TRY(cost_table_make(hardware, &ordered, footprints, partition, &times, err));
     enum status status = check_nodes(hardware, partition, policy, options, err);
     struct order_bound bound = {0};
     if (!status) status = order_bound_make(&times, policy->one_device, &bound, err);
@@ -161,6 +180,10 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     } else {
         status = schedule_make(&times, policy, options->seed, false, out, err);
     }
+    cost_table_release(&times);
+    if (status || ordered.count == jobs->count) return status;
+    TRY(cost_table_make(hardware, jobs, footprints, partition, &times, err));
+    status = outputs_order_first(&times, policy->one_device ? 1 : hardware->device_count, out, err);
     cost_table_release(&times);
     return status;
 }
@@ -186,9 +209,11 @@ static enum status describe(struct plan *plan, const struct policy *policy,
 }
 
 /* Returns true if jobs may wait in their files: their devices have one host, or each job is spilled on one. */
-static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
+static bool may_take_turns(const struct hardware *hardware, const struct job_set *jobs,
+                           const struct partition *partition)
 {
-    return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
+    return !partition->storage.stored && outputs_takers(jobs).count == jobs->count &&
+           (!partition->resident || hardware_host_count(hardware) == 1);
 }
 
 static enum status share_host(const struct hardware *hardware, const struct job_set *jobs,
@@ -197,7 +222,7 @@ static enum status share_host(const struct hardware *hardware, const struct job_
 {
     uint32_t hosts = partition->resident ? 1 : partition->interleaved ? node_assignment_count(hardware, jobs) : 1;
     TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
-    if (!may_take_turns(hardware, partition)) return STATUS_OK;
+    if (!may_take_turns(hardware, jobs, partition)) return STATUS_OK;
     if (options->host != PLANNER_HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;
     return host_take_turns(hardware, jobs, footprints, partition, err);
 }
@@ -250,7 +275,7 @@ static enum status plan_by_policy(struct hardware *hardware, struct job_set *job
     if (!status)
         status = describe(plan, policy, options, &partition, schedule.makespan_s, &order, err);
     if (!status) status = plan_builder_finish(builder, out, err);
-    bool turns = partition.host.need != NULL, could = may_take_turns(&out->hardware, &partition);
+    bool turns = partition.host.need != NULL, could = may_take_turns(&out->hardware, &out->jobs, &partition);
     if (!status) status = plan_host_fits(out, err);
     *short_of_memory = status == STATUS_INFEASIBLE && !turns && could && out->jobs.count > 1;
     if (!status) {

@@ -168,7 +168,7 @@ static double touched_bytes(const struct job *job, bool cpu, bool changed, bool 
     enum bound_bytes which = updated_here ? BOUND_STATE : BOUND_WEIGHTS;
     if (changed && job->network.trained && !updated_here) return 0; /* only gradients of what is trained leave */
     if (changed && job->network.trained) which = BOUND_CHANGED;
-    for (uint64_t l = 0; l < job->network.layer_count; l++)
+    for (uint64_t l = job_layers_begin(job); l < job_layers_end(job); l++)
         if (updated_here || l > 0 || !footprint_can_slice(job))
             bytes += layer_bytes(job, l, which, own);
     bool table_counts = !own || network_first_trained(&job->network) == 0;
@@ -270,6 +270,7 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
 static uint64_t alike_passes_end(const struct job *job, uint64_t layer)
 {
     uint64_t end = network_alike_end(&job->network, layer), layers = job->network.layer_count;
+    if (end > job_layers_end(job)) return job_layers_end(job);
     return layer + 1 < layers && end == layers ? end - 1 : end;
 }
 
@@ -322,7 +323,7 @@ static struct bound_parts held_out_parts(const struct hardware *hw, const struct
                                          bool cpu)
 {
     struct bound_parts parts = {0};
-    for (uint64_t l = 0; l < job->network.layer_count; l++) {
+    for (uint64_t l = job_layers_begin(job); l < job->network.layer_count; l++) {
         double seconds = least_pass_s(hw, kinds, job, l, PLAN_EVALUATE);
         if (gathers_apart(job, l)) continue;
         if (cpu && l == 0 && footprint_can_slice(job)) {
@@ -348,8 +349,8 @@ static struct bound_parts minibatch_parts(const struct hardware *hw, const struc
                                           bool cpu)
 {
     struct bound_parts parts = {0};
-    uint64_t layers = job->network.layer_count;
-    for (uint64_t l = 0, end; l < layers; l = end) {
+    uint64_t layers = job_layers_end(job);
+    for (uint64_t l = job_layers_begin(job), end; l < layers; l = end) {
         bool rows = l == 0 && layers > 1 && footprint_can_slice(job);
         end = alike_passes_end(job, l);
         double times = (double)(end - l), passes = own_passes_s(hw, kinds, job, l);
@@ -435,7 +436,7 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct ki
 {
     struct bound_parts parts = {0};
     double update_s = 0, host_s = 0;
-    for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
+    for (uint64_t l = job_layers_begin(job), end; l < job_layers_end(job); l = end) {
         bool embedding = l == 0 && job->network.layer_count > 1 && footprint_can_slice(job);
         end = alike_passes_end(job, l);
         double times = (double)(end - l);

@@ -94,6 +94,7 @@ static bool same_shape(const struct job *a, const struct job *b)
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
            a->microbatches == b->microbatches && a->tree == b->tree && a->shares_base == b->shares_base &&
            (a->evaluation.every > 0) == (b->evaluation.every > 0) && a->keep_best == b->keep_best &&
+           a->outputs.layers == b->outputs.layers && a->outputs.makes == b->outputs.makes &&
            a->precision == b->precision && a->optimizer.kind == b->optimizer.kind &&
            a->optimizer.moments == b->optimizer.moments && job_clips(a) == job_clips(b) &&
            m->family == n->family &&
@@ -214,6 +215,15 @@ static void measure_seconds(const struct hardware *hardware, const struct job *j
                                  job_clips(job) ? UNIT_GRADIENTS_OUT : 0);
 }
 
+/* The first shard of a job that takes kept outputs: passes copy their rows. */
+static void measure_recall(const struct hardware *hardware, const struct job *job, uint64_t count,
+                           struct footprint *out)
+{
+    memset(out->workspace_bytes, 0, sizeof out->workspace_bytes);
+    if (hardware_has_cpu(hardware))
+        out->cpu_forward_s = pass_seconds(hardware, hardware_cpu(hardware), job, 0, count, PLAN_RECALL, 0);
+}
+
 static void measure(const struct footprints *f, const struct job *job, uint64_t first,
                     uint64_t count, struct footprint *out)
 {
@@ -232,6 +242,10 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t, job->precision) : 0;
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t, job->precision) : 0;
+    if (first == 0 && job_takes_outputs(job)) { /* others may stand for like layers behind it */
+        measure_recall(f->hardware, job, count, out);
+        return;
+    }
     memory_workspaces(network, first, count, job_pass_way(job, first), job_pass_samples(job, first), t,
                       out->workspace_bytes);
     measure_seconds(f->hardware, job, first, count, out);

@@ -29,8 +29,8 @@ struct footprint {
     /* on the host's processor; 0 where hardware_has_cpu() is false */
     double cpu_update_s;
     double cpu_norm_s; /* of a job that clips, else 0 */
-    double cpu_forward_s, cpu_backward_s; /* of an embedding that footprint_can_slice(); with the update, unless it
-                                             clips */
+    double cpu_forward_s, cpu_backward_s; /* of an embedding that footprint_can_slice(), or of layers whose kept outputs
+                                             are taken; with the update, unless it clips */
 };
 
 struct footprints; /* opaque */

@@ -13,7 +13,7 @@
 #include "models/job/memory.h"
 #include "planner/spill/cut/partition_storage.h"
 
-static_assert(BUFFER_BASE + 1 == BUFFER_KIND_COUNT,
+static_assert(BUFFER_OUTPUTS + 1 == BUFFER_KIND_COUNT,
               "a new kind of buffer: add its host memory here, and look at plan_hosts.c and walk/memory_breakdown.c");
 
 static enum status no_memory(struct error *err)
@@ -82,7 +82,7 @@ bool host_states_exceed(const struct hardware *hardware, const struct job_set *j
 {
     double states = 0;
     for (uint32_t j = 0; j < jobs->count; j++)
-        states += (double)job_state(&jobs->jobs[j], 0, jobs->jobs[j].network.layer_count).bytes;
+        states += (double)job_state(&jobs->jobs[j], 0, job_layers_end(&jobs->jobs[j])).bytes;
     return states > hosts * (double)hardware_host_bytes(hardware);
 }
 

@@ -32,9 +32,10 @@ static uint64_t edge_bytes_of(const struct job *job)
 
 double cutter_host_bytes(const struct job *job)
 {
-    uint64_t layers = job->network.layer_count;
+    uint64_t layers = job_layers_end(job);
     uint64_t bytes = job_state(job, 0, layers).bytes;
     if (footprint_has_table(job)) bytes += footprint_table_gradient_bytes(job);
+    if (job_makes_outputs(job)) bytes += job_outputs_bytes(job);
     if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
     if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
     return (double)bytes + 2.0 * (double)layers *

@@ -47,7 +47,7 @@ static double embedding_back_s(const struct job *job, const struct footprint *f)
 
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
 {
-    return estimate_uses_cpu(job, place) && footprint_can_slice(job);
+    return job_takes_outputs(job) || (estimate_uses_cpu(job, place) && footprint_can_slice(job));
 }
 
 static void add(struct partition_estimate_load *sum, const struct partition_estimate_load *load)
@@ -185,7 +185,7 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
         const struct footprint *f =
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
-        bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
+        bool last = s + 1 == cut->count && !job_makes_outputs(of), on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (last && !back) continue; /* the loss does both passes at once */
         if (back && !f->goes_back) continue;
         if (on_cpu && s == 0 && footprint_has_embedding(of)) {

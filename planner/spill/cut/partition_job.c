@@ -152,14 +152,21 @@ static enum status need_of(const struct partition_cutter *cutter, const struct p
 
 static uint64_t most_layers(const struct partition_cutter *cutter, const struct job *job)
 {
-    uint64_t layers = job->network.layer_count;
+    uint64_t layers = job_layers_end(job);
     if (cutter->options->shards <= 1) return layers;
     uint64_t parts = cutter->options->shards - (footprint_has_embedding(job) ? 1 : 0);
-    uint64_t whole = layers - (footprint_has_embedding(job) ? 1 : 0);
+    uint64_t whole = layers - (footprint_has_embedding(job) ? job_first_shard_layers(job) : 0);
     return parts ? (whole + parts - 1) / parts : whole;
 }
 
 /* --- cuts -------------------------------------------------------------------------------------- */
+
+/* Returns the end of a cut's shards so far. */
+static uint64_t end_of(const struct partition_job_cut *cut)
+{
+    const struct plan_shard *last = cut->count > 0 ? &cut->shards[cut->count - 1] : NULL;
+    return last ? last->first_layer + last->layer_count : 0;
+}
 
 /* Begins a cut with the embedding, if any. *fits is false if it does not fit. */
 static enum status begin(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
@@ -172,7 +179,7 @@ static enum status begin(const struct partition_cutter *cutter, const struct par
     cut->slice_rows = 0;
     cut->minibatch = (struct partition_seconds){0};
     if (!footprint_has_embedding(job)) return STATUS_OK;
-    const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
+    const struct footprint *f = footprint_of(cutter->footprints, j, 0, job_first_shard_layers(job));
     if (!f) return cutter_out_of_memory(err);
     uint64_t need = embedding_bytes(job, f), workspace = cutter_workspace(f, job, false, UNIT_KEEP);
     if (estimate_embedding_on_cpu(job, c->place)) {
@@ -186,7 +193,7 @@ static enum status begin(const struct partition_cutter *cutter, const struct par
     }
     if (!*fits) return STATUS_OK;
     cut->workspace_bytes = workspace;
-    append_shard(cutter, c, j, 0, 1, f, cut);
+    append_shard(cutter, c, j, 0, job_first_shard_layers(job), f, cut);
     return STATUS_OK;
 }
 
@@ -216,9 +223,9 @@ enum status partition_cut_greedy(const struct partition_cutter *cutter, const st
                                  uint64_t room, struct partition_job_cut *cut, bool *fits, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    uint64_t layers = job->network.layer_count, most = most_layers(cutter, job);
+    uint64_t layers = job_layers_end(job), most = most_layers(cutter, job);
     TRY(begin(cutter, c, j, room, cut, fits, err));
-    for (uint64_t first = cut->count, count; first < layers && *fits; first += count) {
+    for (uint64_t first = end_of(cut), count; first < layers && *fits; first += count) {
         for (count = 0; first + count < layers && count < most; count++) {
             struct shard_need need;
             TRY(need_of(cutter, c, j, first, count + 1, &need, err));
@@ -281,7 +288,7 @@ static enum status cut_at(const struct partition_cutter *cutter, const struct pa
 {
     bool fits;
     TRY(begin(cutter, c, j, room, cut, &fits, err));
-    uint64_t first = cut->count;
+    uint64_t first = end_of(cut);
     for (uint32_t i = 0; i < count; i++) {
         TRY(add_layers(cutter, c, j, first, counts[i], cut, err));
         first += counts[i];
@@ -298,12 +305,12 @@ enum status partition_cut_balanced(const struct partition_cutter *cutter, const 
                                   .candidate = c,
                                   .room = room,
                                   .job = j,
-                                  .skipped = footprint_has_embedding(job) ? 1 : 0};
-    uint64_t layers = job->network.layer_count - balancing.skipped;
+                                  .skipped = footprint_has_embedding(job) ? job_first_shard_layers(job) : 0};
+    uint64_t layers = job_layers_end(job) - balancing.skipped;
     struct partition_seconds greedy = cut->minibatch;
     uint32_t count = 0;
     bool found = false, stays = plan_activations_stay(c->activations);
-    for (uint32_t i = (uint32_t)balancing.skipped; i < cut->count; i++) {
+    for (uint32_t i = balancing.skipped > 0; i < cut->count; i++) {
         const struct plan_shard *shard = &cut->shards[i];
         double seconds;
         TRY(shard_s(&balancing, shard->first_layer, shard->layer_count, &seconds, err));

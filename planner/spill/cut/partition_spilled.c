@@ -302,7 +302,7 @@ static enum status least_weight_buffer(const struct partition_cutter *cutter, ui
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job *job = &cutter->jobs->jobs[j];
         if (footprint_twin(cutter->footprints, j) != j) continue;
-        for (uint64_t l = 0; l < job->network.layer_count; l++) {
+        for (uint64_t l = job_layers_begin(job); l < job_layers_end(job); l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             *bytes = max_u64(*bytes, layer_weight_buffer(job, l, f, activations, place));
@@ -343,7 +343,7 @@ static enum status least_need(const struct partition_cutter *cutter, uint32_t ac
     for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
         const struct job *of = &cutter->jobs->jobs[j];
         uint64_t kept = 0;
-        for (uint64_t l = 0; l < of->network.layer_count; l++) {
+        for (uint64_t l = job_layers_begin(of); l < job_layers_end(of); l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);

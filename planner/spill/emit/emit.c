@@ -55,7 +55,8 @@ static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint
     v.embedding = shard == 0 && footprint_has_embedding(v.job);
     v.base_bytes = job_base_bytes(v.job, p->shards[v.global].first_layer, p->shards[v.global].layer_count);
     v.table_base_bytes = job_base_bytes(v.job, 0, p->shards[first].layer_count);
-    v.last = shard + 1 == v.shard_count;
+    v.last = shard + 1 == v.shard_count && !job_makes_outputs(v.job);
+    v.makes_outputs = shard + 1 == v.shard_count && job_makes_outputs(v.job);
     v.trains = p->trains[v.global];
     v.goes_back = shard >= p->job_frozen[job];
     v.lowest = shard == p->job_frozen[job];
@@ -330,7 +331,15 @@ static void emit_schedule(struct emit_context *e, struct emission *on, struct em
     }
 }
 
-/* Adds the host's state of a shard whose job shares a base: of nothing, if all of it is there, and no unit moves it. */
+/* Returns true for the layers whose kept outputs a job takes. */
+static bool is_recalled(const struct emit_context *e, uint32_t global)
+{
+    const struct plan_shard *shard = &e->partition->shards[global];
+    return shard->first_layer < job_layers_begin(&e->plan->jobs.jobs[shard->job]);
+}
+
+/* Adds the host's state of a shard that no unit moves: whose job takes the outputs of its layers, or shares a base;
+ * then it is of nothing, if all of it is there. */
 static void add_home(struct emit_context *e, uint32_t global)
 {
     const uint32_t job = e->partition->shards[global].job, shard = global - e->partition->job_first_shard[job];
@@ -379,7 +388,8 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
             plan_builder_shard(builder, partition->shards[s].job,
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
-        for (uint32_t s = 0; s < partition->shard_count && partition->base.owner; s++) add_home(&e, s);
+        for (uint32_t s = 0; s < partition->shard_count; s++)
+            if (partition->base.owner || is_recalled(&e, s)) add_home(&e, s);
         emit_schedule(&e, &on, kept);
         if (partition->apart) add_choices(&e, on.last_device);
     }

@@ -49,10 +49,34 @@ static void use_table(struct emit_context *e, const struct emit_shard_view *v, b
     else emit_use(e, fetched, ACCESS_READ | (keeps ? 0 : ACCESS_RELEASE));
 }
 
-static void use_new_boundary(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind,
-                             uint32_t shard, uint64_t bytes)
+/* Returns the outputs of a minibatch on the device. */
+static uint32_t device_outputs(struct emit_context *e, const struct emit_shard_view *v)
 {
-    emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, EMIT_AREA_EDGE, 0, bytes);
+    return emit_buffer(e, v, BUFFER_OUTPUTS, PLAN_NONE, 0, true, v->footprint->output_bytes);
+}
+
+static uint32_t output_name(struct emit_context *e, const struct emit_shard_view *v)
+{
+    return v->makes_outputs ? device_outputs(e, v)
+                            : emit_boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, true, v->footprint->output_bytes);
+}
+
+/* Sends the outputs of a minibatch to the others. */
+static void send_outputs(struct emit_context *e, const struct emit_shard_view *v)
+{
+    const uint32_t all = emit_buffer(e, v, BUFFER_OUTPUTS, PLAN_NONE, 0, false, job_outputs_bytes(v->job));
+    emit_send(e, device_outputs(e, v), ACCESS_RELEASE, all, 0, v->footprint->output_bytes);
+}
+
+/* Copies the rows of the samples of a minibatch on the host's processor. */
+static void write_recall(struct emit_context *e, const struct emit_shard_view *v)
+{
+    struct emit_shard_view maker = *v;
+    maker.job_index = v->job->outputs.maker;
+    const uint64_t bytes = job_outputs_bytes(&e->plan->jobs.jobs[maker.job_index]);
+    emit_use(e, emit_buffer(e, &maker, BUFFER_OUTPUTS, PLAN_NONE, 0, false, bytes), ACCESS_READ);
+    emit_use(e, emit_boundary(e, v, BUFFER_BOUNDARY, 1, false, v->footprint->output_bytes), ACCESS_WRITE);
+    emit_cpu(e, v, PLAN_RECALL, 0);
 }
 
 /* Adds the gradient of the shard's input, which ends with the pass where no shard before it takes it. */
@@ -87,6 +111,10 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
     bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count && has_next_back(e, v));
     uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
+    if (v->embedding && job_takes_outputs(v->job)) {
+        write_recall(e, v);
+        return;
+    }
     if (v->embedding && v->on_cpu) {
         emit_embedding_forward_cpu(e, v);
         return;
@@ -104,7 +132,7 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
     emit_use_parameters(e, v, parameters);
     if (v->shard == 0) emit_use_batch(e, v);
     else emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
-    use_new_boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes);
+    emit_use_new(e, output_name(e, v), 0, EMIT_AREA_EDGE, 0, f->output_bytes);
     uint32_t acts = 0;
     if (kept_bytes > 0) {
         acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
@@ -113,7 +141,8 @@ static void write_forward(struct emit_context *e, const struct emit_shard_view *
     }
     uint32_t how = trains || v->embedding ? activations_way(e, v) : 0;
     emit_compute(e, v, v->pass, UNIT_FORWARD, how, 0, 0, 0);
-    emit_output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
+    if (v->makes_outputs) send_outputs(e, v);
+    else emit_output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
     if (kept_bytes > 0 && plan_activations_spill(v->activations))
         emit_send(e, acts, ACCESS_RELEASE,
                   emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, kept_bytes);

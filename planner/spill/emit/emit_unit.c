@@ -137,7 +137,7 @@ void emit_compute(struct emit_context *e, const struct emit_shard_view *v, enum 
 void emit_cpu(struct emit_context *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace)
 {
-    bool gathers = pass == PLAN_FORWARD || pass == PLAN_EVALUATE, clips = job_clips(v->job);
+    bool gathers = pass == PLAN_FORWARD || pass == PLAN_EVALUATE || pass == PLAN_RECALL, clips = job_clips(v->job);
     if (workspace > 0)
         emit_use(e, emit_buffer(e, v, BUFFER_WORKSPACE, v->shard, pass, false, workspace),
                  ACCESS_WRITE);

@@ -75,6 +75,7 @@ struct emit_shard_view {
     uint32_t job_index, shard, global; /* shard: within the job; global: index in the plan */
     uint32_t shard_count;
     bool embedding, last;
+    bool makes_outputs; /* the shard's output is kept */
     bool trains;     /* else the shard is frozen: its passes only read its weights */
     bool goes_back, lowest; /* it has a backward pass; no shard before it has */
     bool resident;   /* all shards of the job are resident */

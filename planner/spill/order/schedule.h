@@ -3,7 +3,8 @@
  *
  * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss, S .. 2S-2-F the
  * backward passes of shards S-2 .. F, if the first F are frozen. When an evaluation follows, the units of its first
- * held-out minibatch are the next S, and so on. Updates of jobs that clip have no position: they follow the last
+ * held-out minibatch are the next S, and so on. A job that makes kept outputs has all its shards frozen, and only its
+ * forward passes, 0 .. S-1. Updates of jobs that clip have no position: they follow the last
  * backward pass without a decision.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
@@ -54,10 +55,15 @@ struct schedule {
     uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };
 
-static inline uint32_t schedule_unit_count(struct partition_units units) { return 2 * units.shards - 1 - units.frozen; }
+/* Returns true for a job that makes kept outputs: all its shards are frozen. */
+static inline bool schedule_makes_outputs(struct partition_units units) { return units.frozen == units.shards; }
+static inline uint32_t schedule_unit_count(struct partition_units units)
+{
+    return 2 * units.shards - units.frozen - (schedule_makes_outputs(units) ? 0 : 1);
+}
 static inline enum plan_pass schedule_unit_pass(struct partition_units units, uint32_t position)
 {
-    if (position + 1 < units.shards) return PLAN_FORWARD;
+    if (position + 1 < units.shards || schedule_makes_outputs(units)) return PLAN_FORWARD;
     if (position + 1 == units.shards) return PLAN_LOSS;
     return position < schedule_unit_count(units) ? PLAN_BACKWARD : PLAN_EVALUATE;
 }
