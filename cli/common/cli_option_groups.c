@@ -23,7 +23,7 @@ const struct option_group cli_option_groups[] = {
                       "p2p-rate", "nic-rate", "no-p2p", "threads", "dilate", "matmul-efficiency", "no-tf32", "stack")},
     {"parallelism", NAMES("parallel", "schedule", "recompute", "collective", "partition", "compress", "levels", "by",
                           "memory", "microbatches")},
-    {"memory", NAMES("activations", "rule", "optimizer", "stored", "weight-buffers", "cuts", "shards",
+    {"memory", NAMES("activations", "rule", "optimizer", "stored", "keep-outputs", "weight-buffers", "cuts", "shards",
                      "no-double-buffer", "no-persistence")},
     {"simulation", NAMES("scale", "slow", "noise", "simulate seeds", "failures", "runs", "collectives",
                          "demand-first", "no-fold", "caching-allocator", "contents", "rate-scale", "objective-scale",

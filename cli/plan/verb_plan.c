@@ -21,6 +21,7 @@
 #include "cli/process/cli_load.h"
 #include "cli/reports/cli_plan_report.h"
 #include "cli/ways/cli_candidate.h"
+#include "cli/ways/cli_keep.h"
 #include "cli/ways/cli_milp.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_refusal.h"
@@ -60,6 +61,7 @@ struct plan_request {
     bool no_persistence;
     uint64_t weight_buffers, shards, seed, iterations;
     double time_limit_s;
+    double keep_bytes;  /* host memory for kept outputs */
     double interval_s, threshold_s, restart_s; /* saturn and its rivals; below 0: not given */
     int argc;
     char **argv;
@@ -245,7 +247,8 @@ static void draw(struct cli *cli, const struct cli_candidate *candidate, const s
 
 static enum status report(struct cli *cli, const struct plan_request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
-                          const struct order_claim *claim, const struct planner_search *search, struct error *err)
+                          const struct order_claim *claim, const struct planner_search *search,
+                          const struct cli_keep *keep, struct error *err)
 {
     struct cli_refusal refusal;
     const struct saturn_report *saturn = candidate->by_saturn ? &candidate->saturn : NULL;
@@ -261,6 +264,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
         .saturn = saturn,
         .by_default = field && !request->policy,
         .search = search,
+        .keep = keep,
         .time_limit_s = request->time_limit_s,
         .argc = request->argc,
         .argv = request->argv,
@@ -305,9 +309,36 @@ static enum status plan_ways(struct cli *cli, const struct plan_request *request
                                                       : cli_ways(&request->source, &how, field, err);
     cli_field_sort(field);
     if (status == STATUS_OK)
-        status = report(cli, request, &field->kept, field, NULL, &field->search, err);
+        status = report(cli, request, &field->kept, field, NULL, &field->search, NULL, err);
     cli_field_release(field);
     free(field);
+    return status;
+}
+
+/* Plans the jobs as they are. */
+static enum status plan_without(void *context, struct cli_field *field, struct error *err)
+{
+    const struct plan_request *request = context;
+    struct planner_options options = planner_options_of(request, request->policy);
+    const struct cli_ways_options how = {.fixed = &options, .runnable = request->runnable};
+    if (request->policy) return cli_field_try(field, &request->source, &options, request->policy, err);
+    return cli_ways(&request->source, &how, field, err);
+}
+
+static enum status plan_keeping(struct cli *cli, struct plan_request *request, struct error *err)
+{
+    struct cli_keep keep = {.budget_bytes = request->keep_bytes};
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    const struct planner_options options = planner_options_of(request, request->policy);
+    enum status status = cli_keep(&request->source, &options, plan_without, request, &keep, field, err);
+    if (status == STATUS_OK) status = cli_field_check(field, err);
+    cli_field_sort(field);
+    if (status == STATUS_OK)
+        status = report(cli, request, &field->kept, field, NULL, &field->search, &keep, err);
+    cli_field_release(field);
+    free(field);
+    cli_keep_release(&keep);
     return status;
 }
 
@@ -322,7 +353,7 @@ static enum status plan_saturn(struct cli *cli, const struct plan_request *reque
                                            .threshold_s = request->threshold_s, .restart_s = request->restart_s};
     enum status status = cli_saturn(&request->source, &options, &candidate, &candidate.saturn, err);
     candidate.by_saturn = true;
-    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &search, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &search, NULL, err);
     cli_candidate_release(&candidate);
     return status;
 }
@@ -335,13 +366,14 @@ static enum status plan_one(struct cli *cli, const struct plan_request *request,
     options.timetable = request->timetable;
     options.claim = &claim;
     enum status status = cli_candidate_make(&request->source, &options, &candidate, err);
-    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, NULL, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, NULL, NULL, err);
     cli_candidate_release(&candidate);
     return status;
 }
 
-static enum status plan_as_asked(struct cli *cli, const struct plan_request *request, struct error *err)
+static enum status plan_as_asked(struct cli *cli, struct plan_request *request, struct error *err)
 {
+    if (request->keep_bytes > 0) return plan_keeping(cli, request, err);
     if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
     enum saturn_rule rule;
     if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
@@ -349,6 +381,29 @@ static enum status plan_as_asked(struct cli *cli, const struct plan_request *req
     bool several = !request->policy || asks_for(request, "all") || searched;
     return several && !request->timetable && !swaps(request) ? plan_ways(cli, request, err)
                                                              : plan_one(cli, request, err);
+}
+
+/* Outputs are kept by jobs whose states are spilled, in an order that is planned. */
+static enum status check_for_keeping(const struct plan_request *request, struct error *err)
+{
+    enum saturn_rule rule;
+    const struct policy *policy = request->policy ? policy_find(request->policy) : NULL;
+    const char *option = request->dispatch > 0 ? "dispatch live"
+                         : swaps(request)      ? "activations swap"
+                         : request->instance   ? "write-instance"
+                         : request->timetable  ? "schedule-from"
+                         : cli_parallel_given(&request->source.parallel) ? "parallel"
+                         : request->stored > 1 ? "stored all" : NULL;
+    if (!(request->keep_bytes > 0)) return STATUS_OK;
+    if (option) return error_set(err, STATUS_BAD_INPUT, "option '--keep-outputs' cannot be used with --%s", option);
+    const bool shares = asks_for(request, policy_shared_base.name);
+    if (!request->policy || (policy && !policy->resident && !shares) || policy_is_file(request->policy))
+        return STATUS_OK;
+    const bool known = policy || saturn_rule_find(request->policy, &rule) || asks_for(request, "all") ||
+                       asks_for(request, policy_milp.name) || shares;
+    if (!known) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--keep-outputs' is for policies that spill states and decide an "
+                     "order (found --policy %s)", request->policy);
 }
 
 /* Refuses options that contradict each other or the policy. */
@@ -364,6 +419,7 @@ static enum status check_request(const struct plan_request *request, struct erro
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
     TRY(check_for_swap(request, err));
     TRY(check_for_saturn(request, err));
+    TRY(check_for_keeping(request, err));
     if (asks_for(request, "milp") && request->dispatch > 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "--policy milp decides an order, which --dispatch live leaves to the run (expected another "
@@ -407,6 +463,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                       "where the optimizer updates spilled shards (default auto)"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
                       "states to keep on storage (default auto: states that do not fit)"),
+        OPTION_QUANTITY("keep-outputs", 0, "SIZE", DIMENSION_BYTES, &request.keep_bytes,
+                        "host memory for outputs of frozen layers, kept if that is faster (default 0)"),
         OPTION_FLAG("runnable", 0, &request.runnable, "consider only plans that 'spillway run' can carry out"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only after the shard before it has left"),

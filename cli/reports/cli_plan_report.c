@@ -18,6 +18,7 @@
 #include "cli/reports/cli_milp_report.h"
 #include "cli/reports/cli_reservations.h"
 #include "cli/reports/cli_ranking.h"
+#include "cli/reports/cli_kept_outputs.h"
 #include "cli/reports/cli_shared_base.h"
 #include "cli/reports/cli_staleness.h"
 #include "cli/ways/cli_proven.h"
@@ -448,6 +449,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     cli_staleness_print(out, plan, 13);
     cli_shared_base_print(out, plan, 13);
+    cli_kept_outputs_print(out, plan, report->keep, 13);
     TRY(print_times(out, report, err));
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
     if (report->refusal->refused) fprintf(out, "\n'run' would refuse this plan: %s\n", report->refusal->text);
@@ -618,6 +620,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     jobs_json(json, plan);
     cli_staleness_json(json, plan);
     cli_shared_base_json(json, plan);
+    cli_kept_outputs_json(json, plan, report->keep);
     cli_reservations_json(json, plan);
     enum status status = places_json(json, plan, err);
     json_out_array_begin(json, "memory", false);

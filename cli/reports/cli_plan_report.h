@@ -3,6 +3,7 @@
 #define SPILLWAY_CLI_REPORTS_CLI_PLAN_REPORT_H
 
 #include "cli/common/cli.h"
+#include "cli/ways/cli_keep.h"
 #include "cli/ways/cli_outcome.h"
 #include "cli/ways/cli_predict.h"
 #include "cli/ways/cli_refusal.h"
@@ -29,6 +30,7 @@ struct cli_plan_report {
     bool by_default;           /* no policy was given */
     const struct planner_search *search; /* for orders; may be NULL */
     const struct planner_milp *milp;     /* of policy milp; may be NULL */
+    const struct cli_keep *keep;         /* --keep-outputs; else NULL */
     double time_limit_s;       /* of searches; at most 0: none */
 };
 

@@ -88,7 +88,8 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
         const struct job *job = &plan->jobs.jobs[j];
         TRY(read_job(cli, out->in, jobs, j, &out->jobs[j], err));
         out->begun |= out->jobs[j].minibatches > 0;
-        out->complete += out->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+        const bool complete = out->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+        out->complete += complete || job_makes_outputs(job); /* others need them, or nothing is left */
     }
     return STATUS_OK;
 }
@@ -189,14 +190,36 @@ static struct planner_options options_of(const struct plan *plan,
     return options;
 }
 
-/* Removes complete jobs; others begin at their checkpoints. */
+/* Returns true if a job that is left takes the outputs that this one makes. */
+static bool is_needed(const struct job_set *jobs, const struct cli_resume *resume, uint32_t maker)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        if (job_takes_outputs(job) && job->outputs.maker == maker &&
+            resume->jobs[j].minibatches < job->first_minibatch + job->minibatches)
+            return true;
+    }
+    return false;
+}
+
+/* Lets jobs take from makers by their new numbers: `left` of the old ones, if they are left. Those are the last. */
+static void renumber_makers(struct job_set *jobs, uint32_t from, uint32_t to)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_takes_outputs(&jobs->jobs[j]) && jobs->jobs[j].outputs.maker == from) jobs->jobs[j].outputs.maker = to;
+}
+
+/* Removes complete jobs, and makers of outputs that nobody takes; others begin at their checkpoints. */
 static void cut_jobs(struct job_set *jobs, const struct cli_resume *resume)
 {
-    uint32_t left = 0;
-    for (uint32_t j = 0; j < jobs->count; j++) {
+    uint32_t left = 0, all = jobs->count;
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_makes_outputs(&jobs->jobs[j]) && !is_needed(jobs, resume, j)) jobs->jobs[j].minibatches = 0;
+    for (uint32_t j = 0; j < all; j++) {
         struct job job = jobs->jobs[j];
         uint64_t done = resume->jobs[j].minibatches, end = job.first_minibatch + job.minibatches;
         if (done >= end) continue;
+        if (job_makes_outputs(&job)) renumber_makers(jobs, j, left);
         job.first_minibatch = done;
         job.minibatches = end - done;
         job.shares_base = false; /* until it is planned again */

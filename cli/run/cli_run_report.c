@@ -234,7 +234,9 @@ static struct cli_result result_before(const struct cli_run_report *report, uint
 static enum status put_results(const struct cli_run_report *report, FILE *out, struct json_out *json,
                                struct error *err)
 {
-    const uint32_t count = report->whole ? report->whole->jobs.count : report->plan->jobs.count;
+    const struct job_set *jobs = report->whole ? &report->whole->jobs : &report->plan->jobs;
+    uint32_t count = jobs->count;
+    while (count > 0 && job_makes_outputs(&jobs->jobs[count - 1])) count--; /* they are not compared */
     struct cli_result *results = alloc_zeroed(count, sizeof *results);
     if (!results) return error_memory(err, "the results of jobs", count * sizeof *results);
     for (uint32_t j = 0, left = 0; j < count; j++)

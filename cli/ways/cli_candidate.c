@@ -54,6 +54,7 @@ static void make_parallel(const struct parallel *parallel, struct job_set *jobs)
 static void shorten(double share, struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
+        if (job_makes_outputs(&jobs->jobs[j])) continue; /* of all samples */
         uint64_t minibatches = (uint64_t)(share * (double)jobs->jobs[j].minibatches);
         jobs->jobs[j].minibatches = min_u64(max_u64(minibatches, 2), jobs->jobs[j].minibatches);
     }
