@@ -69,6 +69,10 @@ enum status plan_runnable_by(const struct plan *plan, uint32_t processes, struct
                          job->name, why);
     }
     TRY(check_backend(plan, err));
+    for (uint32_t j = 0; processes > 1 && j < plan->jobs.count; j++)
+        if (plan->jobs.jobs[j].outputs.layers > 0)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' makes or takes kept outputs, which one process does, not "
+                             "several", plan->jobs.jobs[j].name);
     if (hardware_host_count(&plan->hardware) > 1 && processes == 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",
