@@ -46,6 +46,11 @@ static enum status check_offload(const struct hardware *hardware, const struct j
         return error_set(err, STATUS_BAD_INPUT,
                          "job '%s' is parallel and only simulated here, because of %s, and offloads with sequence "
                          "parallelism (expected none)", job->name, parallel_only_simulated(hardware, job));
+    if (job->parallel.offload == OFFLOAD_STATES && job->network.trained && !parallel_is_carried_out(&job->parallel))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "job '%s' is parallel and only simulated here, because of %s, and offloads states of a "
+                         "network that it trains in part (expected to offload weights, or nothing)",
+                         job->name, parallel_only_simulated(hardware, job));
     return STATUS_OK;
 }
 

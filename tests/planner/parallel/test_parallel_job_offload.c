@@ -16,6 +16,7 @@
 #include "models/job/parallel_work.h"
 #include "tests/support/planner/support_parallel.h"
 #include "tests/support/planner/support_planner.h"
+#include "tests/support/planner/support_trained.h"
 #include "tests/support/planner/support_parallel_plan.h"
 
 /* --- machines -------------------------------------------------------------------------------- */
@@ -639,6 +640,34 @@ static void refused_rows(void **state)
     }
 }
 
+/* Where weights are split with their frozen part, jobs that are only simulated would bring up the trained part only. */
+static void refused_part(void **state)
+{
+    (void)state;
+    static const uint64_t frozen[][2] = {{0, 1}};
+    for (uint32_t weights = 0; weights < 2; weights++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        const struct planner_options options = {.weight_buffers = 0};
+        make_machine(&hardware, 2, 1e10, 1e10, 1e9, 0);
+        hardware.stack = STACK_FRAMEWORKS;
+        test_gpt_jobs(&jobs, 1, 3, 8, 32, 1);
+        jobs.jobs[0].freeze = (struct network_freeze){.layers = frozen, .layer_count = 1};
+        support_train_only(&jobs.jobs[0], &jobs.arena);
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1,
+                                                  .schedule = PIPELINE_1F1B,
+                                                  .offload = weights ? OFFLOAD_WEIGHTS : OFFLOAD_STATES};
+        assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), weights ? STATUS_OK : STATUS_BAD_INPUT);
+        if (!weights)
+            assert_string_equal(err.text, "job 'job-0' is parallel and only simulated here, because of the software "
+                                          "stack of its machine, and offloads states of a network that it trains in "
+                                          "part (expected to offload weights, or nothing)");
+        plan_release(&plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -649,7 +678,7 @@ int main(void)
         cmocka_unit_test(slow_storage),     cmocka_unit_test(memory_of_a_rank),
         cmocka_unit_test(memory_of_storage), cmocka_unit_test(broken),
         cmocka_unit_test(refused),          cmocka_unit_test(refused_machines),
-        cmocka_unit_test(refused_rows),
+        cmocka_unit_test(refused_rows),     cmocka_unit_test(refused_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
