@@ -199,7 +199,7 @@ static void each_broken_rule_is_named(void **state)
         {break_number, "span 3 comes after span 3"},
         {break_stream, "span 7 is on stream 7 (there are 7)"},
         {break_job, "span 7 is of job 2 (there are 2)"},
-        {break_pass, "span 7 has kind 1 and pass 18"},
+        {break_pass, "span 7 has kind 1 and pass 19"},
         {break_copy, "span 7 is a copy on stream 'gpu1 compute'"},
         {break_compute, "span 1 is a computation on stream 'gpu0 h2d'"},
         {break_bytes, "span 2 is a computation and copies 5 bytes"},

@@ -482,7 +482,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:67: 'data_format' is 'none' but 'data' names a file"},
         {ONE_JOB("\"data\": \"a.csv\", \"data_format\": \"csv\""),
          "test:2:71: unknown data_format 'csv' (expected text, llmc, nanogpt, none, "
-         "cifar10, images or rows)"},
+         "cifar10, images, rows or folder)"},
         {ONE_JOB("\"count\": 2, \"weights_out\": \"w.safetensors\""),
          "test:2:66: jobs 'job-1-1' and 'job-1-2' would both write '/data/runs/w.safetensors' "
          "(use {name} in it)"},
