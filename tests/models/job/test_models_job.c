@@ -502,7 +502,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"hydra-vit-300m\", \"minibatches\": 1,\n"
          "\"data\": \"a.bin\", \"data_format\": \"llmc\"}]}",
          "test:2:33: 'data_format' is 'llmc' but network 'hydra-vit-300m' reads images (expected "
-         "cifar10, images or none)"},
+         "cifar10, images, folder or none)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1,\n"
          "\"data\": \"a.bin\", \"data_format\": \"cifar10\"}]}",
          "test:2:33: 'data_format' is 'cifar10' but network 'gpt2' reads text (expected text, llmc, "
