@@ -68,9 +68,9 @@ static const struct data_rows *find_sample(const struct data_rows *rows, uint64_
     const struct data_rows *const then = rows->then;
     *sample = rows->in_order ? s : sample_at(rows, s);
     if (*sample < rows->set.samples) return rows;
-    const uint64_t behind = *sample - rows->set.samples;
-    const bool held_out = then && behind < then->held_out_samples;
-    *sample = held_out ? sample_at(then, behind) : 0;
+    const uint64_t later = *sample - rows->set.samples;
+    const bool held_out = then && later < then->held_out_samples;
+    *sample = held_out ? sample_at(then, later) : 0;
     return held_out ? then : rows;
 }
 

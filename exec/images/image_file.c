@@ -64,7 +64,7 @@ static enum status decode_png(const char *name, const unsigned char *bytes, uint
 
 /* The library's errors come back here. */
 struct jpeg_reader {
-    struct jpeg_error_mgr errors; /* first: the library knows it alone */
+    struct jpeg_error_mgr errors; /* first: the library knows only it */
     struct jpeg_decompress_struct decoder;
     jmp_buf failed;
     char message[JMSG_LENGTH_MAX];

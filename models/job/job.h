@@ -163,7 +163,7 @@ double job_adapter_scale(const struct job_adapter *adapter);
 /*
  * Kept outputs of frozen first layers, in plans only. The output of these layers for a sample is always the same: a
  * job that makes them computes them once for all samples, and writes them to host memory; jobs that take them begin
- * behind these layers.
+ * after these layers.
  */
 struct job_outputs {
     uint64_t layers;            /* 0: none; other fields are unused */

@@ -10,7 +10,7 @@
 
 /* --- greedily ----------------------------------------------------------------------------------- */
 
-/* Lets a job, or all jobs of its group that freeze at least so much, begin behind `l` layers. */
+/* Lets a job, or all jobs of its group that freeze at least so much, begin after `l` layers. */
 static void set(const struct prefix_problem *p, uint32_t job, uint64_t l, bool group, uint64_t *layers)
 {
     for (uint32_t j = 0; j < p->job_count; j++)
@@ -114,7 +114,7 @@ static void add_rows(struct program *m)
     milp_row(m->milp, -HUGE_VAL, 1, "budget");
 }
 
-/* Reads the layers behind which each job begins: the highest that are loaded. */
+/* Reads the layers after which each job begins: the highest that are loaded. */
 static void read(const struct program *m, const double *x, uint64_t *layers)
 {
     for (uint32_t j = 0; j < m->p->job_count; j++) {

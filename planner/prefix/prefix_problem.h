@@ -2,7 +2,7 @@
  * Which outputs of frozen first layers to keep.
  *
  * Jobs of a group have equal outputs of the first layers that both freeze (models/jobs/job_outputs.h). A job begins
- * behind the first l layers, whose outputs are kept, or computes all of them: l = 0. If a job of the group takes the
+ * after the first l layers, whose outputs are kept, or computes all of them: l = 0. If a job of the group takes the
  * outputs of l layers they are made once, of all samples, whatever the number of jobs:
  *
  *     seconds = sum over jobs        samples (load_s(l) + compute_s(most) - compute_s(l)),  or samples compute_s(most)
@@ -56,7 +56,7 @@ MUST_CHECK enum status prefix_problem_make(const struct hardware *hardware, cons
                                            double budget_bytes, struct arena *arena, struct prefix_problem *out,
                                            struct error *err);
 
-/* Return the seconds and bytes of a choice: by job, the layers behind which it begins. */
+/* Return the seconds and bytes of a choice: by job, the layers after which it begins. */
 double prefix_seconds(const struct prefix_problem *problem, const uint64_t *layers);
 double prefix_bytes(const struct prefix_problem *problem, const uint64_t *layers);
 

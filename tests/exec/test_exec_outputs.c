@@ -190,7 +190,7 @@ static uint32_t keep(const struct hardware *hardware, const uint64_t *layers, st
     return jobs->count - count;
 }
 
-/* Runs job j by itself, behind so many layers. */
+/* Runs job j by itself, after so many layers. */
 static void run_one(uint64_t seed, uint32_t j, uint64_t layers, struct outcome *out)
 {
     const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO,

@@ -242,7 +242,7 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t, job->precision) : 0;
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t, job->precision) : 0;
-    if (first == 0 && job_takes_outputs(job)) { /* others may stand for like layers behind it */
+    if (first == 0 && job_takes_outputs(job)) { /* others may stand for like layers after it */
         measure_recall(f->hardware, job, count, out);
         return;
     }
