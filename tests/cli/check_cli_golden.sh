@@ -107,7 +107,7 @@ elif [[ -n ${SPILLWAY_PART-} ]]; then # as "2/4": the second of each four
     if ! grep -q '^SPILLWAY_SANITIZE:STRING=$' "$build/CMakeCache.txt"; then
         seed=${SPILLWAY_SEED:-$RANDOM} drawn=()
         echo "SPILLWAY_SEED=$seed"
-        for ((i = seed % 2; i < ${#names[@]}; i += 2)); do drawn+=("${names[i]}"); done
+        for ((i = seed % (${#names[@]} > 1 ? 2 : 1); i < ${#names[@]}; i += 2)); do drawn+=("${names[i]}"); done
         names=("${drawn[@]}")
     fi
 fi

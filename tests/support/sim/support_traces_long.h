@@ -17,6 +17,16 @@ struct support_long {
  */
 void support_write_long(const char *path, const struct support_long *trace);
 
+/*
+ * The most memory, in KiB, that may come on top of a process's first for buffers, for code that is read from its
+ * file and for allocators that keep freed memory. Programs with sanitizers are larger, and so are their blocks.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SUPPORT_SLACK_KIB = 5632 };
+#else
+enum { SUPPORT_SLACK_KIB = 4096 };
+#endif
+
 /* Returns the most memory, in KiB, that a process of its own holds while it runs `run`, which returns 0. */
 long support_peak_kib(int (*run)(const void *context), const void *context);
 
