@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "exec/command.h"
 #include "exec/device/backend.h"
-#include "exec/device/wait_policy.h"
+#include "exec/device/environment.h"
 
 /* --- signals ----------------------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
 
 int main(int argc, char **argv)
 {
-    wait_policy_passive(argv);
+    environment_settle(argv);
     watch_signals();
     struct error err = {0};
     outputs_begin();

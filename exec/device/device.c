@@ -46,6 +46,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const double DELAY_MAX_S = 1e-3;
+static const double REST_S = 20e-3;
 static const double DELAY_MIN_S = 1e-5; /* sleeping for less costs a switch of threads and delays nothing */
 
 /* --- waiting, all under the lock ------------------------------------------------------------- */
@@ -101,14 +102,27 @@ double device_queue_delay_s(const struct device_stream *stream, uint64_t number)
     return delay_s < DELAY_MIN_S ? 0 : delay_s;
 }
 
+/* Sleeps, under the lock, until the stream is woken, or has rested. */
+static void sleep_or_rest(struct device_stream *stream)
+{
+    if (!stream->ops->rest || stream->rests) {
+        pthread_cond_wait(&stream->self.wake, &lock);
+        return;
+    }
+    if (clock_wait_until(&stream->self.wake, &lock, clock_s() + REST_S)) return;
+    pthread_mutex_unlock(&lock);
+    stream->ops->rest(stream);
+    pthread_mutex_lock(&lock);
+    stream->rests = true;
+}
+
 /* Sleeps, under the lock, until `on` has reached the event. Returns true when the stream must quit. */
 static bool await_event(struct device_stream *stream, struct device_stream *on, uint64_t event,
                         bool for_taken)
 {
     if (atomic_load(for_taken ? &on->taken : &on->ended) >= event) return false;
     waiter_hang(&stream->self, on, event, for_taken);
-    while (stream->self.waiting && !atomic_load(&stream->quit))
-        pthread_cond_wait(&stream->self.wake, &lock);
+    while (stream->self.waiting && !atomic_load(&stream->quit)) sleep_or_rest(stream);
     if (stream->self.waiting) waiter_take_off(&stream->self, on);
     return true;
 }
@@ -125,7 +139,7 @@ static void *stream_main(void *pointer)
         const uint64_t number = atomic_load(&stream->taken);
         while (!atomic_load(&stream->quit) && number == stream->enqueued) {
             back_to_back = false;
-            pthread_cond_wait(&stream->self.wake, &lock);
+            sleep_or_rest(stream);
         }
         struct device_command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
         const bool lost = atomic_load(&stream->device->failed) && !ops->survives;

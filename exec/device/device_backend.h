@@ -53,6 +53,8 @@ struct device_waiter {
 struct device_stream_ops {
     /* on the stream's thread, before its first command */
     void (*attach)(struct device_stream *stream);
+    /* on the stream's thread, after 20 ms without a command or while it waits for an event. May be NULL. */
+    void (*rest)(struct device_stream *stream);
     /* Carries out a command or hands it to the device. COMMAND_WAIT comes only to streams with ahead_max > 0, when
      * its event was reached, or with waits_on_device also when it was handed over. */
     void (*carry_out)(struct device_stream *stream, struct device_command *command, uint64_t number,
@@ -73,6 +75,7 @@ struct device_stream {
     uint32_t kind;  /* enum plan_stream_kind */
     pthread_t thread;
     bool started;
+    bool rests;     /* ops->rest() was called; the back end makes it false when it works again */
     atomic_bool quit;
     uint64_t enqueued;
     atomic_uint_fast64_t taken;

@@ -42,6 +42,11 @@ static void attach(struct device_stream *stream)
     device_pace_attach(&stream->pace);
 }
 
+static void rest(struct device_stream *stream)
+{
+    if (stream->kind == STREAM_COMPUTE && stream->device->kernels->threads > 1) kernels_host_detach();
+}
+
 static _Thread_local double left_out_s; /* of the processor time of this thread's computation */
 
 void device_leave_out(double processor_s)
@@ -52,6 +57,10 @@ void device_leave_out(double processor_s)
 static void compute(struct device_stream *stream, struct device_command *command, bool back_to_back)
 {
     const double dilation = stream->device->options.dilation;
+    if (stream->rests) {
+        kernels_host_attach(stream->device->kernels);
+        stream->rests = false;
+    }
     const double begun_s = clock_s(), before_s = clock_thread_s();
     left_out_s = 0;
     command->what.compute(stream->device->kernels, device_command_argument(command));
@@ -96,7 +105,7 @@ static void carry_out(struct device_stream *stream, struct device_command *comma
 }
 
 const struct device_stream_ops host_call_stream = {
-    .attach = attach, .carry_out = carry_out, .survives = true};
+    .attach = attach, .rest = rest, .carry_out = carry_out, .survives = true};
 
 /* --- the device -------------------------------------------------------------------------------- */
 

@@ -20,9 +20,6 @@
  * on a core that is idle, until the kernel's time slice ends. So such a copy gives way after each piece, and spends at
  * most as long on that as on copying, since on a busy machine others take a slice each time. Runs with many copies
  * became 11 % shorter (two cores of a Xeon, 7.50 to 6.68 s in the mean of seven).
- *
- * From about three quarters of the cache's size upward glibc's stores bypass the caches, which is faster (13 against
- * 10 GB/s) and leaves the computation its cache. Copies of this size are one memcpy.
  */
 #include "exec/device/pace.h"
 
@@ -30,7 +27,6 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "base/process/clock.h"
 
@@ -42,20 +38,10 @@ static const double SLEEP_MIN_S = 40e-6;
 static const double SLEEP_MAX_S = 50e-3;
 static const double SPIN_MAX_S = 15e-6;
 
-static uint64_t bypassing_bytes(void)
-{
-    long cache = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    return cache > 0 ? (uint64_t)cache / 4 * 3 : UINT64_MAX;
-}
-
 void device_pace_attach(struct device_pace *pace)
 {
     pace->oversleep_s = 30e-6;
     pace->free_s = 0;
-    pace->bypassing_bytes = bypassing_bytes();
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* without it sleeps are less exact, no more */
 }
 
@@ -127,7 +113,7 @@ void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint
                       const atomic_bool *quit)
 {
     if (pace->bytes_per_s <= 0) {
-        if (!pace->copy && bytes < pace->bypassing_bytes) copy_giving_way(to, from, bytes);
+        if (!pace->copy) copy_giving_way(to, from, bytes);
         else copy_piece(pace, to, from, bytes);
         return;
     }

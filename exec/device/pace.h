@@ -17,7 +17,6 @@ struct device_pace {
     double free_s;       /* clock_s() when the link has carried all data so far */
     double oversleep_s;  /* usual delay of this thread's sleeps */
     double asked_s, late_s; /* durations so far; and by how much work ended later */
-    uint64_t bypassing_bytes; /* memcpy of so many bypasses the caches */
     /* Copies a piece and returns after its arrival; NULL: memcpy. */
     void (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     void *context;

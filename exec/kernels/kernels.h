@@ -325,8 +325,10 @@ void kernels_host_destroy(struct kernels *kernels);
 /* Makes the steps, squares and sums of all such kernels take turns, for dilated devices. */
 void kernels_host_take_turns(struct kernels *kernels);
 
-/* Called once on the thread that runs the kernels: sets its OpenMP team, which flushes subnormal numbers to zero. */
+/* Called first on the thread that runs the kernels: sets its OpenMP team, which flushes subnormal numbers to zero. */
 void kernels_host_attach(const struct kernels *kernels);
+/* Ends the calling thread's team, until kernels_host_attach() is called again (exec/device/environment.c says why). */
+void kernels_host_detach(void);
 
 /* Returns "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last,
  * with a warning when that is slow. Borrowed by the calling thread until its next call. */

@@ -174,6 +174,7 @@ static bool examine(uint32_t threads)
         omp_set_num_threads((int)threads);
         for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
         if (right) describe(threads);
+        kernels_host_detach();
         omp_set_num_threads(team_before);
         examined.threads = right ? threads : 0;
     }
@@ -290,6 +291,11 @@ void kernels_host_attach(const struct kernels *kernels)
     flush_subnormals();
 #pragma omp parallel num_threads((int)kernels->threads)
     flush_subnormals();
+}
+
+void kernels_host_detach(void)
+{
+    omp_pause_resource_all(omp_pause_soft); /* of this thread only */
 }
 
 const char *kernels_host_machine(void)

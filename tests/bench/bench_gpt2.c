@@ -19,7 +19,7 @@
 
 #include "base/order.h"
 #include "base/process/clock.h"
-#include "exec/device/wait_policy.h"
+#include "exec/device/environment.h"
 #include "exec/files/weights.h"
 #include "tests/support/exec/support_gpt2.h"
 
@@ -351,7 +351,7 @@ static bool parse(int count, char **arguments, struct settings *settings)
 
 int main(int argument_count, char **arguments)
 {
-    wait_policy_passive(arguments);
+    environment_settle(arguments);
     struct settings settings = {"gpt2", 2, 4, 64, 9};
     struct error err = {0};
     if (!parse(argument_count, arguments, &settings)) {
