@@ -99,16 +99,20 @@ static void cut_jobs(struct shared_cutter *c)
     for (uint32_t s = 0; s < p->shard_count; s++) p->on_cpu[s] &= p->trains[s] || p->shards[s].first_layer == 0;
 }
 
-/* Gives each shard a device: consecutive shards have consecutive devices. */
+/* Gives each shard of an owner a device, consecutive shards consecutive devices; other jobs' shards have their base's,
+ * although not all may leave the same embeddings to the host. */
 static void choose_devices(struct shared_cutter *c)
 {
     struct partition *p = c->out;
-    for (uint32_t j = 0; j < c->jobs->count; j++)
-        for (uint32_t s = p->job_first_shard[j], n = 0; s < p->job_first_shard[j + 1]; s++) {
+    for (uint32_t j = 0; j < c->jobs->count; j++) {
+        const uint32_t owner = p->base.owner[j], first = p->job_first_shard[j];
+        for (uint32_t s = first, n = 0; s < p->job_first_shard[j + 1]; s++) {
             const bool on_host = p->on_cpu[s] && p->shards[s].first_layer == 0;
-            p->base.device[s] = n % c->hardware->device_count;
+            p->base.device[s] = owner == j ? n % c->hardware->device_count
+                                           : p->base.device[p->job_first_shard[owner] + s - first];
             if (!on_host) n++;
         }
+    }
 }
 
 /* --- memory ------------------------------------------------------------------------------------ */
