@@ -7,12 +7,15 @@
 
 #include "base/bf16.h"
 
-/* c(m,n) = op(A) op(B), or added to c; op(A) is (m,k), op(B) is (k,n). Rows are without gaps in what is stored. */
+/* c(m,n) = op(A) op(B) + bias, or added to c; op(A) is (m,k), op(B) is (k,n). Rows are without gaps in what is stored.
+ * The result is in fp32 or, rounded once, in bf16. */
 struct kernels_bf16_library_product {
     int64_t m, n, k;
     bool transpose_a, transpose_b, accumulate;
     const bf16 *a, *b;
-    float *c;
+    const bf16 *bias; /* (n); may be NULL */
+    float *c;         /* NULL if the result is bf16 */
+    bf16 *rounded;    /* NULL if the result is fp32 */
 };
 
 struct kernels_bf16_library;

@@ -1,8 +1,10 @@
 /*
- * Linear layers whose operands and results are bf16. Products have fp32 results (kernels_bf16.c), a block of rows at a
- * time in memory that stays in the cache; each result is rounded once, with its bias or the number that it is added to.
+ * Linear layers whose operands and results are bf16. Each result is rounded once, with its bias or the number that it
+ * is added to. A library for a matrix unit does so itself. Other products have fp32 results (kernels_bf16.c), a block
+ * of rows at a time in memory that stays in the cache.
  */
 #include "exec/kernels/kernels_bf16.h"
+#include "exec/kernels/kernels_bf16_library.h"
 
 /* out = sums + bias + (adds) out; bias may be NULL */
 CLONES static void store_row(bf16 *restrict out, const float *restrict sums, const bf16 *restrict bias, bool adds,
@@ -16,6 +18,23 @@ CLONES static void store_row(bf16 *restrict out, const float *restrict sums, con
     }
 }
 
+static bool multiplies_by_library(const struct host_context *context, bf16 *y, const bf16 *bias, bool adds,
+                                  const struct kernels_bf16_product *p)
+{
+    const struct kernels_bf16_library_product product = {
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
+        .transpose_b = p->b.transposed,
+        .accumulate = adds,
+        .a = p->a.x,
+        .b = p->b.x,
+        .bias = bias,
+        .rounded = y,
+    };
+    return context->bf16 && kernels_bf16_library_multiply(context->bf16, &product);
+}
+
 /* y = op(A) op(B) + bias, or adds to y; A is as it is stored. */
 static void multiply(const struct kernels *kernels, bf16 *y, const bf16 *bias, bool adds,
                      const struct kernels_bf16_product *product)
@@ -23,6 +42,7 @@ static void multiply(const struct kernels *kernels, bf16 *y, const bf16 *bias, b
     const struct host_context *const context = kernels->context;
     const int64_t n = product->n, most = HOST_WIDENED / n > 0 ? HOST_WIDENED / n : 1;
     float *const sums = context->widened + 2 * HOST_WIDENED;
+    if (multiplies_by_library(context, y, bias, adds, product)) return;
     for (int64_t first = 0; first < product->m; first += most) {
         struct kernels_bf16_product block = *product;
         block.m = host_min(most, product->m - first);
