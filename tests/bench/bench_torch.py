@@ -1,115 +1,106 @@
 #!/usr/bin/env python3
-"""A training step of GPT-2 124M by PyTorch and by Spillway on the same processors.
+"""A training step of GPT-2 124M by PyTorch and by Spillway on the same processors, in fp32 and in bf16.
 
-Usage: bench_torch.py BUILD [--microbatch 4] [--sequence 64] [--threads 2] [--rounds 3]
+Usage: bench_torch.py BUILD HARDWARE.json [--microbatch 4] [--sequence 512] [--threads 2] [--steps 3] [--rounds 3]
+                      [--python PYTHON]
 
-PyTorch runs the same network (its own modules, tied head, AdamW) with all it offers on a CPU: the
-kernels of the widest vectors and the BLAS core type of the machine, which it does not choose by
-itself. Rounds of both alternate; the ratio is taken round by round. Needs Debian's python3-torch and
-libopenblas0-pthread.
+PyTorch runs transformers' GPT-2 without dropout, with its fused attention and fused AdamW, in fp32 and under autocast
+to bf16. Spillway runs a resident job on one device in fp32, bf16-weights and bf16. Every run is a process; its first
+step is not counted, and the median of the others is. Rounds of all alternate, and ratios are taken round by round.
+PYTHON (default: this one) needs torch and transformers. Variables of the BLAS libraries must not be set.
 """
-import argparse, os, re, statistics, subprocess, sys, time
+import argparse, json, os, re, statistics, subprocess, sys, tempfile, time
 
-WIDTH, HEADS, LAYERS, WORDS, POSITIONS = 768, 12, 12, 50257, 1024
+WORDS = 50257
+PAIRS = [("fp32", "torch-fp32"), ("bf16-weights", "torch-bf16"), ("bf16", "torch-bf16")]
 
 
-def torch_step(options):
-    """Print the seconds of some steps; runs in a process of its own, whose variables are set."""
+def torch_steps(options):
+    """Prints the seconds of each step; runs in a process of its own."""
     import torch
-    from torch import nn
-    from torch.nn import functional as F
-
+    from transformers import GPT2Config, GPT2LMHeadModel
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    square = torch.randn(512, 512)
-    begin = time.monotonic()
-    square @ square
-    if 2 * 512**3 / (time.monotonic() - begin) < 5e9:
-        sys.exit("PyTorch multiplies by the reference BLAS: install libopenblas0-pthread first")
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-            self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-            self.wide, self.narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-
-        def forward(self, x, mask):
-            b, t, c = x.shape
-            q, k, v = (part.view(b, t, HEADS, c // HEADS).transpose(1, 2)
-                       for part in self.qkv(self.norm1(x)).split(c, dim=2))
-            scores = (q @ k.transpose(2, 3)) * (c // HEADS) ** -0.5
-            weights = scores.masked_fill(mask, float("-inf")).softmax(dim=-1)
-            x = x + self.out((weights @ v).transpose(1, 2).reshape(b, t, c))
-            return x + self.narrow(F.gelu(self.wide(self.norm2(x)), approximate="tanh"))
-
-    class Network(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(POSITIONS, WIDTH)
-            self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-            self.norm = nn.LayerNorm(WIDTH)
-
-        def forward(self, tokens, targets):
-            t = tokens.shape[1]
-            mask = torch.triu(torch.ones(t, t, dtype=torch.bool), 1)
-            x = self.words(tokens) + self.places(torch.arange(t))
-            for block in self.blocks:
-                x = block(x, mask)
-            logits = F.linear(self.norm(x), self.words.weight)
-            return F.cross_entropy(logits.view(-1, WORDS), targets.reshape(-1))
-
-    network = Network()
-    step = torch.optim.AdamW(network.parameters(), lr=1e-4)
+    network = GPT2LMHeadModel(GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, use_cache=False,
+                                         attn_implementation="sdpa")).train()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, weight_decay=0.1, fused=True)
     batch = torch.randint(0, WORDS, (options.microbatch, options.sequence + 1))
-    for i in range(3):
+    print(f"PyTorch {torch.__version__}", file=sys.stderr)
+    for _ in range(options.steps + 1):
         begin = time.monotonic()
-        loss = network(batch[:, :-1], batch[:, 1:])
-        step.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.inside == "torch-bf16"):
+            logits = network(batch[:, :-1]).logits
+            loss = torch.nn.functional.cross_entropy(logits.view(-1, WORDS), batch[:, 1:].reshape(-1))
         loss.backward()
-        step.step()
-        if i > 0:
-            print(f"step {time.monotonic() - begin:.4f}")
+        optimizer.step()
+        optimizer.zero_grad()
+        print(f"step {time.monotonic() - begin:.4f}")
 
 
-def run_torch(options):
-    best = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
-    flags = open("/proc/cpuinfo").read()
-    if "avx512f" in flags:
-        best.update(OPENBLAS_CORETYPE="SKYLAKEX", ATEN_CPU_CAPABILITY="avx512")
+def run_torch(kind, options):
     arguments = ["--microbatch", str(options.microbatch), "--sequence", str(options.sequence),
-                 "--threads", str(options.threads)]
-    out = subprocess.run([options.python, __file__, options.build, "--inside", *arguments],
-                         env=best, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return statistics.median(float(x) for x in re.findall(r"step ([0-9.]+)", out))
+                 "--threads", str(options.threads), "--steps", str(options.steps)]
+    out = subprocess.run([options.python, __file__, options.build, options.hardware, "--inside", kind, *arguments],
+                         check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [float(x) for x in re.findall(r"step ([0-9.]+)", out)]
 
 
-def run_spillway(options):
-    out = subprocess.run([f"{options.build}/bench_gpt2", "--microbatch", str(options.microbatch),
-                          "--sequence", str(options.sequence), "--threads", str(options.threads),
-                          "--rounds", "3"], check=True, capture_output=True, text=True).stdout
-    return float(re.search(r"step\s+([0-9.]+) ms", out).group(1)) / 1000
+def plan(precision, options, folder):
+    job = {"name": "gpt2", "network": "gpt2", "microbatch": options.microbatch, "sequence": options.sequence,
+           "minibatches": options.steps + 1, "optimizer": {"kind": "adamw", "lr": 1e-4, "weight_decay": 0.1},
+           "precision": precision, "seed": 7}
+    with open(f"{folder}/{precision}.json", "w") as file:
+        json.dump({"spillway_jobs": 1, "jobs": [job]}, file)
+    subprocess.run([f"{options.build}/spillway", "plan", f"{folder}/{precision}.json", "--hw", options.hardware,
+                    "--devices", "1", "--device-memory", options.device_memory, "--policy", "model-parallel",
+                    "-o", f"{folder}/{precision}.plan.json"], check=True, stdout=subprocess.DEVNULL)
+
+
+def run_spillway(precision, options, folder):
+    log = f"{folder}/{precision}.log"
+    subprocess.run([f"{options.build}/spillway", "run", f"{folder}/{precision}.plan.json", "--no-weights", "--log",
+                    log], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(log) as file:
+        steps = [line["elapsed_s"] for line in map(json.loads, file) if "step" in line]
+    return [after - before for before, after in zip([0] + steps, steps)]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
+    parser.add_argument("hardware")
     parser.add_argument("--microbatch", type=int, default=4)
-    parser.add_argument("--sequence", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sequence", type=int, default=512)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of PyTorch")
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--python", default="/usr/bin/python3", help="one that has torch")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--device-memory", default="8GiB")
+    parser.add_argument("--only", default="", help="such as bf16,torch-bf16")
+    parser.add_argument("--python", default=sys.executable, help="one that has torch and transformers")
+    parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        torch_step(options)
+        torch_steps(options)
         return 0
-    pairs = [(run_torch(options), run_spillway(options)) for _ in range(options.rounds)]
-    ratios = sorted(torch / own for torch, own in pairs)
-    print(f"B {options.microbatch}, T {options.sequence}, {options.threads} threads: PyTorch "
-          f"{statistics.median(t for t, _ in pairs):.3f} s, Spillway "
-          f"{statistics.median(s for _, s in pairs):.3f} s a step; ratio "
-          f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    kinds = options.only.split(",") if options.only else ["fp32", "torch-fp32", "bf16-weights", "torch-bf16", "bf16"]
+    times = {kind: [] for kind in kinds}
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in kinds:
+            if not kind.startswith("torch"):
+                plan(kind, options, folder)
+        for _ in range(options.rounds):
+            for kind in kinds:
+                steps = (run_torch(kind, options) if kind.startswith("torch") else
+                         run_spillway(kind, options, folder))
+                times[kind].append(statistics.median(steps[1:]))
+                print(kind, *(f"{step:.3f}" for step in steps), flush=True)
+    for kind in kinds:
+        print(f"{kind}: median {statistics.median(times[kind]):.3f} s a step "
+              f"({min(times[kind]):.3f} to {max(times[kind]):.3f})")
+    for own, other in PAIRS:
+        if own in times and other in times:
+            ratios = sorted(b / a for a, b in zip(times[own], times[other]))
+            print(f"{other} / {own}: median {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
     return 0
 
 
