@@ -1,14 +1,16 @@
 /*
  * Waiting. A team meets some 600 times in a step of a small network, and its threads are seldom more than 50 us apart.
  * To wake one that sleeps takes 10 us, or 40 us where an idle core of a virtual machine has to be scheduled first. But
- * a run has more threads than cores, and a team that spins for milliseconds takes the core from the thread that it
- * waits for. So threads spin for about as long as a wake takes. Two cores of an Intel Xeon, a resident job of eight
- * blocks of GPT-2 (width 384, 256 tokens), medians of 40 steps:
+ * a run has more threads than cores, and a thread that spins takes a core from others, among them those that it waits
+ * for. So threads spin for 25 us. Two cores of an Intel Xeon, 40 steps of a resident job of eight blocks of GPT-2
+ * (width 384, 256 tokens), medians of three runs in turn:
  *
- *     sleeping at once       123 to 127 ms
- *     spinning for 11 us     110 to 117 ms
- *     for 55 us              103 to 107 ms
- *     for 220 us             103 to 104 ms
+ *                            nothing else runs     two compilers run
+ *     sleeping at once            5.21 s                9.46 s
+ *     spinning for 11 us          4.48                  9.44
+ *     for 22 us                   4.29                 10.0
+ *     for 33 us                   4.22
+ *     for 50 us                   4.24                 10.8
  *
  * While more threads than cores belong to teams, libgomp spins for 1000 turns at most, whatever is asked for. So teams
  * that are idle end (device_stream_ops.rest).
@@ -29,7 +31,7 @@
 #include "base/files/path.h"
 #include "base/process/clock.h"
 
-static const double SPIN_S = 50e-6;
+static const double SPIN_S = 25e-6;
 
 /* A turn of libgomp's loop is a pause, which takes 10 to 140 cycles. */
 static double turn_s(void)
